@@ -113,6 +113,7 @@ pub fn text(body: &Value) -> String {
     row("called", word("instanceKey"));
     row("key", word("key"));
     row("parent", word("parent"));
+    row("found by", super::list::attributes(body));
     row("started", word("startedAt"));
     row("ended", word("endedAt"));
     row("input", line(&body["input"]));
@@ -194,7 +195,7 @@ mod tests {
     fn an_instance() {
         let body = json!({
             "id": "2f6c0d9b31a84e57", "workflow": "order", "version": "1.0", "status": "faulted", "suspended": false,
-            "startedAt": "2024-01-31T09:00:00Z", "input": {"order": 7},
+            "attributes": {"customer": "Ada\nLovelace", "total": 12, "vip": true}, "startedAt": "2024-01-31T09:00:00Z", "input": {"order": 7},
             "error": {"name": "FunctionError", "code": "503", "message": "busy"},
             "scopes": [{"scope": "r", "state": "Charge", "doing": "failed", "action": "charge",
                 "data": {"order": 7, "note": "a\nb"}}],
@@ -203,6 +204,7 @@ mod tests {
         id           2f6c0d9b31a84e57
         workflow     order:1.0
         status       faulted
+        found by     customer = Ada Lovelace, total = 12, vip = true
         started      2024-01-31T09:00:00Z
         input        {"order":7}
         error        FunctionError (503): busy

@@ -19,12 +19,13 @@ Examples:
   swirl list --query 'status = faulted and started > -1h'
   swirl list --query 'workflow = order and error = FunctionError and state = Charge'
   swirl list --query 'id ^= c7f' --limit 20
+  swirl list --query '@orderId = o-17 or @total >= 1000'
   swirl list --limit 1000 --output json
 
 Queries compare fields with =, !=, ^= (begins with), <, <=, >, >= and 'in (…)', and join comparisons with and, or, not
 and parentheses. Fields: continuedFrom, ended, error, errorCode, id, instanceKey, key, parent, started, state (in which
-it failed), status, suspended, version, workflow. Instants are 2024-01-31T09:00:00Z, 2024-01-31, now, or counted from
-now: -90s, -5m, -1h, -7d, -2w."
+it failed), status, suspended, version, workflow; @NAME is a search attribute that a definition declares. Instants are
+2024-01-31T09:00:00Z, 2024-01-31, now, or counted from now: -90s, -5m, -1h, -7d, -2w."
 )]
 pub struct Args {
     /// Of this workflow.
@@ -79,7 +80,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     })
 }
 
-const HEADER: [&str; 6] = ["ID", "WORKFLOW", "STATUS", "STATE", "STARTED", "ERROR"];
+const HEADER: [&str; 7] = [
+    "ID", "WORKFLOW", "STATUS", "STATE", "STARTED", "FOUND BY", "ERROR",
+];
 /// The longest error in a line, in characters.
 const ERROR_CHARS_MAX: usize = 80;
 
@@ -87,7 +90,13 @@ fn text(body: &Value) -> String {
     let instances = body["instances"].as_array().into_iter().flatten();
     let mut rows = vec![HEADER.map(str::to_owned)];
     rows.extend(instances.map(row));
-    table(&rows)
+    match rows.iter().skip(1).all(|row| row[5].is_empty()) {
+        true => {
+            let rows: Vec<[String; 6]> = rows.into_iter().map(without_attributes).collect();
+            table(&rows)
+        }
+        false => table(&rows),
+    }
 }
 
 fn more(body: &Value) -> Option<String> {
@@ -110,7 +119,22 @@ pub(super) fn status(row: &Value) -> String {
     }
 }
 
-fn row(row: &Value) -> [String; 6] {
+fn without_attributes(
+    [id, workflow, status, state, started, _, error]: [String; 7],
+) -> [String; 6] {
+    [id, workflow, status, state, started, error]
+}
+
+/// Search attributes with their values.
+pub(super) fn attributes(row: &Value) -> String {
+    let all = row["attributes"].as_object().into_iter().flatten();
+    let all: Vec<String> = all
+        .map(|(name, value)| format!("{name} = {}", shown(value)))
+        .collect();
+    all.join(", ")
+}
+
+fn row(row: &Value) -> [String; 7] {
     let error = match &row["error"] {
         Value::Null => String::new(),
         found => error(found).chars().take(ERROR_CHARS_MAX).collect(),
@@ -121,6 +145,7 @@ fn row(row: &Value) -> [String; 6] {
         status(row),
         shown(&row["state"]),
         shown(&row["startedAt"]),
+        attributes(row),
         error,
     ]
 }
@@ -151,5 +176,20 @@ mod tests {
             "nothing yet among 7 instances; there may be more: --after '~b'"
         );
         assert_eq!(more(&json!({"next": null, "instances": []})), None);
+    }
+
+    #[test]
+    fn search_attributes_have_a_column_where_there_are_any() {
+        let body = json!({"instances": [
+            {"id": "a", "workflow": "order", "version": "1.0", "status": "completed", "suspended": false,
+                "startedAt": "2024-01-31T09:00:00Z", "attributes": {"orderId": "o1", "total": 12.5}},
+            {"id": "b", "workflow": "hello", "version": "2.0.0", "status": "completed", "suspended": false,
+                "startedAt": "2024-01-31T09:00:00Z"},
+        ]});
+        insta::assert_snapshot!(text(&body), @"
+        ID  WORKFLOW     STATUS     STATE  STARTED               FOUND BY                    ERROR
+        a   order:1.0    completed         2024-01-31T09:00:00Z  orderId = o1, total = 12.5
+        b   hello:2.0.0  completed         2024-01-31T09:00:00Z
+        ");
     }
 }

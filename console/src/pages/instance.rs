@@ -246,6 +246,10 @@ fn data(found: &Value, places: &[Value]) -> Vec<Tree> {
     }
     let open = found.get("output").is_none() && places.is_empty();
     add("Input".to_owned(), &found["input"], open);
+    let attributes = &found["attributes"];
+    if attributes.is_object() {
+        add("Search attributes".to_owned(), attributes, false);
+    }
     let correlation = &found["correlation"];
     if correlation.as_object().is_some_and(|all| !all.is_empty()) {
         add("Correlation".to_owned(), correlation, false);

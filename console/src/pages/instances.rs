@@ -53,6 +53,8 @@ struct Row {
     workflow: String,
     version: String,
     key: String,
+    /// Search attributes with their values.
+    attributes: Vec<(String, String)>,
     pill: Pill,
     state: String,
     error: String,
@@ -164,6 +166,12 @@ fn row(row: &Value) -> Row {
         } else {
             key
         },
+        attributes: row["attributes"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.clone(), swirl_presentation::timeline::shown(value)))
+            .collect(),
         pill: status(row),
         state: text(row, "state"),
         error: match &row["error"] {

@@ -50,7 +50,7 @@ async fn all(api: &Api) -> Result<Json<Value>, Problem> {
 }
 
 async fn of(api: &Api, text: &str) -> Result<Json<Value>, Problem> {
-    let declared = listing::declared(api).await?;
+    let declared = listing::declared(api, text).await?;
     let query = listing::parse(api, text, &declared)?;
     let filter = Filter {
         limit: 1,

@@ -14,6 +14,7 @@ use swirl_presentation::place::place;
 use swirl_presentation::timeline;
 
 use super::Api;
+use super::listing;
 use super::problem::Problem;
 use super::request::Parameters;
 use super::start;
@@ -86,6 +87,9 @@ pub async fn shown(api: &Api, found: &(Instance, Vec<Scope>)) -> Result<Value, P
     });
     if let Some(output) = &state.output {
         view["output"] = Value::from(output);
+    }
+    if !state.attributes.is_empty() {
+        view["attributes"] = listing::shown(&state.attributes);
     }
     if let Some(error) = &state.error {
         view["error"] = Value::from(&error.to_data());

@@ -128,8 +128,8 @@ pub(super) struct Asked {
 
 impl Asked {
     pub async fn new(api: &Api, asked: &Query) -> Result<Asked, Problem> {
-        let declared = declared(api).await?;
         let text = asked.query.as_deref().unwrap_or_default();
+        let declared = declared(api, text).await?;
         let (statuses, only) = match asked.status.as_deref() {
             None => (Vec::new(), Only::All),
             Some(word) => {
@@ -171,9 +171,12 @@ impl Asked {
     }
 }
 
-/// The attributes that deployed workflows declare: definitions have no way to do so yet.
-pub(super) async fn declared(_api: &Api) -> Result<Declared, Problem> {
-    Ok(Declared::default())
+/// The attributes that deployed workflows declare, where the query has a sign of any.
+pub(super) async fn declared(api: &Api, query: &str) -> Result<Declared, Problem> {
+    if !query.contains('@') {
+        return Ok(Declared::default());
+    }
+    Ok(Declared(api.service.registry.search_attributes().await?))
 }
 
 /// A client's query, checked against the declared attributes.

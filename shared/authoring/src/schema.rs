@@ -14,7 +14,8 @@ mod spelling;
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use swirl_model::attribute::{ATTRIBUTES_MAX, AttributeKind};
 use swirl_spec::edition::Edition;
 use swirl_spec::vocabulary;
 
@@ -26,7 +27,33 @@ use explore::{Explorer, Known};
 pub fn schema(edition: Edition) -> Value {
     let (root, objects) = explored(edition, other_names());
     let title = format!("Serverless Workflow {edition}");
-    render::render(&title, root, &objects)
+    let mut schema = render::render(&title, root, &objects);
+    if let Some(metadata) = schema.pointer_mut("/properties/metadata") {
+        metadata["properties"] = json!({"swirl": own_metadata()});
+    }
+    schema
+}
+
+/// Metadata may hold anything, so the reader cannot be asked for the part that it reads. A text there is the author's own.
+fn own_metadata() -> Value {
+    let kinds = AttributeKind::ALL.map(AttributeKind::word);
+    let attribute = json!({
+        "type": "object",
+        "properties": {
+            "value": {"type": "string", "description": "an expression over the state data"},
+            "type": {"enum": kinds},
+        },
+        "required": ["value", "type"],
+        "additionalProperties": false,
+    });
+    let search = json!({
+        "type": "object",
+        "description": "what instances are found by, as `@name` in queries",
+        "maxProperties": ATTRIBUTES_MAX,
+        "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_.-]{0,63}$"},
+        "additionalProperties": attribute,
+    });
+    json!({"properties": {"search": search}, "additionalProperties": false})
 }
 
 fn explored(edition: Edition, names: BTreeSet<String>) -> (usize, Vec<Known>) {

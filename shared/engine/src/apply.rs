@@ -30,6 +30,10 @@ pub fn apply(scope: &mut Scope, event: &Event) {
         Event::Steps(steps) => scope.steps = *steps,
         Event::Waited => scope.waited = true,
         Event::Brief(seq) => scope.brief = *seq,
+        Event::Indexed { values, left_out } => {
+            scope.attributes = values.clone();
+            scope.left_out.clone_from(left_out);
+        }
         Event::InstanceStarted
         | Event::StateEntered { .. }
         | Event::StateLeft { .. }
@@ -44,6 +48,7 @@ pub fn apply(scope: &mut Scope, event: &Event) {
         | Event::TimedOut { .. }
         | Event::ErrorHandled { .. }
         | Event::ValidationFailed { .. }
+        | Event::AttributeLeftOut { .. }
         | Event::Compensating { .. }
         | Event::Compensated
         | Event::BranchFailed { .. }

@@ -38,6 +38,8 @@ pub(crate) struct Ctx<'a> {
     pub pause: bool,
     /// The events and the input of the way that is being taken.
     pub prepared: Option<Prepared>,
+    /// The data as the last state left it, where the instance is found by values in it.
+    pub searched: Option<Data>,
 }
 
 impl<'a> Ctx<'a> {
@@ -52,6 +54,11 @@ impl<'a> Ctx<'a> {
                 error: Some(error), ..
             }
             | Event::Fault(Some(error)) => self.hide_secrets(error),
+            Event::InstanceStarted | Event::StateLeft { .. }
+                if !self.def.workflow.search.is_empty() && self.scope.id.is_root() =>
+            {
+                self.searched = Some(self.scope.data.clone());
+            }
             _ => {}
         }
         apply(self.scope, &event);

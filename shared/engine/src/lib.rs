@@ -29,6 +29,7 @@ mod raise;
 mod request;
 mod retry;
 mod schema;
+mod search;
 mod sizes;
 mod soft_timeout;
 mod start;

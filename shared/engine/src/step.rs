@@ -109,6 +109,7 @@ pub fn step(
         commands: Vec::new(),
         pause: false,
         prepared: None,
+        searched: None,
     };
     let by_itself = matches!(input, Input::Wake);
     let brief = matches!(input, Input::Timer { seq } if seq == ctx.scope.brief);
@@ -139,6 +140,7 @@ pub fn step(
     }
     ctx.run();
     ctx.leave_what_only_waits();
+    ctx.index();
     Outcome::Accepted {
         events: ctx.events,
         commands: ctx.commands,

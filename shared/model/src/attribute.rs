@@ -14,6 +14,9 @@ pub const ATTRIBUTES_MAX: usize = 16;
 /// The longest text that is kept as an attribute's value, in bytes; a longer one is left out.
 pub const ATTRIBUTE_BYTES_MAX: usize = 256;
 
+/// Below this every whole number is exact.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
 /// The value of a search attribute.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Attribute {
@@ -135,6 +138,37 @@ impl Attribute {
         }
     }
 
+    /// The value of which [`Attribute::sortable`] is the text.
+    pub fn of_sortable(text: &str) -> Option<Attribute> {
+        let mut rest = text.chars();
+        let letter = rest.next()?;
+        let rest = rest.as_str();
+        let bits = || match rest.len() {
+            16 if rest.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                u64::from_str_radix(rest, 16).ok()
+            }
+            _ => None,
+        };
+        match letter {
+            's' => Some(Attribute::Text(unescaped(rest)?.into())),
+            'n' => {
+                let ordered = bits()?;
+                let number = match ordered >> 63 {
+                    0 => f64::from_bits(!ordered),
+                    _ => f64::from_bits(ordered ^ (1 << 63)),
+                };
+                number.is_finite().then_some(Attribute::Number(number))
+            }
+            'b' => match rest {
+                "0" => Some(Attribute::Boolean(false)),
+                "1" => Some(Attribute::Boolean(true)),
+                _ => None,
+            },
+            't' => Some(Attribute::Time(Timestamp((bits()? ^ (1 << 63)) as i64))),
+            _ => None,
+        }
+    }
+
     /// The prefix that [`Attribute::sortable`] has for every text that begins with `prefix`.
     pub fn sortable_prefix(prefix: &str) -> String {
         format!("s{}", escaped(prefix))
@@ -144,6 +178,9 @@ impl Attribute {
     pub fn shown(&self) -> serde_json::Value {
         match self {
             Attribute::Text(text) => serde_json::Value::from(&**text),
+            Attribute::Number(number) if number.fract() == 0.0 && number.abs() < WHOLE_MAX => {
+                serde_json::Value::from(*number as i64)
+            }
             Attribute::Number(number) => serde_json::Value::from(*number),
             Attribute::Boolean(value) => serde_json::Value::from(*value),
             Attribute::Time(at) => serde_json::Value::from(format!("{at:.3}")),
@@ -163,6 +200,21 @@ fn escaped(text: &str) -> String {
         }
     }
     escaped
+}
+
+fn unescaped(text: &str) -> Option<String> {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        plain.push(match char {
+            '\u{2}' => match chars.next()? {
+                escape @ '\u{10}'..='\u{12}' => char::from(escape as u8 - 0x10),
+                _ => return None,
+            },
+            _ => char,
+        });
+    }
+    Some(plain)
 }
 
 #[cfg(test)]
@@ -186,6 +238,31 @@ mod tests {
                 assert!(pair[0].sortable() < pair[1].sortable(), "{pair:?}");
                 assert!(!pair[0].sortable().contains(['\0', '\u{1}']), "{pair:?}");
             }
+            for value in list {
+                assert_eq!(Attribute::of_sortable(&value.sortable()), Some(value));
+            }
+        }
+        for value in [false, true].map(Attribute::Boolean) {
+            assert_eq!(Attribute::of_sortable(&value.sortable()), Some(value));
+        }
+        for bad in [
+            "",
+            "x",
+            "n12",
+            "nfff0000000000000",
+            "b2",
+            "s\u{2}",
+            "s\u{2}a",
+            "t+000000000000001",
+        ] {
+            assert_eq!(Attribute::of_sortable(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_shown_as_such() {
+        for (number, shown) in [(12.0, "12"), (-3.0, "-3"), (1.5, "1.5"), (1e300, "1e+300")] {
+            assert_eq!(Attribute::Number(number).shown().to_string(), shown);
         }
     }
 

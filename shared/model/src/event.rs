@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::attribute::Attributes;
 use crate::error::WorkflowError;
 use crate::ids::{InstanceId, ScopeRef};
 use crate::instance::{EndStatus, ParentLink};
@@ -172,6 +173,11 @@ pub enum Event {
         of: Arc<str>,
         message: String,
     },
+    /// A search attribute has no value any more, or never had one, since it cannot be kept. It is said once.
+    AttributeLeftOut {
+        attribute: Arc<str>,
+        message: String,
+    },
     Compensating {
         states: Vec<Arc<str>>,
     },
@@ -249,6 +255,12 @@ pub enum Event {
     Waited,
     /// The timer with this number is due so soon that it isn't a wait.
     Brief(u32),
+    /// The values that the instance is found by, and the attributes that are left out.
+    #[serde(skip)]
+    Indexed {
+        values: Attributes,
+        left_out: Vec<Arc<str>>,
+    },
 }
 
 impl Event {
@@ -276,6 +288,7 @@ impl Event {
                 | Steps(_)
                 | Waited
                 | Brief(_)
+                | Indexed { .. }
         )
     }
 }
@@ -338,6 +351,8 @@ pub enum Command {
         output: Option<Data>,
         error: Option<WorkflowError>,
     },
+    /// From now on the instance is found by the attributes in its root's record.
+    Index,
     /// This instance, faulted before, is running again.
     Reopen,
     /// More to do, but others have a turn first.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::attribute::Attributes;
 use crate::error::WorkflowError;
 use crate::event::Subscription;
 use crate::ids::ScopeId;
@@ -79,6 +80,12 @@ pub struct Scope {
     /// The timer, by its number, that is due so soon that it isn't a wait; 0 if there is none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub brief: u32,
+    /// Of the root: the values that its instance is found by, as far as there are any.
+    #[serde(default, skip_serializing_if = "Attributes::is_empty")]
+    pub attributes: Attributes,
+    /// Of the root: the search attributes whose values cannot be kept, as the history says already.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<Arc<str>>,
 }
 
 fn is_zero(steps: &u64) -> bool {
@@ -393,6 +400,8 @@ impl Scope {
             steps: 0,
             waited: false,
             brief: 0,
+            attributes: Attributes::new(),
+            left_out: Vec::new(),
         }
     }
 

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::Data;
+use crate::attribute::AttributeKind;
 pub use crate::language::Language;
 use crate::time::IsoDuration;
 
@@ -100,6 +101,8 @@ pub struct Workflow {
     /// Errors are described as RFC 7807 says: each has a `type` (a URI) and a status, and its
     /// `instance` is the pointer of the action or state that it came from.
     pub problems: bool,
+    /// The values that instances are found by (`metadata.swirl.search`).
+    pub search: Vec<SearchAttribute>,
     /// The document's property for the target of a result or payload: added to the message if one
     /// cannot be merged. Empty if there is none.
     pub merge_hint: &'static str,
@@ -113,6 +116,14 @@ impl Workflow {
         let mut states = self[flow].states.iter();
         states.find(|&&id| *self[id].name == *name).copied()
     }
+}
+
+/// A value that instances are found by: an expression over the state data, and the type of its result.
+#[derive(Debug, Clone)]
+pub struct SearchAttribute {
+    pub name: Arc<str>,
+    pub value: ExprId,
+    pub kind: AttributeKind,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,10 @@
 //! Stored definitions: the document as deployed, with all documents that it refers to.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use swirl_model::attribute::AttributeKind;
 use swirl_model::event::EventMatch;
 use swirl_model::ids::DefinitionId;
 use swirl_model::time::Timestamp;
@@ -76,6 +79,10 @@ pub struct Interests {
     pub consumed: Vec<Consumed>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
+    /// What its instances are found by, and of which type that is. `None`: an older build deployed it, and that follows
+    /// from the document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Vec<(Arc<str>, AttributeKind)>>,
 }
 
 /// An event definition that is consumed.

@@ -160,6 +160,10 @@ pub fn describe(entry: &Value) -> Line {
             Tone::Bad,
             format!("  {} fails its schema: {}", word("of"), word("message")),
         ),
+        "attribute_left_out" => (
+            Tone::Bad,
+            format!("  not found by @{}: {}", word("attribute"), word("message")),
+        ),
         "compensating" => {
             let states = entry["states"].as_array().cloned().unwrap_or_default();
             let names: Vec<String> = states.iter().map(shown).collect();
@@ -275,6 +279,8 @@ mod tests {
             json!({"at": "2024-01-31T09:00:00.5Z", "scope": "r.3.1", "event": "action_failed", "action": "pay", "attempt": 2,
                 "error": {"name": "FunctionError", "code": "503", "message": "busy\u{1b}[2J"}, "retry_ms": 1500}),
             json!({"at": "2024-01-31T09:00:59Z", "scope": "r", "event": "validation_failed", "of": "output", "message": "1 is not a string"}),
+            json!({"at": "2024-01-31T09:00:59Z", "scope": "r", "event": "attribute_left_out", "attribute": "total",
+                "message": "its value is of type string, and not a number"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "ended", "status": "completed"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "teleported"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "operated", "action": "skip", "by": "ada",
@@ -286,6 +292,7 @@ mod tests {
              0.000s  started
              0.500s  [r.3.1]   action pay failed, attempt 2: FunctionError (503): busy [2J; again in 1.5 s
             59.000s    output fails its schema: 1 is not a string
+            59.000s    not found by @total: its value is of type string, and not a number
             60.000s  completed
             60.000s  teleported
             60.000s  operator: skip with the result {"paid":true}, by ada, because: paid by phone

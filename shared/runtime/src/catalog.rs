@@ -121,6 +121,11 @@ impl Catalog {
         self.all.iter().filter(|one| one.head.deleted.is_none())
     }
 
+    /// All of them, the deleted ones too, in the order of their last change.
+    pub fn all(&self) -> &[Arc<Deployed>] {
+        &self.all
+    }
+
     /// One, deleted or not.
     pub fn one(&self, id: &DefinitionId) -> Option<&Arc<Deployed>> {
         self.by_id.get(id).map(|place| &self.all[*place])

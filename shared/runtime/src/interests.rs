@@ -1,6 +1,9 @@
 //! The events and instants that a definition acts on.
 
+use std::sync::Arc;
+
 use swirl_engine::Definition;
+use swirl_model::attribute::AttributeKind;
 use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{EventId, Period, StateKind, Template, Wait, Workflow};
@@ -13,7 +16,14 @@ pub fn interests(definition: &Definition) -> Interests {
         trigger: trigger(definition),
         consumed: consumed(workflow),
         schedule: workflow.schedule.clone(),
+        search: Some(search(workflow)),
     }
+}
+
+/// What instances are found by.
+pub(crate) fn search(workflow: &Workflow) -> Vec<(Arc<str>, AttributeKind)> {
+    let all = workflow.search.iter();
+    all.map(|one| (one.name.clone(), one.kind)).collect()
 }
 
 fn consumed(workflow: &Workflow) -> Vec<Consumed> {

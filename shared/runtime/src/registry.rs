@@ -3,10 +3,12 @@
 //! Of other definitions, a process reads only the events that they listen to, and of those only the changes since it
 //! last asked. It reads and compiles a document when it first runs an instance of it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use swirl_engine::{Definition, Sizes};
+use swirl_model::attribute::AttributeKind;
 use swirl_model::ids::DefinitionId;
 use swirl_model::workflow::Workflow;
 use swirl_ports::{DefinitionRecord, Definitions};
@@ -14,7 +16,7 @@ use swirl_ports::{DefinitionRecord, Definitions};
 use crate::Error;
 use crate::catalog::{Catalog, Deployed};
 use crate::compiled::Compiled;
-use crate::interests::interests;
+use crate::interests::{interests, search};
 use crate::rates::{Rates, StartLimits};
 
 /// Turns a stored document into its canonical workflow: given by the binary.
@@ -174,6 +176,32 @@ impl Registry {
             (answer.before, answer.result) = (before, result);
         }
         answer.result.clone()
+    }
+
+    /// What instances are found by, with the types of it: two definitions may mean different things. Those of
+    /// definitions that are deleted are among them, since instances may be kept.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn search_attributes(
+        &self,
+    ) -> Result<BTreeMap<Arc<str>, BTreeSet<AttributeKind>>, Error> {
+        let mut found: BTreeMap<Arc<str>, BTreeSet<AttributeKind>> = BTreeMap::new();
+        for one in self.catalog().await?.all() {
+            let declared = match &one.interests.search {
+                Some(declared) => declared.clone(),
+                // One that this build cannot compile has no instance that goes on.
+                None => match self.get(one.id()).await {
+                    Ok(definition) => search(&definition.workflow),
+                    Err(Error::Definition { .. }) => Vec::new(),
+                    Err(error) => return Err(error),
+                },
+            };
+            for (name, kind) in declared {
+                found.entry(name).or_default().insert(kind);
+            }
+        }
+        Ok(found)
     }
 
     async fn ask(&self, known: &Arc<Catalog>) -> Result<Arc<Catalog>, Error> {

@@ -45,8 +45,8 @@ pub fn carry_out(
     let mut end = None;
     for command in commands {
         match command {
-            // They go with the end.
-            Command::Arm(_) | Command::Disarm(_) => {}
+            // They go with the end. The root has the attributes.
+            Command::Arm(_) | Command::Disarm(_) | Command::Index => {}
             Command::End {
                 status,
                 output,
@@ -63,7 +63,9 @@ pub fn carry_out(
         // Our own bounds may cause it.
         if matches!(
             event,
-            Event::ErrorHandled { .. } | Event::ActionFailed { .. }
+            Event::ErrorHandled { .. }
+                | Event::ActionFailed { .. }
+                | Event::AttributeLeftOut { .. }
         ) {
             return None;
         }
@@ -98,6 +100,7 @@ pub fn instance_of(header: &Arc<Header>, whole: &Whole) -> Instance {
             output: whole.output.clone(),
             error: whole.error.clone(),
             ended_at: Some(whole.at),
+            attributes: whole.root.attributes.clone(),
             ..InstanceState::default()
         },
     }

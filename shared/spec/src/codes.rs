@@ -73,6 +73,7 @@ codes! {
     BAD_PATH = "bad-path": "An expression that should be one path and is not.";
     BAD_RESOURCE = "bad-resource": "A referenced document that cannot be used.";
     BAD_SCHEMA = "bad-schema": "A JSON Schema that is not valid.";
+    BAD_SEARCH_ATTRIBUTE = "bad-search-attribute": "A search attribute that cannot be kept.";
     BAD_SELECTION_SET = "bad-selection-set": "A selection set that GraphQL cannot read.";
     BAD_TIME_ZONE = "bad-time-zone": "A time zone is not known.";
     CALLBACK_WITHOUT_CORRELATION = "callback-without-correlation": "A callback's event without correlation.";

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use swirl_model::attribute::Attributes;
 use swirl_model::event::{Command, EventMatch, Input, Slot, Subscription};
 use swirl_model::ids::{DefinitionId, InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Header, ParentLink};
@@ -262,6 +263,7 @@ pub struct Change {
     pub cursor: Option<Cursor>,
     pub data: Option<Data>,
     pub timers: Option<Vec<Timer>>,
+    pub attributes: Option<Attributes>,
     pub consumed: Vec<String>,
     pub refused: Vec<CloudEvent>,
     pub commands: Vec<Command>,
@@ -290,6 +292,11 @@ impl Change {
 
     pub fn timers(mut self, timers: Vec<Timer>) -> Change {
         self.timers = Some(timers);
+        self
+    }
+
+    pub fn attributes(mut self, attributes: Attributes) -> Change {
+        self.attributes = Some(attributes);
         self
     }
 
@@ -322,6 +329,9 @@ fn made(held: &Held, change: Change) -> Commit {
     }
     if let Some(timers) = change.timers {
         scope.timers = timers;
+    }
+    if let Some(attributes) = change.attributes {
+        scope.attributes = attributes;
     }
     Commit {
         lease: held.lease.clone(),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use swirl_ports::{Definitions, EventLog, Store};
 
+pub mod attributes;
 pub mod branches;
 pub mod definitions;
 pub mod events;
@@ -88,6 +89,10 @@ macro_rules! store_suite {
             }
             history { history_comes_in_parts, large_entries_make_short_parts }
             listings { listings_are_newest_first, pages_say_how_far_they_came, instances_are_counted }
+            attributes {
+                instances_are_found_by_attributes, attributes_follow_the_instance,
+                pages_by_attribute_say_how_far_they_came
+            }
             named { a_key_goes_from_hand_to_hand, keys_are_kept_apart }
             reuse { an_id_that_is_used_again_takes_nothing_of_before }
             definitions { definitions_are_immutable, definitions_are_replaced }

@@ -193,7 +193,7 @@ pub const REFUSALS: &[Row] = &[
     (
         "unknown-attribute",
         "The query for instances asks for an attribute that no definition declares.",
-        "The message names it; docs/search.md lists what can be asked for.",
+        "The message names those that are declared. 'metadata.swirl.search' of a definition declares them (docs/search.md).",
     ),
     (
         "unknown-dead-letter",

@@ -158,6 +158,8 @@ async fn every_route() {
         ("pair", PAIR),
         ("timed", TIMED),
         ("hourly", steer::HOURLY),
+        ("found", search::FOUND),
+        ("found-late", search::FOUND_LATE),
     ] {
         let file = folder.path().join(format!("{name}.sw.yaml"));
         std::fs::write(file, document.replace("ADDRESS", &address)).unwrap();
@@ -171,6 +173,7 @@ async fn every_route() {
     removed::check(&dev).await;
     called::check(&dev).await;
     search::check(&dev).await;
+    search::attributes(&dev).await;
     large::check(&dev).await;
     events::check(&dev).await;
     inspect::check(&dev).await;

@@ -5,6 +5,118 @@ use serde_json::{Value, json};
 use super::{having, started};
 use crate::process::Dev;
 
+/// Carried out at its start.
+pub const FOUND: &str = r#"
+id: found
+version: "1.0.0"
+specVersion: "0.8"
+metadata:
+  swirl:
+    search:
+      orderId: {value: "${ .order.id }", type: string}
+      total: {value: .order.total, type: number}
+      paid: {value: "${ .paid }", type: boolean}
+      due: {value: "${ .due }", type: time}
+states:
+  - {name: Only, type: inject, data: {paid: true}, end: true}
+"#;
+
+/// Carried out step by step; its totals are texts.
+pub const FOUND_LATE: &str = r#"
+id: found-late
+version: "1.0.0"
+specVersion: "0.8"
+metadata:
+  swirl:
+    search:
+      orderId: {value: "${ .order.id }", type: string}
+      total: {value: "${ .order.total }", type: string}
+      step: {value: "${ .step }", type: number}
+states:
+  - {name: First, type: inject, data: {step: 1}, transition: Rest}
+  - {name: Rest, type: sleep, duration: PT0.05S, transition: Last}
+  - {name: Last, type: inject, data: {step: "two"}, end: true}
+"#;
+
+pub async fn attributes(dev: &Dev) {
+    let order = |id: &str, total: u32| json!({"order": {"id": id, "total": total}, "due": "2030-01-01T00:00:00Z"});
+    let first = started(dev, "found", order("o-1", 12)).await;
+    let second = started(dev, "found", order("o-2", 1200)).await;
+    let late = started(dev, "found-late", order("o-2", 9)).await;
+    for id in [&first, &second, &late] {
+        having(dev, id, "completed").await;
+    }
+    for (query, wanted) in [
+        ("@orderId = \"o-1\"", vec![&first]),
+        ("@orderId = o-2", vec![&late, &second]),
+        ("@orderId = o-2 and workflow = found", vec![&second]),
+        ("@orderId ^= o-", vec![&late, &second, &first]),
+        ("@orderId ^= o- and @orderId != o-2", vec![&first]),
+        ("@orderId = none", vec![]),
+        // A number in one definition, a text in another: as each has it.
+        ("@total > 1000", vec![&late, &second]),
+        ("@total >= 12 and workflow = found", vec![&second, &first]),
+        (
+            "@paid = true and @due > 2029-12-31 and @due < 2030-01-02",
+            vec![&second, &first],
+        ),
+        ("@paid = false", vec![]),
+        ("not @paid = true and @orderId ^= o-", vec![&late]),
+    ] {
+        let found = dev.get(&path("instances", query, "")).await.is(200);
+        assert_eq!(found["complete"], true, "{query}");
+        let mut found = ids(&found);
+        let mut wanted: Vec<String> = wanted.into_iter().cloned().collect();
+        found.sort();
+        wanted.sort();
+        assert_eq!(found, wanted, "{query}");
+        let counts = dev.get(&path("counts", query, "")).await.is(200);
+        assert_eq!(counts["counts"]["completed"], wanted.len(), "{query}");
+    }
+    let both = path("instances", "@orderId = o-2", "&limit=1");
+    let page = dev.get(&both).await.is(200);
+    assert_eq!(ids(&page), [&late[..]], "the newest first");
+    let rest = format!("&limit=1&after={}", encoded(page["next"].as_str().unwrap()));
+    let page = dev.get(&path("instances", "@orderId = o-2", &rest)).await;
+    let page = page.is(200);
+    assert_eq!(ids(&page), [&second[..]]);
+    let shown =
+        json!({"orderId": "o-2", "total": 1200, "paid": true, "due": "2030-01-01T00:00:00.000Z"});
+    assert_eq!(page["instances"][0]["attributes"], shown);
+    let one = dev
+        .get(&format!("/api/v1/instances/{second}"))
+        .await
+        .is(200);
+    assert_eq!(one["attributes"], shown);
+    for (query, code) in [
+        ("@paid = 3", "invalid-search"),
+        ("@due > soon", "invalid-search"),
+        ("@paid ^= t", "invalid-search"),
+        ("@order = 1", "unknown-attribute"),
+    ] {
+        dev.get(&path("instances", query, ""))
+            .await
+            .refused(400, code);
+    }
+    // A value that is no longer of its type is left out, and the history says so.
+    let view = dev.get(&format!("/api/v1/instances/{late}")).await.is(200);
+    assert_eq!(view["attributes"], json!({"orderId": "o-2", "total": "9"}));
+    let history = dev.get(&format!("/api/v1/instances/{late}/history")).await;
+    let history = history.is(200);
+    let mut entries = history["entries"].as_array().unwrap().iter();
+    let told = entries.find(|entry| entry["event"] == "attribute_left_out");
+    assert_eq!(told.unwrap()["attribute"], "step");
+
+    let (code, listed, _) = dev.run(&["list", "--query", "@orderId = o-1"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        listed.contains("orderId = o-1") && listed.contains(&first),
+        "{listed}"
+    );
+    let (_, got, _) = dev.run(&["get", &first]);
+    assert!(got.contains("found by     due = 2030"), "{got}");
+}
+
 pub async fn check(dev: &Dev) {
     let first = started(dev, "faulty", json!({"key": "search-1", "failures": 9})).await;
     having(dev, &first, "faulted").await;

@@ -4,7 +4,7 @@ use super::text::{Position, Text};
 
 /// In alphabetical order. If a property means different things in different objects, its
 /// description says so.
-const ABOUT: [(&str, &str); 78] = [
+const ABOUT: [(&str, &str); 80] = [
     (
         "actionDataFilter",
         "what of the state data an action gets (`fromStateData`), what of its result is taken (`results`) and where that goes (`toStateData`)",
@@ -215,6 +215,10 @@ const ABOUT: [(&str, &str); 78] = [
     ),
     ("schedule", "when instances start by themselves"),
     (
+        "search",
+        "in `metadata.swirl`: the values that instances are found by, each with `value` (an expression) and `type`",
+    ),
+    (
         "secrets",
         "names of secrets that expressions read as `$SECRETS`",
     ),
@@ -223,6 +227,10 @@ const ABOUT: [(&str, &str); 78] = [
         "what of the data the state sees (`input`) and what it leaves (`output`)",
     ),
     ("subFlowRef", "a workflow that runs as part of this one"),
+    (
+        "swirl",
+        "in the workflow's `metadata`: what the runtime reads, which is `search`",
+    ),
     ("timeouts", "how long things may take here"),
     (
         "toStateData",

@@ -191,6 +191,7 @@ impl State {
                     self.put_out(place, Command::EndInstance { id, status });
                 }
             }
+            Command::Index => self.index_attributes(seq),
             Command::Reopen => self.reopen(seq, &mut place.wake),
             Command::Publish(_)
             | Command::Start(_)

@@ -7,6 +7,7 @@
 //! Invariants: the lock is never held across an await; every iterated collection has a defined order,
 //! so equal inputs give equal runs; nothing here reads the clock.
 
+mod attributes;
 mod branch;
 mod buckets;
 mod clock;

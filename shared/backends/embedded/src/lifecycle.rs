@@ -109,6 +109,7 @@ impl State {
         let scope = root.id.clone();
         root.rev += 1;
         self.put_scope(seq, root);
+        self.index_attributes(seq);
         let ended = Ended {
             status,
             output,
@@ -314,6 +315,7 @@ impl State {
 
     fn remove_instance(&mut self, seq: Seq) {
         self.unindex_correlation(seq);
+        self.unindex_attributes(seq);
         let Some(inst) = self.instances.get(&seq) else {
             return;
         };

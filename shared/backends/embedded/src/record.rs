@@ -493,6 +493,7 @@ impl State {
             if !over {
                 self.index_correlation(seq);
             }
+            self.restore_attributes(seq);
             self.index_waits(seq);
             self.refresh_all(seq);
         }

@@ -3,7 +3,7 @@
 
 use futures::future::try_join_all;
 use redis::Cmd;
-use swirl_model::attribute::{Attribute, AttributeKind};
+use swirl_model::attribute::{Attribute, AttributeKind, Attributes};
 use swirl_model::ids::InstanceId;
 use swirl_ports::{AttributeFilter, Bound, Error, Filter, Keep, Page, Result, Values};
 
@@ -17,6 +17,24 @@ pub(crate) const INDEX: &str = "sa";
 const PAGE_MIN: usize = 20;
 const PAGE_MAX: usize = 1000;
 const SEEN_MAX: usize = 100_000;
+
+/// What an instance is found by, as its hash has it: the beginnings of its members of the index, each with a zero
+/// behind it.
+pub(crate) fn heads(attributes: &Attributes) -> String {
+    let all = attributes.iter();
+    all.map(|(name, value)| format!("{name}\x01{}\0", value.sortable()))
+        .collect()
+}
+
+/// The attributes of which `text` has the heads.
+pub(crate) fn read_heads(text: &str, what: &str) -> Result<Attributes> {
+    let all = text.split_terminator('\0').map(|head| {
+        let (name, value) = head.split_once('\x01')?;
+        Some((name.into(), Attribute::of_sortable(value)?))
+    });
+    let all: Option<Attributes> = all.collect();
+    all.ok_or_else(|| damaged(what, "its search attributes"))
+}
 
 /// Members within: `ZRANGE`'s ends.
 fn ends(filter: &AttributeFilter) -> (Vec<u8>, Vec<u8>) {
@@ -159,6 +177,21 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn heads_are_read_again() {
+        let attributes: Attributes = [
+            ("a".into(), Attribute::Text("\0x\u{1}".into())),
+            ("b".into(), Attribute::Text("".into())),
+            ("c".into(), Attribute::Number(-1.5)),
+        ]
+        .into();
+        let text = heads(&attributes);
+        assert_eq!(text.matches('\0').count(), 3);
+        assert_eq!(read_heads(&text, "x").unwrap(), attributes);
+        assert_eq!(read_heads("", "x").unwrap(), Attributes::new());
+        assert!(read_heads("a", "x").is_err());
+    }
 
     #[test]
     fn a_cursor_is_read_again() {

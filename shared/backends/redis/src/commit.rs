@@ -1,6 +1,7 @@
 //! A commit, as arguments of one script.
 
 use redis::{Cmd, Value};
+use swirl_model::attribute::Attributes;
 use swirl_model::data::json_bytes;
 use swirl_model::event::{Command, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
@@ -8,6 +9,7 @@ use swirl_model::instance::{EndStatus, Room};
 use swirl_ports::{Commit, Committed, InboxItem, Lease, OutboxEntry, Result};
 
 use crate::Redis;
+use crate::attributes;
 use crate::events::event_digest;
 use crate::keys::Span;
 use crate::plain::is_gone;
@@ -66,6 +68,8 @@ fn added_by(commands: &[Command]) -> usize {
 struct Arguments<'a> {
     call: Cmd,
     scope: &'a ScopeRef,
+    /// What the instance is found by.
+    attributes: &'a Attributes,
     limit: usize,
     /// Effects that the script gives numbers to.
     effects: Vec<Command>,
@@ -99,6 +103,9 @@ impl Redis {
         let lists = |command: &Command| matches!(command, Command::End { .. } | Command::Reopen);
         if commands.iter().any(lists) {
             keys.extend(self.keys().listings(self.keys().shard(id)));
+        }
+        if commands.contains(&Command::Index) {
+            keys.push(self.keys().index(self.keys().shard(id), attributes::INDEX));
         }
         let limit = self.options().record_max;
         let script = match is_last(&commands) {
@@ -142,6 +149,7 @@ impl Redis {
         let mut arguments = Arguments {
             call,
             scope: &lease.scope,
+            attributes: &scope.attributes,
             limit,
             effects: Vec::new(),
         };
@@ -329,6 +337,9 @@ impl Arguments<'_> {
                 call.arg("end").arg(end_letter(status));
                 self.optional(output.as_ref(), "the output")?;
                 self.optional(error.as_ref(), "the error")?;
+            }
+            Command::Index => {
+                call.arg("index").arg(attributes::heads(self.attributes));
             }
             Command::Reopen => {
                 call.arg("reopen");

@@ -16,6 +16,7 @@ use swirl_ports::{
 };
 
 use crate::Redis;
+use crate::attributes;
 use crate::keys::Span;
 use crate::record::{encode, end_letter, flags, timer_kind};
 use crate::reply::{Reply, bytes, json};
@@ -148,7 +149,7 @@ impl Redis {
         let shard = self.keys().shard(id);
         let index = |name: &str| self.keys().index(shard, name);
         let letter = end_letter(whole.status);
-        let keys = [
+        let mut keys = vec![
             self.keys().hash_of(id),
             index(&format!("h:{id}")),
             index("keys"),
@@ -156,6 +157,10 @@ impl Redis {
             index(&format!("lt:{letter}")),
             index(&format!("lw:{letter}")),
         ];
+        let found_by = attributes::heads(&whole.root.attributes);
+        if !found_by.is_empty() {
+            keys.push(index(attributes::INDEX));
+        }
         let mut call = WHOLE.call(&keys);
         call.arg(id.as_str());
         self.of_beginning(&mut call, header, &whole.root)?;
@@ -172,6 +177,9 @@ impl Redis {
         let keep = usize::try_from(self.options().history_max.max(1)).unwrap_or(usize::MAX);
         let surplus = whole.history.len().saturating_sub(keep);
         crate::history::add(&mut call, &whole.history[surplus..], id, limit)?;
+        if !found_by.is_empty() {
+            call.arg(found_by);
+        }
         Ok(call)
     }
 
@@ -399,6 +407,7 @@ impl Redis {
             .map(index)
             .to_vec();
         keys.extend(self.keys().listings(shard));
+        keys.push(index(attributes::INDEX));
         for (id, _) in ended {
             keys.extend(["i", "e", "got", "h"].map(|kind| index(&format!("{kind}:{id}"))));
         }
@@ -442,6 +451,7 @@ impl Redis {
         keys.push(self.keys().index(shard, "keys"));
         keys.extend(self.keys().listings(shard));
         keys.push(self.keys().index(shard, "suspended"));
+        keys.push(self.keys().index(shard, attributes::INDEX));
         let mut call = self.call_instance(&REMOVE, &keys, id, None);
         call.arg(at);
         let mut done = self.run(&REMOVE, call.clone()).await?;

@@ -11,6 +11,7 @@ use swirl_model::time::Timestamp;
 use swirl_ports::{Counts, Error, Filter, Keep, Page, Result, Summary};
 
 use crate::Redis;
+use crate::attributes::read_heads;
 use crate::connect::damaged;
 use crate::keys::{STATUSES, Span};
 use crate::record::{read_status, status_letter};
@@ -277,10 +278,7 @@ fn read_summary(id: &InstanceId, mut parts: Reply) -> Result<Option<(Place, Summ
     };
     let attributes = match parts.value()? {
         Value::Nil => Attributes::new(),
-        found => json(
-            &crate::reply::bytes(found)?,
-            &format!("the attributes of {id}"),
-        )?,
+        found => read_heads(&crate::reply::text(found)?, &format!("instance {id}"))?,
     };
     let summary = Summary {
         attributes,

@@ -1,7 +1,7 @@
 //! Options, and the errors of connecting.
 
 /// The format that this build writes, and the newest that it reads. It reads all that are older.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The topology of the servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use swirl_model::scope::{Fork, Role, Scope, Timer, TimerKind};
 use swirl_model::time::Timestamp;
 use swirl_ports::{Error, InboxItem, Result};
 
+use crate::attributes;
 use crate::connect::damaged;
 use crate::reply::{Reply, json};
 
@@ -142,6 +143,7 @@ pub(crate) fn read_instance(mut parts: Reply, id: &InstanceId) -> Result<Instanc
     let output: Option<Data> = optional(&parts.bytes()?, &what)?;
     let error = optional(&parts.bytes()?, &what)?;
     let ended_at: Option<i64> = optional(&parts.bytes()?, &what)?;
+    let attributes = attributes::read_heads(&parts.text()?, &what)?;
     let mut state = InstanceState {
         status,
         suspended,
@@ -149,7 +151,7 @@ pub(crate) fn read_instance(mut parts: Reply, id: &InstanceId) -> Result<Instanc
         error,
         ended_at: ended_at.map(Timestamp),
         correlation: Default::default(),
-        attributes: Default::default(),
+        attributes,
     };
     while !parts.is_empty() {
         let name = parts.text()?;

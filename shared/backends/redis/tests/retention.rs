@@ -6,6 +6,7 @@ use std::sync::Arc;
 use swirl_contract::Backend;
 use swirl_contract::kit::*;
 use swirl_contract::whole::whole;
+use swirl_model::attribute::Attribute;
 use swirl_model::event::Command;
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::Cursor;
@@ -52,14 +53,18 @@ async fn many_go_together() {
     b.create(whole("first", 1)).await;
     store.expire_instances(at(1_008)).await.unwrap();
     // Some are carried out at once, others step by step.
-    for number in 0..120 {
+    for number in 0..120_u32 {
         let id = format!("i{number}");
-        let status = STATUSES[number % STATUSES.len()];
+        let status = STATUSES[number as usize % STATUSES.len()];
         let key = (number % 3 == 0).then(|| format!("key-{number}"));
         if number % 2 == 0 && status != EndStatus::Faulted {
             let mut new = whole(&id, 5);
             new.header.key = key;
-            new.whole.as_mut().unwrap().status = status;
+            let run = new.whole.as_mut().unwrap();
+            run.status = status;
+            if number % 4 == 0 {
+                run.root.attributes = [("n".into(), Attribute::Number(f64::from(number)))].into();
+            }
             assert_eq!(b.store.create(new).await.unwrap(), Created::New);
         } else {
             let mut new = new(&id);
@@ -131,6 +136,33 @@ async fn what_is_not_over_stays() {
     store.expire_instances(at(1_000_000)).await.unwrap();
     assert!(!there("busy").await);
     assert!(there("runs").await);
+}
+
+/// One that is removed by itself leaves the index of attributes, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_alone_is_found_no_more() {
+    let server = RedisServer::start().unwrap();
+    let (store, b) = connect(&server).await;
+    b.create(new("a")).await;
+    let end = Command::End {
+        status: EndStatus::Faulted,
+        output: None,
+        error: None,
+    };
+    // What it waited for keeps it from going with others.
+    let waits = Command::Subscribe(subscription(1, vec![filter("t", &[])]));
+    let found_by = [
+        ("x".into(), Attribute::Boolean(true)),
+        ("y".into(), Attribute::Text("a b".into())),
+    ];
+    let last = change(vec![waits, Command::Index, end]).attributes(found_by.into());
+    b.act(&root("a"), last).await;
+    let index = ["ZCARD", "{swirl:0}:sa"];
+    assert_eq!(server.cli(&index).unwrap(), "2");
+    store.expire_instances(at(1_000_000)).await.unwrap();
+    let gone = b.store.instance(&root("a").instance).await.unwrap();
+    assert!(gone.is_none());
+    assert_eq!(server.cli(&index).unwrap(), "0");
 }
 
 /// An instance that has changed since it was found is left alone.

@@ -71,8 +71,14 @@ fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
             }
             decided.changed |= !events.is_empty() || !commands.is_empty();
             for event in &events {
-                if let Event::ValidationFailed { of, message } = event {
-                    tracing::warn!("the {of} fails its schema: {message}");
+                match event {
+                    Event::ValidationFailed { of, message } => {
+                        tracing::warn!("the {of} fails its schema: {message}");
+                    }
+                    Event::AttributeLeftOut { attribute, message } => {
+                        tracing::warn!("the instance is not found by @{attribute}: {message}");
+                    }
+                    _ => {}
                 }
             }
             let entry = |event| HistoryEntry {

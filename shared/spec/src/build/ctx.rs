@@ -15,6 +15,7 @@ use super::flow::FlowScope;
 use super::given::Given;
 use super::names::{FunctionEntry, Names, Problems, Table};
 use super::rewrite::Rule;
+use super::search;
 use super::timeout::Timeouts;
 use super::written::Written;
 use crate::codes::{self};
@@ -451,7 +452,11 @@ impl<'a> Ctx<'a> {
             self.wrong_type(node, "'metadata'", "an object");
             return Data::object();
         };
+        let is_of_workflow = obj.node.pointer() == self.base;
         for member in members {
+            if is_of_workflow && member.key() == search::OWN && member.value().members().is_some() {
+                continue;
+            }
             if member.value().as_str().is_none() {
                 let message = format!(
                     "the metadata '{}' is {}, and the language has texts only",

@@ -25,6 +25,7 @@ pub(crate) mod names;
 pub(crate) mod retry;
 pub(crate) mod rewrite;
 mod schema;
+mod search;
 mod template;
 pub(crate) mod timeout;
 mod written;

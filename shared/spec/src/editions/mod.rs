@@ -139,6 +139,7 @@ pub(crate) fn read(
             let mut root = root.clone();
             ctx.leave_out_absent(&mut root);
             (entry.read)(&mut ctx, &root);
+            ctx.search_attributes(&root);
         }
         None => not_supported(&mut ctx, root),
     }

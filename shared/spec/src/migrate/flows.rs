@@ -157,6 +157,7 @@ fn part(workflow: &Workflow, flow: FlowId, id: &str) -> Workflow {
     part.name = Some(id.to_owned());
     part.key = None;
     part.instance_key = None;
+    part.search.clear();
     part.description = None;
     part.annotations.clear();
     part.metadata = swirl_model::Data::object();

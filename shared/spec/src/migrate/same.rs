@@ -100,6 +100,7 @@ fn parts(workflow: &Workflow) -> Parts {
         keep_active,
         schedule,
         problems: _,
+        search,
     } = workflow;
     let mut parts = Parts::new();
     let mut put = |what: &str, value: &dyn Debug| {
@@ -117,6 +118,7 @@ fn parts(workflow: &Workflow) -> Parts {
     put("the timeout of the workflow", timeout);
     put("'keepActive'", keep_active);
     put("the schedule", schedule);
+    put("the search attributes", search);
     for function in functions {
         put(&format!("the function '{}'", function.name), function);
     }

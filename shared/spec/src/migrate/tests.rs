@@ -192,3 +192,21 @@ fn texts_of_yaml() {
         assert_eq!(read.unwrap().to_data(), outer, "{written}");
     }
 }
+
+#[test]
+fn search_attributes_stay_and_their_expressions_change_with_the_language() {
+    let own = "metadata: {team: desk, swirl: {search: {orderId: {value: '{{ $.order.id }}', type: string}}}}\n";
+    let text = migrated(&format!("{OF_0_5}{own}"), Format::Yaml)
+        .unwrap()
+        .text;
+    let (_, metadata) = text.split_once("\nmetadata:\n").unwrap();
+    let (metadata, _) = metadata.split_once("\nstates:").unwrap();
+    insta::assert_snapshot!(metadata, @r#"
+    team: desk
+    swirl:
+      search:
+        orderId:
+          value: "${ $.order.id }"
+          type: string
+    "#);
+}

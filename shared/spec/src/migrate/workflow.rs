@@ -69,11 +69,29 @@ impl Writer<'_> {
         let retries = self.retry_definitions();
         root.list("retries", retries);
         root.flag("keepActive", workflow.keep_active);
-        let (metadata, extensions) = parted(&workflow.metadata);
+        let (mut metadata, extensions) = parted(&workflow.metadata);
         root.set_if("extensions", extensions);
+        if let Some(own) = self.own_metadata() {
+            metadata.get_or_insert_with(Data::object).set("swirl", own);
+        }
         root.set_if("metadata", metadata);
         root.list("states", states);
         root
+    }
+
+    /// The part of the metadata that the runtime reads.
+    fn own_metadata(&mut self) -> Option<Data> {
+        let mut search = Data::object();
+        for attribute in &self.workflow.search {
+            let mut declared = Data::object();
+            let value = self.expression(attribute.value);
+            declared.set("value", value);
+            declared.set("type", Data::string(attribute.kind.word()));
+            search.set(&attribute.name, declared);
+        }
+        let mut own = Data::object();
+        own.set("search", search.clone());
+        Some(own).filter(|_| is_filled(&search))
     }
 
     fn timeout(&mut self, root: &mut Data) {

@@ -1,18 +1,18 @@
 -- Removes ended instances of the usual kind, which only have their record and outcome left. All others are left to
 -- remove.lua.
 --
--- KEYS: 1 ended, 2 dirty, 3 ready, 4 outbox, 5 keys by which instances were started, 6.. the listings; then of each
--- instance: itself, what it waits for, events that it had, history. ARGV: instance and latest time of its end, in
--- turn. Returns the places of those that are left.
+-- KEYS: 1 ended, 2 dirty, 3 ready, 4 outbox, 5 keys by which instances were started, 6.. the listings, 16 the index
+-- of attributes; then of each instance: itself, what it waits for, events that it had, history. ARGV: instance and
+-- latest time of its end, in turn. Returns the places of those that are left.
 
 local PLACES = { c = 2, f = 3, x = 4, t = 5 }
 local PLAIN = {
   s = true, h = true, n = true, w = true, lw = true, key = true, hn = true,
-  out = true, err = true, ['end'] = true, ['m:r'] = true, ['r:r'] = true, z = true,
+  out = true, err = true, ['end'] = true, ['m:r'] = true, ['r:r'] = true, z = true, at = true,
 }
 -- The number of names above; when this is loaded there is no function yet to count them.
-local MOST = 13
-local LISTINGS, OWN = 6, 16
+local MOST = 14
+local LISTINGS, ATTRIBUTES, OWN = 6, 16, 17
 
 local function is_plain(K, waits, dirty, id, before, found, listed)
   local status, ended, place, mark = found[1], found[2], found[3], found[5]
@@ -24,23 +24,32 @@ local function is_plain(K, waits, dirty, id, before, found, listed)
   if status == 'f' and redis.call('EXISTS', waits) == 1 then return false end
   if status == 'f' and (tonumber(redis.call('ZSCORE', listed, id)) or 0) >= 0 then return false end
   if redis.call('HLEN', K) > MOST then return false end
+  local is_searched = false
   for _, field in ipairs(redis.call('HKEYS', K)) do
     if not PLAIN[field] then return false end
+    if field == 'at' then is_searched = true end
   end
-  return not redis.call('ZSCORE', dirty, id)
+  return not redis.call('ZSCORE', dirty, id), is_searched
 end
 
 local function main(keys, argv)
   local left = {}
   local ended, ready, outbox, starts = { 'ZREM', keys[1] }, { 'ZREM', keys[3] }, { 'ZREM', keys[4] }, { 'ZREM', keys[5] }
-  local gone, listed = { 'DEL' }, {}
+  local gone, listed, searched = { 'DEL' }, {}, { 'ZREM', keys[ATTRIBUTES] }
   for at = 1, #argv / 2 do
     local id, own = argv[2 * at - 1], OWN + 4 * (at - 1)
     local found = redis.call('HMGET', keys[own], 's', 'end', 'lw', 'key', 'm:r')
-    if is_plain(keys[own], keys[own + 1], keys[2], id, argv[2 * at], found, keys[1]) then
+    local plain, is_searched = is_plain(keys[own], keys[own + 1], keys[2], id, argv[2 * at], found, keys[1])
+    if plain then
       ended[#ended + 1] = id
       outbox[#outbox + 1] = id
       ready[#ready + 1] = id .. '/r'
+      if is_searched then
+        local tail = '\1' .. string.match(found[3], '\1(%d+)\1') .. '\1' .. id
+        for head in string.gmatch(redis.call('HGET', keys[own], 'at'), '[^%z]+') do
+          searched[#searched + 1] = head .. tail
+        end
+      end
       if found[4] then starts[#starts + 1] = found[4] .. '\1' .. id end
       local place = PLACES[found[1]]
       local lists = listed[place]
@@ -60,6 +69,7 @@ local function main(keys, argv)
     redis.call(unpack(lists[1]))
     redis.call(unpack(lists[2]))
   end
+  if searched[3] then redis.call(unpack(searched)) end
   if starts[3] then redis.call(unpack(starts)) end
   redis.call(unpack(ended))
   redis.call(unpack(outbox))

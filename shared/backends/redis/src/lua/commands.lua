@@ -256,6 +256,19 @@ commands['end'] = function()
   end
 end
 
+-- What the instance is found by: <name>\1<value>, each with a zero behind it. The index of attributes is the last key.
+commands['index'] = function()
+  local now, before, index = take(), {}, KEYS[#KEYS]
+  local tail = '\1' .. string.match(read('lw'), '\1(%d+)\1') .. '\1' .. INST
+  for head in string.gmatch(read('at') or '', '[^%z]+') do before[head] = true end
+  for head in string.gmatch(now, '[^%z]+') do
+    if not before[head] then call('ZADD', index, 0, head .. tail) end
+    before[head] = nil
+  end
+  for head in pairs(before) do call('ZREM', index, head .. tail) end
+  if now == '' then erase('at') else write('at', now) end
+end
+
 commands['reopen'] = function()
   if over() then return end
   for _, field in ipairs({ 'err', 'out', 'end' }) do erase(field) end

@@ -4,7 +4,7 @@
 -- is 0: the holder read the scope without a lease, 16 the KiB that it adds at most, 17 those that the instance may
 -- hold; then counted lists: ids of consumed inputs; events that came too late (digests); timers that may be due again
 -- (sequence, time, kind); lines of history, and elements that hold them; then commands. KEYS: those of Span::All; 10..
--- the listings, where a command needs them. Returns { 'refused' }, { 'news' }, { 'full', the KiB that there is room for
+-- the listings, where a command needs them; last the index of attributes, if a command needs it. Returns { 'refused' }, { 'news' }, { 'full', the KiB that there is room for
 -- } or { 'done', ids of effects, woken scopes, the mark if it is dirty, was given back, the token if the lease is taken
 -- now or 0, and if it is dirty what it waits for }. An effect's id comes with the instance that is to end, or '' where
 -- the caller knows the effect.

@@ -36,14 +36,14 @@ local function hand_out(scope, token)
   return items
 end
 
--- Status, suspended, header, output, error, end, then names and values of the correlation.
+-- Status, suspended, header, output, error, end, what it is found by, then names and values of the correlation.
 local function instance_parts()
   local parts = {
-    STATUS, SUSPENDED and 1 or 0, read('h'), read('out'), read('err'), read('end'),
+    STATUS, SUSPENDED and 1 or 0, read('h'), read('out'), read('err'), read('end'), read('at'),
   }
   -- Redis cuts an answer at the first nil, so absent parts are empty texts. An instance without
   -- waits has no hash EVENTS.
-  for at = 3, 6 do parts[at] = parts[at] or '' end
+  for at = 3, 7 do parts[at] = parts[at] or '' end
   local waits = call('HGETALL', EVENTS)
   for at = 1, #waits, 2 do
     if string.sub(waits[at], 1, 2) == 'c:' then

@@ -221,7 +221,9 @@ local function main(KEYS, ARGV)
       if found[at] then fields = fields + 1 end
     end
     if closed then fields = fields + 1 + closed[DONE] + closed[FAILED] end
-    if call('HLEN', K) ~= fields then return GENERAL end
+    local most = call('HLEN', K)
+    -- What it is found by stays as it is.
+    if most ~= fields and (most ~= fields + 1 or call('HEXISTS', K, 'at') == 0) then return GENERAL end
   end
 
   -- From here on it writes.

@@ -1,5 +1,6 @@
 -- Removes an instance that has ended. ARGV: 4 only if it ended before this, 5 '1' if it has no key any more. KEYS:
--- those of Span::All, 10 keys by which instances were started, 11.. listings, 21 those that are suspended. Returns 1,
+-- those of Span::All, 10 keys by which instances were started, 11.. listings, 21 those that are suspended, 22 the
+-- index of attributes. Returns 1,
 -- or 0: it still has work or effects, or has changed; or the Redis key of its business key, which must be released
 -- first. A faulted one of an earlier build that is among the others is moved instead.
 
@@ -27,14 +28,18 @@ for _, field in ipairs(fields) do
   if kind == 'm:' and over() and not marks_of(scope).ended then return 0 end
 end
 if ARGV[5] ~= '1' and read('nk') then return read('nk') end
+local place, key = read('lw'), read('key')
 for _, field in ipairs(fields) do
   local kind, scope = string.sub(field, 1, 2), string.sub(field, 3)
+  if field == 'at' then
+    local tail = '\1' .. string.match(place, '\1(%d+)\1') .. '\1' .. INST
+    for head in string.gmatch(read('at'), '[^%z]+') do call('ZREM', KEYS[22], head .. tail) end
+  end
   if kind == 'm:' then ready[INST .. '/' .. scope] = false end
   if kind == 't:' then
     for _, timer in ipairs(cmsgpack.unpack(read(field))) do call('ZREM', TIMERS, timer[2]) end
   end
 end
-local place, key = read('lw'), read('key')
 list_remove(11, STATUS, place)
 if key then call('ZREM', KEYS[10], key .. '\1' .. INST) end
 call('ZREM', ENDED, INST)

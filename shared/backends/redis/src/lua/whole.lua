@@ -2,10 +2,10 @@
 -- leave together.
 --
 -- KEYS: 1 instance, 2 history, 3 keys by which instances were started, 4 ended, 5 the listing of those with its
--- status by time, 6 by workflow.
+-- status by time, 6 by workflow; 7 the index of attributes, if it is found by any.
 -- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 status,
 -- 9 output, 10 error ('' if none), 11 when it ended, 12 lines of history, 13 the
--- number of elements that hold them, 14.. the elements.
+-- number of elements that hold them, 14.. the elements; then what it is found by, if anything, as in commands.lua.
 -- Returns nothing, or the header of the instance that is there.
 
 local function main(KEYS, ARGV)
@@ -38,7 +38,16 @@ local function main(KEYS, ARGV)
     set[n + 1], set[n + 2] = 'err', ARGV[10]
     n = n + 2
   end
-  if ARGV[12] ~= '0' then set[n + 1], set[n + 2] = 'hn', ARGV[12] end
+  if ARGV[12] ~= '0' then
+    set[n + 1], set[n + 2] = 'hn', ARGV[12]
+    n = n + 2
+  end
+  local found_by = ARGV[14 + ARGV[13]]
+  if found_by then
+    set[n + 1], set[n + 2] = 'at', found_by
+    local tail = '\1' .. micros .. '\1' .. INST
+    for head in string.gmatch(found_by, '[^%z]+') do call('ZADD', KEYS[7], 0, head .. tail) end
+  end
   call(unpack(set))
   call('ZADD', KEYS[5], micros, INST)
   call('ZADD', KEYS[6], 0, place)

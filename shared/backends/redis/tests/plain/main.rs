@@ -6,9 +6,11 @@ mod side;
 
 use std::collections::BTreeSet;
 
+use swirl_contract::Backend;
 use swirl_contract::kit::*;
 use swirl_contract::whole::whole;
 use swirl_model::Data;
+use swirl_model::attribute::{Attribute, Attributes};
 use swirl_model::data;
 use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
@@ -16,7 +18,8 @@ use swirl_model::instance::EndStatus;
 use swirl_model::scope::{BranchResult, Cursor, Work};
 use swirl_ports::execution::Record;
 use swirl_ports::{
-    Acquired, Commit, Committed, Created, ExecutionStore, Held, InboxItem, NewInstance, Released,
+    Acquired, Commit, Committed, Created, ExecutionStore, Held, InboxItem, InstanceRecords,
+    NewInstance, Released,
 };
 use swirl_servers::RedisServer;
 
@@ -59,6 +62,14 @@ fn some_input(dice: &mut Dice, known: &mut Known) -> Input {
             result: Ok(data!({"n": 1})),
         },
     }
+}
+
+fn some_attributes() -> Attributes {
+    [
+        ("n".into(), Attribute::Number(1.0)),
+        ("m".into(), Attribute::Boolean(true)),
+    ]
+    .into()
 }
 
 /// Up to 7 KB.
@@ -127,6 +138,14 @@ fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool) -> 
         }
         if dice.one_in(25) {
             commands.push(Command::Publish(event("e1", "told", &[])));
+        }
+        if dice.one_in(12) {
+            let value = Attribute::Number(dice.roll(3) as f64);
+            scope.attributes = match dice.one_in(4) {
+                true => Attributes::new(),
+                false => [("n".into(), value), ("m".into(), Attribute::Boolean(true))].into(),
+            };
+            commands.push(Command::Index);
         }
         let is_joined = held.inbox.iter().any(|item| item.id.starts_with("fork-"));
         let goes = dice.roll(3);
@@ -360,9 +379,14 @@ impl Pair {
 #[tokio::test]
 async fn one_step_leaves_what_two_leave() {
     for entries in [0, 5, 1200] {
-        for (key, status) in [
-            (None, EndStatus::Completed),
-            (Some("k".to_owned()), EndStatus::Terminated),
+        for (key, status, attributes) in [
+            (None, EndStatus::Completed, Attributes::new()),
+            (None, EndStatus::Completed, some_attributes()),
+            (
+                Some("k".to_owned()),
+                EndStatus::Terminated,
+                Attributes::new(),
+            ),
         ] {
             let server = RedisServer::start().unwrap();
             let mut two = Side::new(&server, "two", true, 100_000).await;
@@ -371,6 +395,8 @@ async fn one_step_leaves_what_two_leave() {
             new.header.key = key;
             let mut whole = new.whole.take().unwrap();
             whole.status = status;
+            let is_found = !attributes.is_empty();
+            whole.root.attributes = attributes;
             whole.error = (status != EndStatus::Completed).then(fault);
             whole.output = whole.output.filter(|_| status == EndStatus::Completed);
             let begins = NewInstance {
@@ -394,7 +420,10 @@ async fn one_step_leaves_what_two_leave() {
                 consumed: Vec::new(),
                 refused: Vec::new(),
                 history: whole.history.clone(),
-                commands: vec![end],
+                commands: match is_found {
+                    true => vec![Command::Index, end],
+                    false => vec![end],
+                },
                 at: whole.at,
                 if_quiet: false,
                 fits: false,
@@ -410,6 +439,33 @@ async fn one_step_leaves_what_two_leave() {
             assert_eq!(two, one, "with {entries} entries");
         }
     }
+}
+
+/// An instance that is found by attributes ends on the fast path, as any other.
+#[tokio::test]
+async fn attributes_leave_the_end_short() {
+    let server = RedisServer::start().unwrap();
+    let side = Side::new(&server, "short", true, 100_000).await;
+    let b = Backend::of(std::sync::Arc::new(side.store.clone()), ());
+    b.create(new("a")).await;
+    let found = change(vec![Command::Index]).attributes(some_attributes());
+    b.act(&root("a"), found).await;
+    let before = side.store.plain_commits();
+    let end = Command::End {
+        status: EndStatus::Completed,
+        output: None,
+        error: None,
+    };
+    let last = Change {
+        release: true,
+        ..change(vec![end]).at(Cursor::Ended)
+    };
+    let held = b.hold_lazily(&root("a")).await;
+    let committed = b.commit_of(&held, last).await;
+    assert!(matches!(committed, Committed::Done { .. }), "{committed:?}");
+    assert_eq!(side.store.plain_commits(), before + 1);
+    let instance = side.store.instance(&InstanceId::new("a")).await.unwrap();
+    assert_eq!(instance.unwrap().state.attributes, some_attributes());
 }
 
 #[tokio::test]

@@ -1,0 +1,50 @@
+//! The index of search attributes: it follows what the instances' records say.
+
+use swirl_model::attribute::Attributes;
+use swirl_model::ids::ScopeId;
+
+use crate::record::Key;
+use crate::state::{Indexed, Seq, State};
+
+impl State {
+    /// The instance is found by the attributes in its root's record from now on.
+    pub fn index_attributes(&mut self, seq: Seq) {
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return;
+        };
+        let root = inst.scope(&ScopeId::root());
+        let values = root.map(|root| root.attributes.clone()).unwrap_or_default();
+        let state = &mut inst.instance.state;
+        if state.attributes == values {
+            return;
+        }
+        let before = std::mem::replace(&mut state.attributes, values);
+        for entry in entries(&before, seq) {
+            self.attributes.remove(&entry);
+        }
+        self.restore_attributes(seq);
+        self.touch(Key::State(seq));
+    }
+
+    /// Adds what the instance's record says.
+    pub fn restore_attributes(&mut self, seq: Seq) {
+        if let Some(inst) = self.instances.get(&seq) {
+            let values = &inst.instance.state.attributes;
+            self.attributes.extend(entries(values, seq));
+        }
+    }
+
+    /// Before the instance is removed.
+    pub fn unindex_attributes(&mut self, seq: Seq) {
+        if let Some(inst) = self.instances.get(&seq) {
+            for entry in entries(&inst.instance.state.attributes, seq) {
+                self.attributes.remove(&entry);
+            }
+        }
+    }
+}
+
+fn entries(values: &Attributes, seq: Seq) -> impl Iterator<Item = Indexed> {
+    let values = values.iter();
+    values.map(move |(name, value)| (name.clone(), value.sortable(), seq))
+}
