@@ -15,8 +15,8 @@ use swirl_redis::{Options, Redis};
 use swirl_servers::{RedisOptions, RedisServer};
 
 /// Instances of each kind in a round; rounds of all kinds in turn.
-const INSTANCES: u64 = 400;
-const ROUNDS: usize = 15;
+const INSTANCES: u64 = 100;
+const ROUNDS: usize = 9;
 /// Commits of an instance that change nothing that it is found by.
 const COMMITS: usize = 4;
 const KINDS: [u32; 4] = [0, 1, 5, 16];
