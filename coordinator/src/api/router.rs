@@ -234,8 +234,9 @@ async fn guarded(api: &Api, request: Request, next: Next) -> Response {
     if !api.origins.is_empty() {
         cors::mark(headers, origin);
     }
-    if api.is_stopping() {
-        // The client's next request goes to another server.
+    // When a server stops, the client's next request goes to another one. And a body that is too large isn't read to
+    // its end, so this connection can't serve another request.
+    if api.is_stopping() || response.status() == StatusCode::PAYLOAD_TOO_LARGE {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
     }
