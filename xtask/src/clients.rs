@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::finding::Finding;
 use crate::{cargo, scenarios, tools};
 
-const FOLDER: &str = "examples/clients";
+const FOLDER: &str = "clients";
 
 struct Language {
     /// Its folder.
@@ -53,7 +53,7 @@ pub fn check(all: bool) -> Result<Vec<Finding>> {
         return Ok(Vec::new());
     }
     let swirl = scenarios::program(all)?;
-    let server = Server::start(&swirl, &folder)?;
+    let server = Server::start(&swirl, &cargo::root().join("examples/confirmation"))?;
     let hello = cargo::root().join("examples/hello/hello.sw.yaml");
     let mut deploy = Command::new(&swirl);
     deploy.arg("deploy").arg(hello);
