@@ -222,6 +222,26 @@ const WITH_STATES: &str = r#"{"id": "b", "name": "B", "version": "1.0.0", "schem
   {"name": "P", "type": "PARALLEL", "end": true, "branches": [{"name": "One", "wait-for-completion": true, "starts-at": "D", "states": [
     {"name": "D", "type": "DELAY", "time-delay": "PT1S", "end": true}]}]}]}"#;
 
+/// Results are objects in these, and data is a list.
+#[test]
+fn an_object_replaces_the_list_of_a_parallel_state() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/conformance");
+    for file in [
+        "0.1/parallel/list-then-object",
+        "0.1-early/list-then-object",
+    ] {
+        let file = folder.join(format!("{file}.scenario.yaml"));
+        for objects in [false, true] {
+            match round_trip(&file, Assume { objects }) {
+                Outcome::Migrated => {}
+                Outcome::Not(reasons) => panic!("{}: {reasons:?}", file.display()),
+                Outcome::Failed(why) => panic!("{}: {why}", file.display()),
+                Outcome::NotMeant => panic!("{}", file.display()),
+            }
+        }
+    }
+}
+
 #[test]
 fn the_command() {
     let folder = tempfile::tempdir().unwrap();
@@ -285,4 +305,128 @@ fn the_command() {
     assert_eq!(code, Some(1));
     assert_eq!(report["migrated"], false);
     assert_eq!(report["obstacles"][0]["pointer"], "/states/0");
+}
+
+/// The messages of `swirl migrate` for a document.
+fn refused(folder: &Path, document: &str, more: &[&str]) -> String {
+    std::fs::write(folder.join("w.sw.yaml"), document).unwrap();
+    let line = [&["migrate", "w.sw.yaml"], more].concat();
+    let (code, text, messages) = swirl(folder, &line);
+    assert_eq!(code, Some(1), "{text}\n{messages}");
+    messages
+}
+
+fn written(folder: &Path, document: &str, more: &[&str]) -> String {
+    std::fs::write(folder.join("w.sw.yaml"), document).unwrap();
+    let line = [&["migrate", "w.sw.yaml", "--output", "json"], more].concat();
+    let (code, text, messages) = swirl(folder, &line);
+    assert_eq!(code, Some(0), "{text}\n{messages}");
+    text
+}
+
+const BRANCHES: &str = "\
+id: w
+name: w
+version: 1.0.0
+events: [{name: a, source: /s, type: a}]
+functions: [{name: f, resource: 'a.json#f', type: rest}]
+states:
+  - name: P
+    type: PARALLEL
+    start: {kind: DEFAULT}
+    branches:
+      - {name: one, waitForCompletion: true, states: [FIRST, {name: Z, type: RELAY, inject: {z: 1}, end: {kind: DEFAULT}}]}
+      - {name: two, waitForCompletion: true, states: [SECOND, {name: Z, type: RELAY, inject: {z: 1}, end: {kind: DEFAULT}}]}
+    end: {kind: DEFAULT}
+";
+const RELAYS: &str =
+    "{name: A, type: RELAY, inject: {y: 1}, start: {kind: DEFAULT}, transition: {nextState: Z}}";
+const SLEEPS: &str =
+    "{name: A, type: DELAY, timeDelay: PT1S, start: {kind: DEFAULT}, transition: {nextState: Z}}";
+const CALLS: &str = "{name: A, type: OPERATION, actionMode: SEQUENTIAL, actions: [{functionRef: {refName: f}}], start: {kind: DEFAULT}, transition: {nextState: Z}}";
+const WAITS: &str = "{name: A, type: EVENT, timeout: PT1M, eventsActions: [{eventRefs: [a], actions: []}], start: {kind: DEFAULT}, transition: {nextState: Z}}";
+
+#[test]
+fn branches_that_would_behave_otherwise_as_sub_workflows() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let document =
+        |first: &str, second: &str| BRANCHES.replace("FIRST", first).replace("SECOND", second);
+    for (first, second) in [(SLEEPS, RELAYS), (CALLS, SLEEPS)] {
+        let text = written(folder, &document(first, second), &[]);
+        assert!(
+            text.contains("w-P-one") && text.contains("w-P-two"),
+            "{text}"
+        );
+    }
+    let stops = "it stops when another one fails, and nothing handles that error";
+    for (first, second, reason) in [
+        (CALLS, CALLS, stops),
+        (WAITS, SLEEPS, "it waits for an event"),
+    ] {
+        let messages = refused(folder, &document(first, second), &[]);
+        let wanted = "w.sw.yaml:7:5: state 'P': the branch 'one' has states, and cannot become a sub-workflow: ";
+        assert!(
+            messages.starts_with(&format!("{wanted}{reason}")),
+            "{messages}"
+        );
+    }
+    let filtered = document(SLEEPS, SLEEPS).replace(
+        "    start: {kind: DEFAULT}\n",
+        "    start: {kind: DEFAULT}\n    stateDataFilter: {dataInputPath: $.list}\n",
+    );
+    let messages = refused(folder, &filtered, &[]);
+    assert!(messages.contains("begins with an object"), "{messages}");
+}
+
+#[test]
+fn reasons_are_those_of_the_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let terminates = "\
+id: w
+name: w
+version: 1.0.0
+tasks:
+  - {name: A, type: inject, data: {a: 1}, start: {kind: default}, transition: {nextTask: B}}
+  - {name: B, type: delay, timeDelay: PT1S, end: {kind: terminate}}
+";
+    let messages = refused(folder, terminates, &[]);
+    assert!(
+        messages.starts_with("w.sw.yaml:6:5: state 'B': an end with"),
+        "{messages}"
+    );
+    let window = "\
+id: w
+name: w
+version: 1.0.0
+events: [{name: bid, source: /a, type: bid}]
+states:
+  - name: A
+    type: EVENT
+    start: {kind: SCHEDULED, schedule: {interval: 2024-01-01T01:00:00Z/PT1H}}
+    eventsActions: [{eventRefs: [bid], actions: []}]
+    end: {kind: DEFAULT}
+";
+    let messages = refused(folder, window, &[]);
+    let wanted = "w.sw.yaml:6:5: state 'A': instances may be started in a window of time only";
+    assert!(
+        messages.starts_with(wanted) && messages.contains("(1 point)"),
+        "{messages}"
+    );
+    let subflow = "\
+id: w
+name: w
+version: 1.0.0
+states:
+  - {name: A, type: SUBFLOW, workflowId: child, waitForCompletion: true, start: {kind: DEFAULT}, end: {kind: DEFAULT}}
+";
+    let text = written(folder, subflow, &[]);
+    assert!(text.contains("errorRef: StartRefused"), "{text}");
+    let literal = r#"{"name":"w","states":[{"name":"A","type":"OPERATION","start":true,"action-mode":"SEQUENTIAL","actions":[{"function":{"name":"http://x/a.json#f","type":"rest","parameters":{"from":"one","of":["${ x }", 2]}}}],"next-state":"E"},{"name":"E","type":"END"}]}"#;
+    let text = written(folder, literal, &["--assume", "objects"]);
+    assert!(
+        text.contains(r#"from: one"#) && text.contains("$${ x }"),
+        "{text}"
+    );
 }

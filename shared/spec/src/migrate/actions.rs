@@ -41,9 +41,13 @@ impl Writer<'_> {
         data.set_if("condition", action.condition.map(|id| self.expression(id)));
         let detached = self.invocation(&action.kind, &mut data);
         self.retry(action, detached, &mut data);
+        let by_results = action.on_errors.iter().any(|handler| handler.results);
         self.cannot_if(
             !action.on_errors.is_empty(),
-            "an action has handlers of errors; in 0.8 states have them, and actions are retried by 'retryRef'",
+            match by_results {
+                true => "an action's 'retry' compares results and errors with a text, and leads to another state in the end; 0.8 retries by the names of errors",
+                false => "an action has handlers of errors; in 0.8 states have them, and actions are retried by 'retryRef'",
+            },
         );
         self.cannot_if(action.repeat.is_some(), "an action is repeated");
         let mut filter = self.results(&action.results, detached);
@@ -79,7 +83,10 @@ impl Writer<'_> {
         );
         self.cannot_if(
             rule.replace,
-            "a result that is not an object replaces the state data (does not happen if results are objects: `--assume objects`)",
+            match self.assume.objects {
+                true => "the state data may be a list when a result comes, which replaces it; in 0.8 the result is merged",
+                false => "a result that is not an object replaces the state data (does not happen if results are objects: `--assume objects`)",
+            },
         );
         self.cannot_if(
             rule.output.is_some(),

@@ -28,8 +28,9 @@ impl Writer<'_> {
                 source.text
             )),
             language => self.cannot(format!(
-                "'{}' is an expression in {language:?}; 0.8 has jq and JSONPath here",
-                source.text
+                "'{}' is an expression in {}; 0.8 has jq and JSONPath here",
+                source.text,
+                name(language)
             )),
         }
         format!("${{ {} }}", source.text)
@@ -74,6 +75,16 @@ impl Writer<'_> {
                 data
             }
         }
+    }
+}
+
+fn name(language: Language) -> &'static str {
+    match language {
+        Language::Cel => "CEL",
+        Language::Jexl => "JEXL",
+        Language::Jq => "jq",
+        Language::JsonPath => "JSONPath",
+        Language::Spel => "SpEL",
     }
 }
 

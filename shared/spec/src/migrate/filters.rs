@@ -5,14 +5,19 @@ use swirl_model::workflow::{
 };
 
 use super::Assume;
+use super::objects::Objects;
+use super::ways;
 
 pub(super) fn simplify(workflow: &mut Workflow, assume: Assume, notes: &mut Vec<String>) {
     let mut replaces = false;
-    for action in &mut workflow.actions {
+    let lists = actions_on_lists(workflow, assume);
+    for (action, may_be_list) in workflow.actions.iter_mut().zip(lists) {
         // A result that is ignored replaces nothing.
         let may = std::mem::take(&mut action.results.replace) && !action.results.ignore;
-        action.results.replace = may && !assume.objects;
-        replaces |= may && assume.objects;
+        // An object replaces a list, too.
+        let is_merged = assume.objects && !(may_be_list && action.results.to.is_none());
+        action.results.replace = may && !is_merged;
+        replaces |= may && is_merged;
     }
     if replaces {
         notes.push(
@@ -29,6 +34,20 @@ pub(super) fn simplify(workflow: &mut Workflow, assume: Assume, notes: &mut Vec<
             ));
         }
     }
+}
+
+/// Of each action, whether the state data may be something other than an object when its result comes.
+fn actions_on_lists(workflow: &Workflow, assume: Assume) -> Vec<bool> {
+    let objects = Objects::of(workflow, assume);
+    let mut found = vec![false; workflow.actions.len()];
+    for id in ways::tree(workflow, Workflow::ROOT) {
+        for action in ways::actions(workflow, &workflow[id]) {
+            if let Some(is) = found.get_mut(action.0 as usize) {
+                *is = !objects.at_work(id);
+            }
+        }
+    }
+    found
 }
 
 /// An operation that only waits for an event is an event state, unless it is where instances begin.

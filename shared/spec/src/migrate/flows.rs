@@ -2,56 +2,74 @@
 
 use swirl_model::workflow::{
     Action, ActionId, ActionKind, ActionList, Body, Flow, FlowId, ListId, Next, OnParentEnd, State,
-    StateId, StateKind, Subflow, Then, Transition, Version, Workflow,
+    StateId, StateKind, Subflow, Transition, Version, Workflow,
 };
 
 use super::Assume;
+use super::alone::Whole;
+use super::ways;
 use super::workflow::root_states;
 
-/// A definition for each flow of states that can stand alone, deepest first.
-pub(super) fn parted(
-    workflow: &mut Workflow,
-    assume: Assume,
-    notes: &mut Vec<String>,
-) -> Vec<Workflow> {
-    let mut taken = vec![workflow.id.clone()];
-    let parts = of(workflow, &root_states(workflow), assume, &mut taken);
-    for part in &parts {
+/// A flow of states that has to stay where it is.
+pub(super) struct Refused {
+    pub state: String,
+    pub message: String,
+}
+
+/// The flows of a definition that became definitions, and those that didn't.
+#[derive(Default)]
+pub(super) struct Parted {
+    /// Deepest first.
+    pub parts: Vec<Workflow>,
+    pub refused: Vec<Refused>,
+    taken: Vec<String>,
+}
+
+/// A definition for each flow of states that can stand alone.
+pub(super) fn parted(workflow: &mut Workflow, assume: Assume, notes: &mut Vec<String>) -> Parted {
+    let mut parted = Parted {
+        taken: vec![workflow.id.clone()],
+        ..Parted::default()
+    };
+    parted.of(workflow, assume);
+    for part in &parted.parts {
         notes.push(format!(
             "states of a branch or an iteration are the sub-workflow '{}'",
             part.id
         ));
     }
-    parts
+    parted
 }
 
-fn of(
-    workflow: &mut Workflow,
-    states: &[StateId],
-    assume: Assume,
-    taken: &mut Vec<String>,
-) -> Vec<Workflow> {
-    let mut all = Vec::new();
-    for id in states {
-        let at = id.0 as usize;
-        let name = workflow.states[at].name.to_string();
-        for (number, branch, flow) in flows(&workflow.states[at].kind) {
-            let iterates = matches!(workflow.states[at].kind, StateKind::Foreach(_));
-            let is_same = stands_alone(workflow, flow)
-                && (!iterates || iterates_alike(workflow, flow, assume));
-            if !is_same {
-                continue;
+impl Parted {
+    fn of(&mut self, workflow: &mut Workflow, assume: Assume) {
+        let whole = Whole::of(workflow, assume);
+        for id in root_states(workflow) {
+            let at = id.0 as usize;
+            let name = workflow.states[at].name.to_string();
+            for (number, branch, flow) in flows(&workflow.states[at].kind) {
+                if let Some(why) = whole.obstacle(id, flow) {
+                    let what = match workflow.states[at].kind {
+                        StateKind::Foreach(_) => "an iteration".to_owned(),
+                        _ => format!("the branch '{branch}'"),
+                    };
+                    let message =
+                        format!("{what} has states, and cannot become a sub-workflow: {why}");
+                    self.refused.push(Refused {
+                        state: name.clone(),
+                        message,
+                    });
+                    continue;
+                }
+                let id = free(&mut self.taken, &[&workflow.id, &name, &branch]);
+                let mut part = part(workflow, flow, &id);
+                let list = call(workflow, &id);
+                put(&mut workflow.states[at].kind, number, list);
+                self.of(&mut part, assume);
+                self.parts.push(part);
             }
-            let id = free(taken, &[&workflow.id, &name, &branch]);
-            let mut part = part(workflow, flow, &id);
-            let list = call(workflow, &id);
-            put(&mut workflow.states[at].kind, number, list);
-            let within = root_states(&part);
-            all.append(&mut of(&mut part, &within, assume, taken));
-            all.push(part);
         }
     }
-    all
 }
 
 /// The flows of a state: which branch, its name, its flow.
@@ -82,74 +100,6 @@ fn put(kind: &mut StateKind, number: usize, list: ListId) {
     }
 }
 
-/// Nothing in it reaches beyond it: a parameter of an iteration, the end of the whole instance, a state to be
-/// compensated, a window of time.
-fn stands_alone(workflow: &Workflow, flow: FlowId) -> bool {
-    let compensates = workflow
-        .states
-        .iter()
-        .any(|state| state.compensated_by.is_some());
-    let sees_params = workflow.expressions.iter().any(|source| {
-        let mut params = source.params.iter();
-        params.any(|param| source.text.contains(&format!("${param}")))
-    });
-    let reads_instance = workflow
-        .expressions
-        .iter()
-        .any(|source| source.text.contains("$WORKFLOW"));
-    let flow = &workflow[flow];
-    let is_literal = matches!(&workflow.version, Version::Literal(_));
-    !compensates
-        && !sees_params
-        && !reads_instance
-        && is_literal
-        && flow.window.is_none()
-        && flow.states.iter().all(|id| ends_itself(workflow, *id))
-}
-
-/// A plain result is the result of an iteration, and cannot be merged into a sub-workflow's data; an event continues
-/// one iteration, but each sub-workflow.
-fn iterates_alike(workflow: &Workflow, flow: FlowId, assume: Assume) -> bool {
-    let waits = |id: &StateId| {
-        matches!(
-            workflow[*id].kind,
-            StateKind::Event(_) | StateKind::Callback(_) | StateKind::SwitchEvents(_)
-        )
-    };
-    assume.objects && !workflow[flow].states.iter().any(waits)
-}
-
-fn ends_itself(workflow: &Workflow, id: StateId) -> bool {
-    let state = &workflow[id];
-    let stays = |next: &Next| match next {
-        Next::Transition(transition) => !transition.compensate,
-        Next::End(end) => {
-            !end.terminate
-                && !end.terminate_parents
-                && !end.compensate
-                && end.continue_as.is_none()
-                && end.fail.is_none()
-        }
-    };
-    let handled = |then: &Then| match then {
-        Then::Next(next) => stays(next),
-        _ => true,
-    };
-    let within = match &state.kind {
-        StateKind::Event(event) => event.entries.iter().all(|it| it.next.iter().all(stays)),
-        StateKind::Switch(switch) => {
-            switch.conditions.iter().all(|it| stays(&it.next)) && switch.default.iter().all(stays)
-        }
-        StateKind::SwitchEvents(switch) => {
-            switch.conditions.iter().all(|it| stays(&it.next)) && switch.default.iter().all(stays)
-        }
-        _ => true,
-    };
-    within
-        && state.next.iter().all(stays)
-        && state.on_errors.iter().all(|handler| handled(&handler.then))
-}
-
 /// A workflow of this flow alone.
 fn part(workflow: &Workflow, flow: FlowId, id: &str) -> Workflow {
     let mut part = workflow.clone();
@@ -168,6 +118,14 @@ fn part(workflow: &Workflow, flow: FlowId, id: &str) -> Workflow {
     part.schedule = None;
     for source in part.expressions.iter_mut().chain(&mut part.paths) {
         source.params.clear();
+    }
+    // Without a source an event names the workflow that it comes from.
+    for id in ways::tree(workflow, flow) {
+        for produce in ways::produced(workflow, &workflow[id]) {
+            let event = &mut part.events[produce.event.0 as usize];
+            let own = || format!("/swirl/{}", workflow.id);
+            event.source.get_or_insert_with(own);
+        }
     }
     let Flow { start, states, .. } = workflow[flow].clone();
     for id in &states {

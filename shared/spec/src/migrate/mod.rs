@@ -6,6 +6,7 @@
 //! the workflow that was to be written (`same.rs`).
 
 mod actions;
+mod alone;
 mod conditions;
 mod errors;
 mod events;
@@ -15,6 +16,7 @@ mod flows;
 mod functions;
 mod jq;
 mod next;
+mod objects;
 mod places;
 mod results;
 mod retries;
@@ -25,6 +27,7 @@ mod states;
 #[cfg(test)]
 mod tests;
 mod text;
+mod ways;
 mod workflow;
 mod writer;
 
@@ -87,8 +90,15 @@ pub fn migrate(
         // Edition 0.8 assumes no version.
         whole.version = Version::Literal(Version::LATEST.to_owned());
     }
-    let parts = flows::parted(&mut whole, assume, &mut notes);
-    let mut obstacles = Vec::new();
+    let flows::Parted { parts, refused, .. } = flows::parted(&mut whole, assume, &mut notes);
+    let mut obstacles: Vec<Obstacle> = Vec::new();
+    for flows::Refused { state, message } in refused {
+        obstacles.push(Obstacle {
+            place: places::of_state(root, &state),
+            state: Some(state),
+            message,
+        });
+    }
     let mut written = Vec::new();
     for part in parts {
         match one(&part, root, format, assume, Vec::new()) {
@@ -123,7 +133,7 @@ fn one(
     functions::simplify(&mut simple, &mut notes);
     filters::simplify(&mut simple, assume, &mut notes);
     let in_jq = jq::rewrite(&mut simple, &mut notes);
-    let mut writer = writer::Writer::new(&simple, root, in_jq);
+    let mut writer = writer::Writer::new(&simple, root, in_jq, assume);
     let document = writer.document();
     notes.append(&mut writer.notes);
     if !writer.obstacles.is_empty() {

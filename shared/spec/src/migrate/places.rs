@@ -8,7 +8,11 @@ const DEPTH_MAX: usize = 32;
 
 /// The state of this name, at any depth; else the document.
 pub(super) fn of_state(root: &Node, name: &str) -> Place {
-    find(root, name, 0).map_or_else(|| root.place(), Node::place)
+    find_state(root, name).map_or_else(|| root.place(), Node::place)
+}
+
+pub(super) fn find_state<'n>(root: &'n Node, name: &str) -> Option<&'n Node> {
+    find(root, name, 0)
 }
 
 fn find<'n>(node: &'n Node, name: &str, depth: usize) -> Option<&'n Node> {
@@ -16,7 +20,7 @@ fn find<'n>(node: &'n Node, name: &str, depth: usize) -> Option<&'n Node> {
         return None;
     }
     for member in node.members().unwrap_or_default() {
-        if member.key() == "states" {
+        if matches!(member.key(), "states" | "tasks") {
             let mut items = member.value().items().unwrap_or_default().iter();
             let is_it = |item: &&Node| item.get("name").and_then(Node::as_str) == Some(name);
             if let Some(found) = items.find(is_it) {

@@ -3,7 +3,7 @@
 //!
 //! Each part is written out with all that it refers to by index, and the texts are compared. The
 //! contents of a part come from its `Debug` text, so that a field that is added to the model is
-//! compared too.
+//! compared too. These texts are never shown.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -21,8 +21,6 @@ pub(super) struct Difference {
     pub message: String,
 }
 
-/// How much of a text is shown around the first difference.
-const SHOWN: usize = 60;
 /// Nothing in a workflow refers to things this deep.
 const DEPTH_MAX: usize = 16;
 
@@ -38,31 +36,17 @@ pub(super) fn differences(wanted: &Workflow, found: &Workflow) -> Vec<Difference
             continue;
         }
         let (what, state) = key;
-        let (wanted, found) = around(
-            wanted.map_or("nothing", String::as_str),
-            found.map_or("nothing", String::as_str),
-        );
-        let message = format!("{what} would be different in 0.8: '{found}' instead of '{wanted}'");
+        let message = match (wanted, found) {
+            (Some(_), None) => format!("{what} would be missing in 0.8"),
+            (None, Some(_)) => format!("{what} would be new in 0.8"),
+            _ => format!("{what} would be different in 0.8"),
+        };
         differences.push(Difference {
             state: state.clone(),
             message,
         });
     }
     differences
-}
-
-/// The texts from shortly before the first difference on.
-fn around(one: &str, other: &str) -> (String, String) {
-    let same = one
-        .chars()
-        .zip(other.chars())
-        .take_while(|(a, b)| a == b)
-        .count();
-    let part = |text: &str| {
-        let text = text.chars().skip(same.saturating_sub(SHOWN / 2));
-        text.take(SHOWN).collect()
-    };
-    (part(one), part(other))
 }
 
 /// By their kind, and by their state.

@@ -19,9 +19,10 @@ impl Writer<'_> {
             root.set("start", first);
             return;
         };
+        self.at = self.has_start(flow.start).then_some(flow.start);
         self.cannot_if(
-            schedule.exclusive,
-            "instances come into being by the schedule alone; in 0.8 others may be started too",
+            schedule.exclusive && !matches!(schedule.when, When::Window(_)),
+            "with 'directInvoke: deny' the schedule alone starts instances; in 0.8 others may be started too",
         );
         let mut written = Data::object();
         match &schedule.when {
@@ -41,6 +42,7 @@ impl Writer<'_> {
                 );
             }
         }
+        self.at = None;
         written.set_if("timezone", schedule.timezone.as_deref().map(Data::string));
         let mut start = Data::object();
         start.set("stateName", first);

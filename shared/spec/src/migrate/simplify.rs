@@ -4,7 +4,7 @@
 use swirl_model::Data;
 use swirl_model::workflow::{
     ActionKind, ActionList, ErrorSet, EventDef, EventId, EventState, ExprSource, Handler, ListId,
-    Next, Produce, StateKind, Template, Then, Wait, Workflow,
+    Next, Produce, State, StateKind, Template, Then, Wait, Workflow,
 };
 
 use super::{conditions, results, retries};
@@ -14,6 +14,7 @@ pub(super) fn simplify(workflow: &Workflow) -> (Workflow, Vec<String>) {
     let mut simple = workflow.clone();
     let mut notes = Vec::new();
     ends(&mut simple);
+    templates(&mut simple);
     produced_events(&mut simple, &mut notes);
     metadata(&mut simple);
     states(&mut simple, &mut notes);
@@ -41,6 +42,74 @@ fn metadata(workflow: &mut Workflow) {
         if metadata.is_null() {
             *metadata = Data::object();
         }
+    }
+}
+
+/// Values without an expression are literals, however deep.
+fn templates(workflow: &mut Workflow) {
+    each_produce(workflow, &mut |produce| {
+        let attributes = produce.attributes.iter_mut().map(|(_, value)| value);
+        produce.data.iter_mut().chain(attributes).for_each(literal);
+    });
+    each_next(workflow, &mut |next| {
+        if let Next::End(end) = next
+            && let Some(other) = &mut end.continue_as
+        {
+            other.data.iter_mut().for_each(literal);
+        }
+    });
+    for action in &mut workflow.actions {
+        match &mut action.kind {
+            ActionKind::Call(call) => {
+                let all = call.arguments.iter_mut().chain(&mut call.selection_set);
+                all.for_each(literal);
+            }
+            ActionKind::Expression { arguments, .. } => arguments.iter_mut().for_each(literal),
+            ActionKind::Event(_) | ActionKind::Subflow(_) => {}
+        }
+    }
+    for event in &mut workflow.events {
+        let values = event.correlation.iter_mut();
+        values
+            .filter_map(|rule| rule.value.as_mut())
+            .for_each(literal);
+    }
+    let properties = workflow.auth.iter_mut().map(|auth| &mut auth.properties);
+    properties.for_each(literal);
+}
+
+fn literal(template: &mut Template) {
+    let of = |template: &Template| match template {
+        Template::Literal(data) => Some(data.clone()),
+        _ => None,
+    };
+    let found = match template {
+        Template::Array(items) => {
+            items.iter_mut().for_each(literal);
+            items
+                .iter()
+                .map(of)
+                .collect::<Option<Vec<Data>>>()
+                .map(Data::array)
+        }
+        Template::Object(members) => {
+            members.iter_mut().for_each(|(_, value)| literal(value));
+            let mut data = Some(Data::object());
+            for (key, value) in members {
+                data = match (data, of(value)) {
+                    (Some(mut data), Some(value)) => {
+                        data.set(key, value);
+                        Some(data)
+                    }
+                    _ => None,
+                };
+            }
+            data
+        }
+        Template::Literal(_) | Template::Expression(_) | Template::Text(_) => None,
+    };
+    if let Some(data) = found {
+        *template = Template::Literal(data);
     }
 }
 
@@ -133,6 +202,12 @@ fn states(workflow: &mut Workflow, notes: &mut Vec<String>) {
                 state.next = Some(next);
             }
         }
+        if goes_on(state) {
+            notes.push(format!(
+                "after errors that '{}' passes over, its own way is that of a handler",
+                state.name
+            ));
+        }
         if all_errors_last(&mut state.on_errors) {
             notes.push(format!(
                 "the last handler of '{}' takes the errors that no other takes",
@@ -149,6 +224,21 @@ fn states(workflow: &mut Workflow, notes: &mut Vec<String>) {
             );
         }
     }
+}
+
+/// A handler after which the state goes on takes the state's way.
+fn goes_on(state: &mut State) -> bool {
+    let Some(next) = &state.next else {
+        return false;
+    };
+    let mut found = false;
+    for handler in &mut state.on_errors {
+        if matches!(handler.then, Then::Continue) {
+            handler.then = Then::Next(next.clone());
+            found = true;
+        }
+    }
+    found
 }
 
 fn waits(event: &mut EventState) {

@@ -152,7 +152,8 @@ impl Writer<'_> {
                 timeouts.action = self.action_timeout(&[id]);
                 self.actions(id, data);
             }
-            Body::Flow(_) => self.cannot("an iteration runs states; in 0.8 it runs actions"),
+            // `flows` has said why it isn't a sub-workflow.
+            Body::Flow(_) => {}
         }
     }
 
@@ -184,7 +185,7 @@ impl Writer<'_> {
                 timeouts.action = self.action_timeout(&[id]);
                 self.actions(id, &mut data);
             }
-            Body::Flow(_) => self.cannot("a branch runs states; in 0.8 it runs actions"),
+            Body::Flow(_) => {}
         }
         self.timeouts(&timeouts, &mut data);
         data

@@ -3,7 +3,7 @@
 use swirl_model::Data;
 use swirl_model::workflow::{Count, Language, Period, Retry, StateId, Workflow};
 
-use super::{Obstacle, places};
+use super::{Assume, Obstacle, places};
 use crate::source::Node;
 
 pub(super) struct Writer<'w> {
@@ -19,11 +19,12 @@ pub(super) struct Writer<'w> {
     /// Names of the events, as they are written.
     pub events: Vec<String>,
     pub auto_retries: bool,
+    pub assume: Assume,
 }
 
 impl<'w> Writer<'w> {
     /// `in_jq`: the definition was rewritten in jq, except for paths that have no form there.
-    pub fn new(workflow: &'w Workflow, root: &'w Node, in_jq: bool) -> Writer<'w> {
+    pub fn new(workflow: &'w Workflow, root: &'w Node, in_jq: bool, assume: Assume) -> Writer<'w> {
         let mut sources = workflow.expressions.iter().chain(&workflow.paths);
         let language = match sources.any(|source| source.language == Language::JsonPath) {
             true if !in_jq => Language::JsonPath,
@@ -39,6 +40,7 @@ impl<'w> Writer<'w> {
             retries: Vec::new(),
             events: Vec::new(),
             auto_retries: super::errors::are_automatic(workflow),
+            assume,
         }
     }
 
@@ -58,6 +60,12 @@ impl<'w> Writer<'w> {
         if !self.obstacles.contains(&obstacle) {
             self.obstacles.push(obstacle);
         }
+    }
+
+    /// The state says in the document that the workflow starts with it, and when.
+    pub fn has_start(&self, id: StateId) -> bool {
+        let state = places::find_state(self.root, &self.workflow[id].name);
+        state.is_some_and(|node| node.get("start").is_some())
     }
 
     /// An obstacle if it holds.

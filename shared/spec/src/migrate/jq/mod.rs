@@ -13,6 +13,7 @@ use swirl_model::workflow::{
 
 use conditions::Conditions;
 use paths::Selection;
+pub(super) use results::filters;
 
 /// Rewrites the definition where that is needed; returns true if it was. A path that has no form in jq is unchanged.
 pub(super) fn rewrite(workflow: &mut Workflow, notes: &mut Vec<String>) -> bool {

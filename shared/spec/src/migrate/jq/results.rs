@@ -2,15 +2,19 @@
 
 use swirl_model::Data;
 use swirl_model::workflow::{
-    ActionId, ActionKind, Body, EventFilter, EventState, ExprId, Language, ListId, State,
+    ActionId, ActionKind, Body, EventFilter, EventState, ExprId, Language, ListId, State, StateId,
     StateKind, Under, UnderWhen, Workflow,
 };
 
 use super::expression;
 use super::paths::Selection;
+use crate::migrate::Assume;
+use crate::migrate::objects::Objects;
 
 /// The place of a result that isn't an object until the state's output filter puts it in the place of the state data.
 const KEPT: &str = "\"$result\"";
+/// The place of state data that is a list while the state runs: a result can't be merged into a list.
+const LIST: &str = "\"$list\"";
 
 pub(super) fn rewrite(
     workflow: &mut Workflow,
@@ -18,10 +22,7 @@ pub(super) fn rewrite(
     notes: &mut Vec<String>,
 ) {
     let mut named = false;
-    // Nothing can be merged into the list that a parallel state leaves.
-    let lists =
-        |state: &State| matches!(&state.kind, StateKind::Parallel(parallel) if parallel.collect);
-    let has_lists = workflow.states.iter().any(lists);
+    let objects = Objects::of(workflow, Assume::default());
     for at in 0..workflow.actions.len() {
         let rule = &workflow.actions[at].results;
         let (filter, under) = (rule.results, rule.under.clone());
@@ -51,11 +52,18 @@ pub(super) fn rewrite(
                 workflow.states[at].name
             ));
         }
-        if !has_lists && replaced(workflow, at) {
+        let id = StateId(u32::try_from(at).unwrap_or(u32::MAX));
+        let is_object = objects.at_work(id);
+        if replaced(workflow, at, is_object) {
+            let name = &workflow.states[at].name;
             notes.push(format!(
-                "a result of '{}' that is not an object is kept as '$result' until the state's output filter makes it the state data",
-                workflow.states[at].name
+                "a result of '{name}' that is not an object is kept as '$result' until the state's output filter makes it the state data"
             ));
+            if !is_object {
+                notes.push(format!(
+                    "state data of '{name}' that is a list is under '$list' while the state runs, as no result can be merged into a list"
+                ));
+            }
         }
     }
     if named {
@@ -85,11 +93,14 @@ fn under_key(
 }
 
 /// With one action, the state's output filter can replace that of the action's result.
-fn replaced(workflow: &mut Workflow, at: usize) -> bool {
+fn replaced(workflow: &mut Workflow, at: usize, is_object: bool) -> bool {
     let state = &workflow.states[at];
     let Some(actions) = only_actions(workflow, state) else {
         return false;
     };
+    if !is_object && !can_hold_list(workflow, state, &actions) {
+        return false;
+    }
     let replacing: Vec<ActionId> = actions
         .into_iter()
         .filter(|id| {
@@ -102,21 +113,39 @@ fn replaced(workflow: &mut Workflow, at: usize) -> bool {
     if replacing.is_empty() || texts.any(|id| workflow[id].text.contains('#')) {
         return false;
     }
+    // An empty object replaces a list, and adds nothing to an object.
+    let kept = match is_object {
+        true => format!("if type == \"object\" or . == null then . else {{{KEPT}: .}} end"),
+        false => format!(
+            "if . == null or (type == \"object\" and . != {{}}) then . else {{{KEPT}: .}} end"
+        ),
+    };
     for id in replacing {
+        if !is_object {
+            of_list(workflow, id);
+        }
+        let kept = kept.as_str();
         let rule = &workflow[id].results;
-        let kept = format!("if type == \"object\" or . == null then . else {{{KEPT}: .}} end");
         let (text, params) = match rule.results {
             Some(filter) => {
                 let source = &workflow[filter];
                 (format!("({}) | {kept}", source.text), source.params.clone())
             }
-            None => (kept, Vec::new()),
+            None => (kept.to_owned(), Vec::new()),
         };
         let text = expression(workflow, text, params);
         let rule = &mut workflow.actions[id.0 as usize].results;
         (rule.results, rule.replace) = (Some(text), false);
     }
-    let taken = format!("if type == \"object\" and has({KEPT}) then .[{KEPT}] else . end");
+    let taken = match is_object {
+        true => format!("if type == \"object\" and has({KEPT}) then .[{KEPT}] else . end"),
+        false => {
+            held(workflow, at);
+            format!(
+                "if type != \"object\" then . elif has({KEPT}) and (has({LIST}) or .[{KEPT}] != {{}}) then .[{KEPT}] elif has({LIST}) and length == 1 then .[{LIST}] else del(.[{KEPT}], .[{LIST}]) end"
+            )
+        }
+    };
     let text = match workflow.states[at].output {
         Some(filter) => {
             let filter = &workflow[filter].text;
@@ -126,6 +155,46 @@ fn replaced(workflow: &mut Workflow, at: usize) -> bool {
     };
     workflow.states[at].output = Some(expression(workflow, text, Vec::new()));
     true
+}
+
+/// The list can be held under a key while the state runs: nobody else sees the data then.
+fn can_hold_list(workflow: &Workflow, state: &State, actions: &[ActionId]) -> bool {
+    let plain = |id: &ActionId| {
+        let action = &workflow[*id];
+        let mut filters = [action.from, state.input].into_iter().flatten();
+        action.results.replace
+            && action.condition.is_none()
+            && action.on_errors.is_empty()
+            && action.repeat.is_none()
+            && filters.all(|id| !workflow[id].text.contains('#'))
+    };
+    matches!(state.kind, StateKind::Operation(_))
+        && state.on_errors.is_empty()
+        && state.input_schema.is_none()
+        && state.output_schema.is_none()
+        && workflow.timeout.is_none()
+        && actions.iter().all(plain)
+}
+
+/// The state's input filter puts a list under the key.
+fn held(workflow: &mut Workflow, at: usize) {
+    let held = format!("if type == \"array\" then {{{LIST}: .}} else . end");
+    let text = match workflow.states[at].input {
+        Some(filter) => format!("first((({}) | values), .) | {held}", workflow[filter].text),
+        None => held,
+    };
+    workflow.states[at].input = Some(expression(workflow, text, Vec::new()));
+}
+
+/// The action's data is the list itself.
+fn of_list(workflow: &mut Workflow, id: ActionId) {
+    let list = format!("if type == \"object\" and has({LIST}) then .[{LIST}] else . end");
+    let text = match workflow[id].from {
+        Some(filter) => format!("{list} | {}", workflow[filter].text),
+        None => list,
+    };
+    let from = expression(workflow, text, Vec::new());
+    workflow.actions[id.0 as usize].from = Some(from);
 }
 
 /// The result of each branch is under its number until the state's output filter makes a list of them.
@@ -204,7 +273,7 @@ fn is_one(event: &EventState) -> bool {
 }
 
 /// The filters of a state's events.
-pub(super) fn filters(state: &State) -> impl Iterator<Item = &EventFilter> {
+pub(in crate::migrate) fn filters(state: &State) -> impl Iterator<Item = &EventFilter> {
     let (entries, conditions, callback) = match &state.kind {
         StateKind::Event(event) => (event.entries.as_slice(), [].as_slice(), None),
         StateKind::SwitchEvents(switch) => ([].as_slice(), switch.conditions.as_slice(), None),

@@ -1,0 +1,338 @@
+//! Whether a branch or an iteration behaves the same as a sub-workflow.
+//!
+//! A sub-workflow is an instance of its own: it has its own correlation values, takes events for itself, begins with
+//! an object, and runs on when its parent has failed.
+
+use std::sync::Arc;
+
+use swirl_model::workflow::{
+    ActionId, ActionKind, Body, ErrorSet, EventDef, EventId, FlowId, IterationMode, Language, Next,
+    Period, State, StateId, StateKind, Test, Then, Version, Workflow,
+};
+
+use super::Assume;
+use super::objects::Objects;
+use super::ways;
+
+/// A definition before any of its flows became a sub-workflow.
+pub(super) struct Whole {
+    workflow: Workflow,
+    objects: Objects,
+    assume: Assume,
+}
+
+impl Whole {
+    pub fn of(workflow: &Workflow, assume: Assume) -> Whole {
+        Whole {
+            workflow: workflow.clone(),
+            objects: Objects::of(workflow, assume),
+            assume,
+        }
+    }
+
+    /// The reason why this flow of the state has to stay.
+    pub fn obstacle(&self, at: StateId, flow: FlowId) -> Option<&'static str> {
+        let iterates = matches!(self.workflow[at].kind, StateKind::Foreach(_));
+        self.reaches_beyond(flow)
+            .or_else(|| self.data(at))
+            .or_else(|| self.waits(flow, iterates))
+            .or_else(|| self.produces(flow))
+            .or_else(|| self.outlives(at, flow))
+    }
+
+    /// Something in it that is of the whole instance, or of the state around it.
+    fn reaches_beyond(&self, flow: FlowId) -> Option<&'static str> {
+        let workflow = &self.workflow;
+        let mut states = workflow.states.iter();
+        if states.any(|state| state.compensated_by.is_some()) {
+            return Some("states of the definition are compensated");
+        }
+        let sees_param = |param: &Arc<str>, text: &str| text.contains(&format!("${param}"));
+        let mut expressions = workflow.expressions.iter();
+        if expressions.any(|source| source.params.iter().any(|it| sees_param(it, &source.text))) {
+            return Some("an expression reads the parameter of an iteration as a variable");
+        }
+        let mut expressions = workflow.expressions.iter();
+        if expressions.any(|source| source.text.contains("$WORKFLOW")) {
+            return Some("an expression reads $WORKFLOW");
+        }
+        if !matches!(&workflow.version, Version::Literal(_)) {
+            return Some("the definition's version is an expression");
+        }
+        if workflow.timeout.is_some() {
+            return Some("the definition has a timeout, which lets running states finish");
+        }
+        if workflow[flow].window.is_some() {
+            return Some("it begins in a window of time only");
+        }
+        let mut states = workflow[flow].states.iter();
+        match states.all(|id| ends_itself(&workflow[*id])) {
+            true => None,
+            false => {
+                Some("an end in it fails, terminates, compensates or continues as another workflow")
+            }
+        }
+    }
+
+    fn data(&self, at: StateId) -> Option<&'static str> {
+        match self.objects.at_work(at) {
+            true => None,
+            false => Some(
+                "the state data may be something other than an object there, and a sub-workflow begins with an object",
+            ),
+        }
+    }
+
+    /// An event continues one wait of an instance, and each instance that waits for it.
+    fn waits(&self, flow: FlowId, iterates: bool) -> Option<&'static str> {
+        let within = ways::tree(&self.workflow, flow);
+        if iterates && !self.assume.objects {
+            return Some(
+                "a result that is not an object is the iteration's result (does not happen if results are objects: `--assume objects`)",
+            );
+        }
+        let waited = self.awaited(&within);
+        if waited.is_empty() {
+            return None;
+        }
+        if iterates {
+            return Some("it waits for an event, which continues one iteration only");
+        }
+        let event = |id: &EventId| &self.workflow[*id];
+        if waited.iter().any(|id| !event(id).correlation.is_empty()) {
+            return Some(
+                "it waits for an event by correlation, and a sub-workflow doesn't know the instance's values",
+            );
+        }
+        let all = ways::tree(&self.workflow, Workflow::ROOT);
+        let others: Vec<StateId> = all.into_iter().filter(|id| !within.contains(id)).collect();
+        let others = self.awaited(&others);
+        let twice = |id: &EventId| others.iter().any(|other| overlap(event(id), event(other)));
+        if waited.iter().any(twice) {
+            return Some(
+                "it waits for an event that another state waits for too, and would both get",
+            );
+        }
+        // An answer may be addressed to the instance that the event came from.
+        match self
+            .workflow
+            .states
+            .iter()
+            .any(|state| self.publishes(state))
+        {
+            true => Some(
+                "it waits for an event, which may be the answer to an event that the instance produces",
+            ),
+            false => None,
+        }
+    }
+
+    /// Events that states wait for.
+    fn awaited(&self, states: &[StateId]) -> Vec<EventId> {
+        let mut all = Vec::new();
+        for id in states {
+            let state = &self.workflow[*id];
+            match &state.kind {
+                StateKind::Event(event) => {
+                    all.extend(event.entries.iter().flat_map(|entry| &entry.events));
+                }
+                StateKind::Callback(callback) => all.push(callback.event),
+                StateKind::SwitchEvents(switch) => {
+                    all.extend(switch.conditions.iter().map(|condition| condition.event));
+                }
+                _ => {}
+            }
+            for id in ways::actions(&self.workflow, state) {
+                let action = &self.workflow[id];
+                if let ActionKind::Event(event) = &action.kind {
+                    all.extend(event.consume);
+                }
+                all.extend(action.repeat.iter().flat_map(|repeat| &repeat.stop_on));
+            }
+        }
+        all
+    }
+
+    /// Attributes of a produced event are correlation values of its instance.
+    fn produces(&self, flow: FlowId) -> Option<&'static str> {
+        let mut events = self.workflow.events.iter();
+        let correlates = events.any(|event| !event.correlation.is_empty());
+        let waits = |id: EventId| {
+            let all = ways::tree(&self.workflow, Workflow::ROOT);
+            self.awaited(&all).contains(&id)
+        };
+        for id in ways::tree(&self.workflow, flow) {
+            for produce in ways::produced(&self.workflow, &self.workflow[id]) {
+                if correlates && !produce.attributes.is_empty() {
+                    return Some(
+                        "it produces an event with attributes, which are correlation values of the instance",
+                    );
+                }
+                if self.workflow[produce.event].source.is_none() && waits(produce.event) {
+                    return Some(
+                        "it produces an event without a source, which then names the workflow",
+                    );
+                }
+            }
+        }
+        None
+    }
+
+    fn publishes(&self, state: &State) -> bool {
+        !ways::produced(&self.workflow, state).is_empty()
+    }
+
+    /// An error that the state doesn't handle stops the other branches, but not the sub-workflows of an instance that
+    /// has failed.
+    fn outlives(&self, at: StateId, flow: FlowId) -> Option<&'static str> {
+        let state = &self.workflow[at];
+        let within = ways::tree(&self.workflow, flow);
+        if handles_all(state) || !within.iter().any(|id| self.has_effects(*id)) {
+            return None;
+        }
+        let branches = ways::branches(state);
+        if state.timeout.is_some() || branches.iter().any(|branch| branch.timeout.is_some()) {
+            return Some(
+                "the state has a timeout, and nothing handles its error: the branch stops then, and a sub-workflow would run on",
+            );
+        }
+        let fails = match &state.kind {
+            // One after the other: there is nothing else that could run on.
+            StateKind::Foreach(foreach) if foreach.mode == IterationMode::Sequential => false,
+            StateKind::Foreach(_) => self.may_fail(flow),
+            _ => branches.iter().any(|branch| match branch.body {
+                Body::Flow(other) => other != flow && self.may_fail(other),
+                Body::Actions(list) => !self.workflow[list].actions.is_empty(),
+            }),
+        };
+        match fails {
+            true => Some(
+                "it stops when another one fails, and nothing handles that error: a sub-workflow would run on, with its calls and events",
+            ),
+            false => None,
+        }
+    }
+
+    fn has_effects(&self, id: StateId) -> bool {
+        let state = &self.workflow[id];
+        let acts = |id: &ActionId| match &self.workflow[*id].kind {
+            ActionKind::Call(_) | ActionKind::Subflow(_) => true,
+            ActionKind::Event(event) => event.produce.is_some(),
+            ActionKind::Expression { .. } => false,
+        };
+        self.publishes(state) || ways::actions(&self.workflow, state).iter().any(acts)
+    }
+
+    /// An error may leave the flow.
+    fn may_fail(&self, flow: FlowId) -> bool {
+        let mut states = self.workflow[flow].states.iter();
+        states.any(|id| self.state_fails(*id))
+    }
+
+    fn state_fails(&self, id: StateId) -> bool {
+        let state = &self.workflow[id];
+        if self.publishes(state) {
+            return true;
+        }
+        if handles_all(state) {
+            return false;
+        }
+        let guarded = |next: &&Next| match next {
+            Next::Transition(transition) => transition.guard.is_some(),
+            Next::End(end) => end.fail.is_some(),
+        };
+        let filters = [state.input, state.output].into_iter().flatten();
+        let mut filters = filters.map(|id| self.workflow[id].language);
+        state.timeout.is_some()
+            || state.input_schema.is_some()
+            || state.output_schema.is_some()
+            || filters.any(|language| language != Language::JsonPath)
+            || ways::of_state(state).iter().any(guarded)
+            || self.work_fails(id, state)
+    }
+
+    fn work_fails(&self, id: StateId, state: &State) -> bool {
+        match &state.kind {
+            StateKind::Inject(_) => !self.objects.at_work(id),
+            StateKind::Operation(list) => !self.workflow[*list].actions.is_empty(),
+            StateKind::Sleep(period) => !matches!(period, Period::Fixed(_)),
+            StateKind::Switch(switch) => {
+                let mut tests = switch.conditions.iter();
+                switch.default.is_none() || tests.any(|condition| self.test_fails(&condition.test))
+            }
+            // Outputs are merged, or become a list.
+            StateKind::Parallel(parallel) => {
+                let fails = |flow: FlowId| {
+                    let states = ways::tree(&self.workflow, flow);
+                    let plain = |id: &StateId| {
+                        self.objects.at_work(*id) && self.workflow[*id].output.is_none()
+                    };
+                    self.may_fail(flow) || !(parallel.collect || states.iter().all(plain))
+                };
+                let flows = ways::flows(state);
+                flows.len() < parallel.branches.len()
+                    || parallel.at_least.is_some()
+                    || parallel
+                        .branches
+                        .iter()
+                        .any(|branch| branch.timeout.is_some())
+                    || flows.into_iter().any(fails)
+            }
+            // Payloads may not fit the data, and collections may be none.
+            StateKind::Callback(_)
+            | StateKind::Event(_)
+            | StateKind::Foreach(_)
+            | StateKind::SwitchEvents(_) => true,
+        }
+    }
+
+    fn test_fails(&self, test: &Test) -> bool {
+        match test {
+            Test::Holds(_) => true,
+            Test::Exists(id) | Test::Compare { path: id, .. } => {
+                self.workflow[*id].language != Language::JsonPath
+            }
+            Test::All(tests) | Test::Any(tests) => tests.iter().any(|test| self.test_fails(test)),
+            Test::Not(test) => self.test_fails(test),
+        }
+    }
+}
+
+/// A handler takes each error of the state and goes on.
+fn handles_all(state: &State) -> bool {
+    let goes_on = |then: &Then| matches!(then, Then::Next(_) | Then::Continue);
+    let any = |errors: &ErrorSet| match errors {
+        ErrorSet::Any => true,
+        ErrorSet::Except(ids) => ids.is_empty(),
+        _ => false,
+    };
+    let handlers = &state.on_errors;
+    handlers
+        .iter()
+        .all(|handler| goes_on(&handler.then) && handler.data.is_none())
+        && handlers.iter().any(|handler| any(&handler.errors))
+}
+
+fn ends_itself(state: &State) -> bool {
+    let stays = |next: &Next| match next {
+        Next::Transition(transition) => !transition.compensate,
+        Next::End(end) => {
+            !end.terminate
+                && !end.terminate_parents
+                && !end.compensate
+                && end.continue_as.is_none()
+                && end.fail.is_none()
+        }
+    };
+    ways::of_state(state).into_iter().all(stays)
+}
+
+/// Whether some event fits both definitions.
+fn overlap(one: &EventDef, other: &EventDef) -> bool {
+    let pattern = |text: &str| text.contains(['+', '*', '#']);
+    let apart = |one: &Option<String>, other: &Option<String>| match (one, other) {
+        (Some(one), Some(other)) => one != other && !pattern(one) && !pattern(other),
+        _ => false,
+    };
+    !apart(&one.kind, &other.kind) && !apart(&one.source, &other.source)
+}
