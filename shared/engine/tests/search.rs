@@ -191,7 +191,7 @@ fn what_cannot_be_kept_is_left_out_and_said_once() {
     );
     assert!(told[4].starts_with("when: its value is a string, and not an instant"));
     let order = ("orderId", Attribute::Text("0".into()));
-    assert_eq!(run.scope.attributes, found_by(&[order.clone()]));
+    assert_eq!(run.scope.attributes, found_by(std::slice::from_ref(&order)));
     assert_eq!(run.scope.left_out.len(), 5);
     assert_eq!(run.sleep_over(), (0, vec![]));
     assert_eq!(run.sleep_over(), (1, vec![]));
