@@ -21,10 +21,12 @@ pub(in crate::editions) fn name_for_id(ctx: &mut Ctx<'_>, root: &mut Node) {
     root.put("id", name);
 }
 
-/// A document without a `start` begins with its first state, as from 0.8 on (decision 3).
+/// A document without a `start` begins with its first state, as from 0.8 on (decision 3). One that doesn't name its
+/// edition may be of 0.8, which requires none.
 pub(in crate::editions) fn start_missing(ctx: &mut Ctx<'_>, root: &mut Node) {
     let states = root.get("states").and_then(Node::items).unwrap_or_default();
-    if root.get("start").is_some() || states.is_empty() {
+    let named = root.get("specVersion").or(root.get("schemaVersion"));
+    if root.get("start").is_some() || states.is_empty() || named.is_none() {
         return;
     }
     let message = "the workflow definition has no 'start': it begins with the first state";
