@@ -14,8 +14,9 @@ use crate::text::table;
 /// Prints the JSON Schema of an edition, for editors.
 ///
 /// It accepts what the reader accepts: it is made from the reader itself. Only 'swirl validate' and
-/// 'swirl lsp' find undefined names, unreachable states and wrong expressions. The schema is written in
-/// draft 7.
+/// 'swirl lsp' find mistakes that depend on other parts of a document: undefined or duplicate names, more
+/// than one starting state, unreachable states, wrong expressions, broken rules of compensation. The schema
+/// is written in draft 7.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -5,7 +5,7 @@ use swirl_spec::source::Node;
 use super::{RETRY_WITHOUT_DELAY, Subject};
 
 /// Properties that delay the next attempt, in all editions.
-const DELAYS: [&str; 3] = ["delay", "interval", "increment"];
+const DELAYS: [&str; 4] = ["delay", "interval", "increment", "retry-interval"];
 
 pub fn check(subject: &mut Subject<'_>) {
     let root = subject.root;
@@ -25,7 +25,9 @@ fn lists(node: &Node, subject: &mut Subject<'_>) {
             continue;
         }
         if matches!(member.key(), "retries" | "retry") {
-            for policy in member.value().items().unwrap_or_default() {
+            // In the drafts of 0.1 an action has one.
+            let one = std::slice::from_ref(member.value());
+            for policy in member.value().items().unwrap_or(one) {
                 of_policy(policy, subject);
             }
         }
@@ -36,7 +38,9 @@ fn lists(node: &Node, subject: &mut Subject<'_>) {
 fn of_policy(policy: &Node, subject: &mut Subject<'_>) {
     let attempts = ["maxAttempts", "max-attempts", "max-retry"];
     let attempts = attempts.iter().find_map(|key| policy.get(key));
-    let none = attempts.is_some_and(|node| matches!(node.raw(), "0" | "1"));
+    // The drafts of 0.1 retry only as often as they say.
+    let is_of_draft = policy.get("match").is_some();
+    let none = attempts.map_or(is_of_draft, |node| matches!(node.raw(), "0" | "1"));
     if policy.members().is_none()
         || none
         || DELAYS
@@ -51,19 +55,19 @@ fn of_policy(policy: &Node, subject: &mut Subject<'_>) {
         |name| format!("the retry policy '{name}'"),
     );
     let message = format!("{policy_name} has no delay: all its attempts follow each other at once");
-    subject.found(
-        &RETRY_WITHOUT_DELAY,
-        policy,
-        message,
-        "add a 'delay', and a 'multiplier' for services that are down for longer",
-    );
+    let hint = match is_of_draft {
+        true => "add a 'retry-interval'",
+        false => "add a 'delay', and a 'multiplier' for services that are down for longer",
+    };
+    subject.found(&RETRY_WITHOUT_DELAY, policy, message, hint);
 }
 
 /// A length of time that isn't zero.
 fn is_some_time(node: &Node) -> bool {
     let zero = |text: &str| text.chars().all(|c| !c.is_ascii_digit() || c == '0');
     match node.as_str() {
-        Some(text) => text.contains("${") || !zero(text),
+        // Behind `R5/` comes the length.
+        Some(text) => text.contains("${") || !zero(text.rsplit('/').next().unwrap_or(text)),
         None => node.as_f64().is_some_and(|seconds| seconds > 0.0),
     }
 }

@@ -184,3 +184,47 @@ fn calls_are_compared_with_the_service_document() {
     }
     assert_eq!(found(&body), [""; 0]);
 }
+
+/// The drafts of 0.1 have triggers, one retry of an action, and timeouts of entries.
+#[test]
+fn rules_of_the_drafts() {
+    let early = |trigger: &str, state: &str| {
+        format!(
+            "name: w\ntrigger-defs: [{{name: a, source: /s, type: x}}{trigger}]\nstates:\n- {{name: D, type: DELAY, start: true, time-delay: 1, next-state: A}}\n- {state}\n- {{name: E, type: END}}"
+        )
+    };
+    let retry = |retry: &str| {
+        format!(
+            "name: w\nstates:\n- {{name: A, type: OPERATION, start: true, action-mode: SEQUENTIAL, actions: [{{function: {{name: 'http://x/a.json#f', type: rest}}, retry: {{match: '503', next-state: E, {retry}}}}}], next-state: E}}\n- {{name: E, type: END}}"
+        )
+    };
+    let entry = |event: &str, more: &str| {
+        format!("{{event-expression: {event}, {more}actions: [], next-state: E}}")
+    };
+    let state = |entries: &str| format!("{{name: A, type: EVENT, events: [{entries}]}}");
+    let (bounded, open) = (entry("a", "timeout: 60, "), entry("b", ""));
+    let other = ", {name: b, source: /s, type: y}";
+    for (text, expected) in [
+        (early("", &state(&bounded)), &[][..]),
+        (
+            early("", &state(&entry("a", ""))),
+            &["wait-without-timeout /states/1"],
+        ),
+        (
+            early(other, &state(&bounded)),
+            &["unused-definition /trigger-defs/1"],
+        ),
+        (
+            early(other, &state(&format!("{bounded}, {open}"))),
+            &["wait-without-timeout /states/1"],
+        ),
+        (
+            retry("max-retry: 5"),
+            &["retry-without-delay /states/0/actions/0/retry"],
+        ),
+        (retry("max-retry: 5, retry-interval: 10"), &[]),
+        (retry("max-retry: 1"), &[]),
+    ] {
+        assert_eq!(found(&text), expected, "{text}");
+    }
+}

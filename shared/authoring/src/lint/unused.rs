@@ -9,12 +9,13 @@ use super::places::texts;
 use super::{Subject, UNUSED_DEFINITION};
 
 /// The lists, with the name of their kind of entry.
-const LISTS: [(&str, &str); 5] = [
+const LISTS: [(&str, &str); 6] = [
     ("auth", "the auth definition"),
     ("errors", "the error"),
     ("events", "the event"),
     ("functions", "the function"),
     ("retries", "the retry policy"),
+    ("trigger-defs", "the trigger"),
 ];
 
 pub fn check(subject: &mut Subject<'_>) {

@@ -4,6 +4,8 @@ use swirl_model::workflow::{
     ActionId, ActionKind, Body, FlowId, ListId, State, StateKind, Workflow,
 };
 
+use swirl_spec::edition::Edition;
+
 use super::{Subject, WAIT_WITHOUT_TIMEOUT};
 
 pub fn check(subject: &mut Subject<'_>) {
@@ -23,7 +25,7 @@ pub fn check(subject: &mut Subject<'_>) {
             StateKind::Event(event) => {
                 !is_start
                     && event.timeout.is_none()
-                    && event.entries.iter().all(|entry| entry.timeout.is_none())
+                    && event.entries.iter().any(|entry| entry.timeout.is_none())
             }
             StateKind::Callback(callback) => callback.timeout.is_none(),
             StateKind::SwitchEvents(switch) => switch.timeout.is_none(),
@@ -31,16 +33,18 @@ pub fn check(subject: &mut Subject<'_>) {
         };
         let place = subject.places.state(subject.root, &state.name);
         if waits {
-            let message = format!(
-                "the state '{}' may wait forever: it has no timeout",
-                state.name
-            );
-            subject.found(
-                &WAIT_WITHOUT_TIMEOUT,
-                place,
-                message,
-                "add 'timeouts' with an 'eventTimeout', or bound the workflow",
-            );
+            let name = &state.name;
+            let (message, hint) = match has_some(state) {
+                true => (
+                    format!("the state '{name}' may wait forever: an entry of it has no timeout"),
+                    "add a 'timeout' to each entry",
+                ),
+                false => (
+                    format!("the state '{name}' may wait forever: it has no timeout"),
+                    hint(workflow),
+                ),
+            };
+            subject.found(&WAIT_WITHOUT_TIMEOUT, place, message, hint);
         }
         for (action, bounded) in actions(workflow, state) {
             let action = &workflow[action];
@@ -64,6 +68,27 @@ pub fn check(subject: &mut Subject<'_>) {
                 );
             }
         }
+    }
+}
+
+/// Some of the state's entries have a timeout.
+fn has_some(state: &State) -> bool {
+    match &state.kind {
+        StateKind::Event(event) => event.entries.iter().any(|entry| entry.timeout.is_some()),
+        _ => false,
+    }
+}
+
+/// The property in which the edition has it.
+fn hint(workflow: &Workflow) -> &'static str {
+    match workflow.edition {
+        edition if edition == Edition::V0_1Early.word() || edition == Edition::V0_1.word() => {
+            "add a 'timeout' to each entry"
+        }
+        edition if edition == Edition::V0_1Release.word() || edition == Edition::Tasks.word() => {
+            "add a 'timeout'"
+        }
+        _ => "add 'timeouts' with an 'eventTimeout', or bound the workflow",
     }
 }
 

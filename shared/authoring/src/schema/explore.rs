@@ -21,8 +21,11 @@ pub(super) struct Known {
     pub(super) properties: Vec<Property>,
     /// Whether other properties are allowed beside them.
     pub(super) is_open: bool,
-    /// Of each set one property must be there.
-    pub(super) required: Vec<Vec<String>>,
+    /// What must be there.
+    pub(super) required: Vec<Required>,
+    /// Of each set one property must be there if another one is this word.
+    pub(super) required_for: Vec<(String, String, Vec<String>)>,
+    /// Of each pair only one may be there.
     pub(super) exclusive: Vec<Pair>,
     /// A property whose word says which properties there are, and the object for each word.
     pub(super) variants: Option<(String, Vec<(String, usize)>)>,
@@ -30,11 +33,19 @@ pub(super) struct Known {
     sample: Value,
 }
 
-/// Two properties of which only one may be there, and the values with which each counts as absent.
+/// One of some properties must be there.
+#[derive(Debug, PartialEq)]
+pub(super) struct Required {
+    pub(super) own: Vec<String>,
+    /// Or an item of a list has a property: the mark of the state that comes first.
+    pub(super) of_items: Vec<(String, String)>,
+}
+
+/// Two properties that exclude each other, and the values of each that are as good as none: `end: false`.
 #[derive(Debug)]
 pub(super) struct Pair {
-    pub(super) one: (String, Vec<Value>),
-    pub(super) other: (String, Vec<Value>),
+    pub(super) names: [String; 2],
+    pub(super) nothing: [Vec<Value>; 2],
 }
 
 #[derive(Debug)]
@@ -274,20 +285,30 @@ impl<'r> Explorer<'r> {
         });
         self.by_signature.push((signature, index));
         let mut least = beside.clone();
-        let missing = self.reader.try_value(place, beside.clone()).missing(place);
+        let mut missing: Vec<Vec<String>> = Vec::new();
         let mut shapes: Vec<(String, Shape)> = Vec::new();
-        for set in &missing {
-            let Some(name) = set.iter().find(|name| names.contains(*name)) else {
-                continue;
-            };
-            if beside.get(name).is_some() {
-                continue;
+        // Some are missed only once others are there.
+        loop {
+            let said = self.reader.try_value(place, least.clone());
+            let mut further = said.missing(place);
+            further.retain(|set| !missing.contains(set));
+            if further.is_empty() {
+                break;
             }
-            let shape = self.shape(&place.property(least.clone(), name));
-            if let Some(sample) = self.samples(&shape).into_iter().next() {
-                least[name] = sample;
+            for set in &further {
+                let Some(name) = set.iter().find(|name| names.contains(*name)) else {
+                    continue;
+                };
+                if beside.get(name).is_some() || least.get(name).is_some() {
+                    continue;
+                }
+                let shape = self.shape(&place.property(least.clone(), name));
+                if let Some(sample) = self.samples(&shape).into_iter().next() {
+                    least[name] = sample;
+                }
+                shapes.push((name.clone(), shape));
             }
-            shapes.push((name.clone(), shape));
+            missing.append(&mut further);
         }
         self.objects[index].sample = least.clone();
         for name in &names {
@@ -299,7 +320,8 @@ impl<'r> Explorer<'r> {
         }
         shapes.sort_by(|(one, _), (other, _)| one.cmp(other));
         let required = self.required(place, &least, &missing, &shapes, beside);
-        let exclusive = self.exclusive(place, &least, &shapes);
+        let required_for = self.required_for(place, &least, &shapes, beside);
+        let exclusive = self.exclusive(place, &least, &missing, &shapes);
         let properties = shapes.into_iter().map(|(name, shape)| {
             let is_other_editions = self.is_other_editions(place, &least, &name, &shape);
             Property {
@@ -312,6 +334,7 @@ impl<'r> Explorer<'r> {
         let known = &mut self.objects[index];
         known.properties = properties;
         known.required = required;
+        known.required_for = required_for;
         known.exclusive = exclusive;
         index
     }
@@ -372,7 +395,7 @@ impl<'r> Explorer<'r> {
         missing: &[Vec<String>],
         shapes: &[(String, Shape)],
         beside: &Value,
-    ) -> Vec<Vec<String>> {
+    ) -> Vec<Required> {
         let mut all = Vec::new();
         for set in missing {
             let mut without = least.clone();
@@ -388,6 +411,22 @@ impl<'r> Explorer<'r> {
             if !is_missed(without.clone()) || self.is_said_above(place, &without, set) {
                 continue;
             }
+            // One that is missed because of a word is required for that word.
+            let other_words = shapes.iter().flat_map(|(name, shape)| {
+                let words = match without.get(name) {
+                    Some(_) if beside.get(name).is_none() => shape.words(),
+                    _ => &[],
+                };
+                words.iter().map(move |word| (name, word))
+            });
+            let mut other_words = other_words.map(|(name, word)| {
+                let mut object = without.clone();
+                object[name] = json!(word);
+                object
+            });
+            if other_words.any(|object| !is_missed(object)) {
+                continue;
+            }
             let helps = |(name, shape): &&(String, Shape)| {
                 self.samples(shape).into_iter().any(|sample| {
                     let mut with = without.clone();
@@ -397,9 +436,86 @@ impl<'r> Explorer<'r> {
             };
             let others = shapes.iter().filter(|(name, _)| beside.get(name).is_none());
             let of_set = others.filter(helps).map(|(name, _)| name.clone());
-            let of_set: Vec<String> = of_set.collect();
-            if !of_set.is_empty() && !all.contains(&of_set) {
-                all.push(of_set);
+            let marks = self.marks(&without, shapes).into_iter();
+            let required = Required {
+                own: of_set.collect(),
+                of_items: marks
+                    .filter(|(list, name)| {
+                        let mut with = without.clone();
+                        with[list][0][name] = json!(true);
+                        !is_missed(with)
+                    })
+                    .collect(),
+            };
+            let is_any = !required.own.is_empty() || !required.of_items.is_empty();
+            if is_any && !all.contains(&required) {
+                all.push(required);
+            }
+        }
+        all
+    }
+
+    /// The flags of items in the object's lists: the list, and the flag's name.
+    fn marks(&self, object: &Value, shapes: &[(String, Shape)]) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        for (list, shape) in shapes {
+            let items = shape.list.as_ref().map(|list| &list.items.objects);
+            if object[list][0].is_object()
+                && let Some(Object::Known(index)) = items.and_then(|objects| objects.first())
+            {
+                let known = &self.objects[*index];
+                let variants = known.variants.iter().flat_map(|(_, variants)| variants);
+                let variants = variants.map(|(_, index)| &self.objects[*index]);
+                for property in variants.chain([known]).flat_map(|known| &known.properties) {
+                    let mark = (list.clone(), property.name.clone());
+                    if property.shape.boolean && !all.contains(&mark) {
+                        all.push(mark);
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// The sets that are missed only beside a word.
+    fn required_for(
+        &self,
+        place: &Place,
+        least: &Value,
+        shapes: &[(String, Shape)],
+        beside: &Value,
+    ) -> Vec<(String, String, Vec<String>)> {
+        let missed = |object: &Value| {
+            let said = self.reader.try_value(place, object.clone());
+            said.missing(place)
+        };
+        let always = missed(least);
+        let mut all = Vec::new();
+        for (name, shape) in shapes {
+            if beside.get(name).is_some() {
+                continue;
+            }
+            for word in shape.words() {
+                let mut object = least.clone();
+                object[name] = json!(word);
+                for set in missed(&object) {
+                    if always.contains(&set) {
+                        continue;
+                    }
+                    let helps = |(other, shape): &&(String, Shape)| {
+                        other != name
+                            && self.samples(shape).into_iter().any(|sample| {
+                                let mut with = object.clone();
+                                with[other] = sample;
+                                !missed(&with).contains(&set)
+                            })
+                    };
+                    let of_set = shapes.iter().filter(helps).map(|(name, _)| name.clone());
+                    let of_set: Vec<String> = of_set.collect();
+                    if !of_set.is_empty() {
+                        all.push((name.clone(), word.clone(), of_set));
+                    }
+                }
             }
         }
         all
@@ -420,24 +536,38 @@ impl<'r> Explorer<'r> {
         })
     }
 
-    /// The pairs that the reader refuses whatever their values are.
-    fn exclusive(&self, place: &Place, least: &Value, shapes: &[(String, Shape)]) -> Vec<Pair> {
+    /// The pairs that the reader refuses whatever their values are, unless one of them says nothing.
+    fn exclusive(
+        &self,
+        place: &Place,
+        least: &Value,
+        missing: &[Vec<String>],
+        shapes: &[(String, Shape)],
+    ) -> Vec<Pair> {
         let mut whole = least.clone();
         for (name, shape) in shapes {
             if let Some(sample) = self.samples(shape).into_iter().next() {
                 whole[name] = sample;
             }
         }
-        let groups = self.reader.try_value(place, whole).exclusive(place);
-        let mut pairs = Vec::new();
+        // Of those that may each be what is missing, several may be too many.
+        let mut groups = self.reader.try_value(place, whole).exclusive(place);
+        groups.extend(missing.iter().cloned());
+        let mut pairs: Vec<Pair> = Vec::new();
         for group in groups {
             for (at, one) in group.iter().enumerate() {
                 for other in &group[at + 1..] {
-                    let shape = |name: &String| shapes.iter().find(|(known, _)| known == name);
-                    let (Some((_, first)), Some((_, second))) = (shape(one), shape(other)) else {
+                    let names = [one, other];
+                    if pairs
+                        .iter()
+                        .any(|pair| names.iter().all(|name| pair.names.contains(name)))
+                    {
+                        continue;
+                    }
+                    let [Some(first), Some(second)] = names.map(|name| self.values(name, shapes))
+                    else {
                         continue;
                     };
-                    let (first, second) = (self.samples(first), self.samples(second));
                     let refused = |a: &Value, b: &Value| {
                         let mut both = least.clone();
                         both[one] = a.clone();
@@ -448,26 +578,35 @@ impl<'r> Explorer<'r> {
                             .iter()
                             .any(|all| all.contains(one) && all.contains(other))
                     };
-                    let always = first.iter().all(|a| second.iter().all(|b| refused(a, b)));
-                    if !always || first.is_empty() || second.is_empty() {
-                        continue;
+                    if first.iter().all(|a| second.iter().all(|b| refused(a, b))) {
+                        let ignored = |it: &dyn Fn(&Value) -> bool| -> Vec<Value> {
+                            // Serialisers write null or nothing for what is not set.
+                            let nothing = [json!(false), Value::Null, json!("")].into_iter();
+                            nothing.filter(|value| !it(value)).collect()
+                        };
+                        let nothing = [
+                            ignored(&|a: &Value| second.iter().all(|b| refused(a, b))),
+                            ignored(&|b: &Value| first.iter().all(|a| refused(a, b))),
+                        ];
+                        pairs.push(Pair {
+                            names: names.map(Clone::clone),
+                            nothing,
+                        });
                     }
-                    // Serialisers write null or nothing for what is not set.
-                    let mut absent = [Value::Null, json!("")].to_vec();
-                    let mut of_other = absent.clone();
-                    absent.retain(|a| !second.iter().any(|b| refused(a, b)));
-                    of_other.retain(|b| !first.iter().any(|a| refused(a, b)));
-                    pairs.push(Pair {
-                        one: (one.clone(), absent),
-                        other: (other.clone(), of_other),
-                    });
                 }
             }
         }
-        let names = |pair: &Pair| (pair.one.0.clone(), pair.other.0.clone());
-        pairs.sort_by_key(names);
-        pairs.dedup_by_key(|pair| names(pair));
+        pairs.sort_by(|one, other| one.names.cmp(&other.names));
+        pairs.dedup_by(|one, other| one.names == other.names);
         pairs
+    }
+
+    /// Values of a property that say something; none if there are no such.
+    fn values(&self, name: &str, shapes: &[(String, Shape)]) -> Option<Vec<Value>> {
+        let (_, shape) = shapes.iter().find(|(known, _)| known == name)?;
+        let mut values = self.samples(shape);
+        values.retain(|value| !value.is_null() && *value != json!(false) && *value != json!(""));
+        (!values.is_empty()).then_some(values)
     }
 
     fn is_other_editions(&self, place: &Place, least: &Value, name: &str, shape: &Shape) -> bool {

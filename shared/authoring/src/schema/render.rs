@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::explore::{Known, Pair, Property};
+use super::explore::{Known, Property, Required};
 use super::shape::{Number, Object, Shape, Text};
 use crate::lsp::properties::about;
 
@@ -83,21 +83,24 @@ fn object(known: &Known, objects: &[Known], names: &[String]) -> Value {
     if !known.is_open {
         schema.insert("additionalProperties".to_owned(), json!(false));
     }
-    let single = known.required.iter().filter(|set| set.len() == 1);
-    let single: Vec<&String> = single.flatten().collect();
+    let is_single = |of: &&Required| of.own.len() == 1 && of.of_items.is_empty();
+    let single = known.required.iter().filter(is_single);
+    let single: Vec<&String> = single.flat_map(|of| &of.own).collect();
     if !single.is_empty() {
         schema.insert("required".to_owned(), json!(single));
     }
     let mut all = Vec::new();
-    for set in known.required.iter().filter(|set| set.len() > 1) {
-        let one = set.iter().map(|name| json!({"required": [name]}));
-        all.push(json!({"anyOf": one.collect::<Vec<_>>()}));
+    for of in known.required.iter().filter(|of| !is_single(of)) {
+        all.push(one_of(&of.own, &of.of_items));
     }
-    for Pair { one, other } in &known.exclusive {
-        let mut both = json!({"required": [one.0, other.0]});
-        for (name, absent) in [one, other] {
-            if !absent.is_empty() {
-                both["properties"][name] = json!({"not": {"enum": absent}});
+    for (property, word, set) in &known.required_for {
+        all.push(json!({"if": is_word(property, word), "then": one_of(set, &[])}));
+    }
+    for pair in &known.exclusive {
+        let mut both = json!({"required": pair.names});
+        for (name, nothing) in pair.names.iter().zip(&pair.nothing) {
+            if !nothing.is_empty() {
+                both["properties"][name] = json!({"not": {"enum": nothing}});
             }
         }
         all.push(json!({"not": both}));
@@ -106,6 +109,30 @@ fn object(known: &Known, objects: &[Known], names: &[String]) -> Value {
         schema.insert("allOf".to_owned(), Value::Array(all));
     }
     Value::Object(schema)
+}
+
+/// One of the properties is there, or an item of a list has one.
+fn one_of(own: &[String], of_items: &[(String, String)]) -> Value {
+    let own = own.iter().map(|name| json!({"required": [name]}));
+    let of_items = of_items.iter().map(|(list, name)| {
+        json!({
+            "required": [list],
+            "properties": {list: {"contains": {"required": [name]}}},
+        })
+    });
+    let mut all: Vec<Value> = own.chain(of_items).collect();
+    match all.len() {
+        1 => all.remove(0),
+        _ => json!({"anyOf": all}),
+    }
+}
+
+/// The property is there, and is the word.
+fn is_word(property: &str, word: &str) -> Value {
+    json!({
+        "required": [property],
+        "properties": {property: {"pattern": format!("^{}$", in_any_case(word))}},
+    })
 }
 
 /// An object whose properties depend on the word of one of them.
@@ -133,10 +160,7 @@ fn varied(
                 is_required = false;
                 json!({"not": given})
             }
-            word => json!({
-                "required": [property],
-                "properties": {property: {"pattern": format!("^{}$", in_any_case(word))}},
-            }),
+            word => is_word(property, word),
         };
         all.push(json!({"if": condition, "then": reference(*index, names)}));
     }

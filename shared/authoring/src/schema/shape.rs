@@ -132,6 +132,14 @@ impl Shape {
         }
     }
 
+    /// The words that it takes, if it takes no other text.
+    pub(super) fn words(&self) -> &[String] {
+        match &self.text {
+            Some(Text::Words { words, .. }) => words,
+            _ => &[],
+        }
+    }
+
     /// Returns the shape of values that fit one or the other.
     pub(super) fn or(self, other: Shape) -> Shape {
         if self.anything || other.anything {

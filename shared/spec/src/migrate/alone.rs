@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use swirl_model::workflow::{
-    ActionId, ActionKind, Body, ErrorSet, EventDef, EventId, FlowId, IterationMode, Language, Next,
-    Period, State, StateId, StateKind, Test, Then, Version, Workflow,
+    ActionId, ActionKind, Body, ErrorSet, EventId, FlowId, IterationMode, Language, Next, Period,
+    State, StateId, StateKind, Test, Then, Version, Workflow,
 };
 
 use super::Assume;
@@ -83,47 +83,19 @@ impl Whole {
         }
     }
 
-    /// An event continues one wait of an instance, and each instance that waits for it.
+    /// An event finds an instance by its id, by the correlation values that it has, or by its waits, one of which it
+    /// continues. A sub-workflow has its own of all three.
     fn waits(&self, flow: FlowId, iterates: bool) -> Option<&'static str> {
-        let within = ways::tree(&self.workflow, flow);
         if iterates && !self.assume.objects {
             return Some(
                 "a result that is not an object is the iteration's result (does not happen if results are objects: `--assume objects`)",
             );
         }
-        let waited = self.awaited(&within);
-        if waited.is_empty() {
-            return None;
-        }
-        if iterates {
-            return Some("it waits for an event, which continues one iteration only");
-        }
-        let event = |id: &EventId| &self.workflow[*id];
-        if waited.iter().any(|id| !event(id).correlation.is_empty()) {
-            return Some(
-                "it waits for an event by correlation, and a sub-workflow doesn't know the instance's values",
-            );
-        }
-        let all = ways::tree(&self.workflow, Workflow::ROOT);
-        let others: Vec<StateId> = all.into_iter().filter(|id| !within.contains(id)).collect();
-        let others = self.awaited(&others);
-        let twice = |id: &EventId| others.iter().any(|other| overlap(event(id), event(other)));
-        if waited.iter().any(twice) {
-            return Some(
-                "it waits for an event that another state waits for too, and would both get",
-            );
-        }
-        // An answer may be addressed to the instance that the event came from.
-        match self
-            .workflow
-            .states
-            .iter()
-            .any(|state| self.publishes(state))
-        {
-            true => Some(
-                "it waits for an event, which may be the answer to an event that the instance produces",
+        match self.awaited(&ways::tree(&self.workflow, flow)).is_empty() {
+            true => None,
+            false => Some(
+                "it waits for an event, and events for the instance don't reach a sub-workflow of it",
             ),
-            false => None,
         }
     }
 
@@ -153,29 +125,25 @@ impl Whole {
         all
     }
 
-    /// Attributes of a produced event are correlation values of its instance.
+    /// Attributes of a produced event are correlation values of its instance, and its answer may name the instance.
     fn produces(&self, flow: FlowId) -> Option<&'static str> {
-        let mut events = self.workflow.events.iter();
-        let correlates = events.any(|event| !event.correlation.is_empty());
-        let waits = |id: EventId| {
-            let all = ways::tree(&self.workflow, Workflow::ROOT);
-            self.awaited(&all).contains(&id)
-        };
-        for id in ways::tree(&self.workflow, flow) {
-            for produce in ways::produced(&self.workflow, &self.workflow[id]) {
-                if correlates && !produce.attributes.is_empty() {
-                    return Some(
-                        "it produces an event with attributes, which are correlation values of the instance",
-                    );
-                }
-                if self.workflow[produce.event].source.is_none() && waits(produce.event) {
-                    return Some(
-                        "it produces an event without a source, which then names the workflow",
-                    );
-                }
-            }
+        let mut within = ways::tree(&self.workflow, flow).into_iter();
+        if !within.any(|id| self.publishes(&self.workflow[id])) {
+            return None;
         }
-        None
+        let mut all = ways::tree(&self.workflow, Workflow::ROOT);
+        let mut events = self.workflow.events.iter();
+        // Events that start instances don't answer any, unless they are correlated.
+        if events.all(|event| event.correlation.is_empty()) {
+            let start = self.workflow[Workflow::ROOT].start;
+            all.retain(|id| *id != start);
+        }
+        match self.awaited(&all).is_empty() {
+            true => None,
+            false => Some(
+                "it produces an event, and the answer for which another state waits would be addressed to the sub-workflow",
+            ),
+        }
     }
 
     fn publishes(&self, state: &State) -> bool {
@@ -325,14 +293,4 @@ fn ends_itself(state: &State) -> bool {
         }
     };
     ways::of_state(state).into_iter().all(stays)
-}
-
-/// Whether some event fits both definitions.
-fn overlap(one: &EventDef, other: &EventDef) -> bool {
-    let pattern = |text: &str| text.contains(['+', '*', '#']);
-    let apart = |one: &Option<String>, other: &Option<String>| match (one, other) {
-        (Some(one), Some(other)) => one != other && !pattern(one) && !pattern(other),
-        _ => false,
-    };
-    !apart(&one.kind, &other.kind) && !apart(&one.source, &other.source)
 }

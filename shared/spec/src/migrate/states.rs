@@ -9,6 +9,9 @@ use swirl_model::workflow::{
 use super::workflow::{metadata, root_states};
 use super::writer::{SetIf, Writer, is_filled};
 
+/// Never shown: `flows` has said why the states aren't a sub-workflow.
+pub(super) const STATES_STAY: &str = "a branch or an iteration has states";
+
 /// Timeouts of a state or branch.
 #[derive(Default)]
 struct Timeouts {
@@ -152,8 +155,7 @@ impl Writer<'_> {
                 timeouts.action = self.action_timeout(&[id]);
                 self.actions(id, data);
             }
-            // `flows` has said why it isn't a sub-workflow.
-            Body::Flow(_) => {}
+            Body::Flow(_) => self.cannot(STATES_STAY),
         }
     }
 
@@ -163,8 +165,11 @@ impl Writer<'_> {
             let count = self.count(count);
             data.set("numCompleted", count);
         }
+        // Otherwise the branch itself is the obstacle.
+        let is_plain = |branch: &Branch| branch.awaited && matches!(branch.body, Body::Actions(_));
         self.cannot_if(
-            parallel.collect || parallel.collect_to.is_some(),
+            (parallel.collect || parallel.collect_to.is_some())
+                && parallel.branches.iter().all(is_plain),
             "the outputs of the branches become a list; in 0.8 they are merged",
         );
         let branches = parallel.branches.iter();
@@ -185,7 +190,7 @@ impl Writer<'_> {
                 timeouts.action = self.action_timeout(&[id]);
                 self.actions(id, &mut data);
             }
-            Body::Flow(_) => {}
+            Body::Flow(_) => self.cannot(STATES_STAY),
         }
         self.timeouts(&timeouts, &mut data);
         data
