@@ -436,7 +436,7 @@ impl<'r> Explorer<'r> {
             };
             let others = shapes.iter().filter(|(name, _)| beside.get(name).is_none());
             let of_set = others.filter(helps).map(|(name, _)| name.clone());
-            let marks = self.marks(&without, shapes).into_iter();
+            let marks = self.marks(&without, shapes, set).into_iter();
             let required = Required {
                 own: of_set.collect(),
                 of_items: marks
@@ -456,7 +456,12 @@ impl<'r> Explorer<'r> {
     }
 
     /// The flags of items in the object's lists: the list, and the flag's name.
-    fn marks(&self, object: &Value, shapes: &[(String, Shape)]) -> Vec<(String, String)> {
+    fn marks(
+        &self,
+        object: &Value,
+        shapes: &[(String, Shape)],
+        set: &[String],
+    ) -> Vec<(String, String)> {
         let mut all = Vec::new();
         for (list, shape) in shapes {
             let items = shape.list.as_ref().map(|list| &list.items.objects);
@@ -466,12 +471,14 @@ impl<'r> Explorer<'r> {
                 let known = &self.objects[*index];
                 let variants = known.variants.iter().flat_map(|(_, variants)| variants);
                 let variants = variants.map(|(_, index)| &self.objects[*index]);
-                for property in variants.chain([known]).flat_map(|known| &known.properties) {
-                    let mark = (list.clone(), property.name.clone());
-                    if property.shape.boolean && !all.contains(&mark) {
-                        all.push(mark);
-                    }
+                let properties = variants.chain([known]).flat_map(|known| &known.properties);
+                let flags = properties.filter(|property| property.shape.boolean);
+                let mut names: BTreeSet<&String> = flags.map(|property| &property.name).collect();
+                if names.is_empty() {
+                    // It is being explored: a branch has states, which have branches.
+                    names.extend(self.reader.names.iter().chain(set));
                 }
+                all.extend(names.into_iter().map(|name| (list.clone(), name.clone())));
             }
         }
         all
@@ -503,7 +510,7 @@ impl<'r> Explorer<'r> {
                         continue;
                     }
                     let helps = |(other, shape): &&(String, Shape)| {
-                        other != name
+                        object.get(other).is_none()
                             && self.samples(shape).into_iter().any(|sample| {
                                 let mut with = object.clone();
                                 with[other] = sample;

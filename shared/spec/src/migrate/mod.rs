@@ -112,13 +112,17 @@ pub fn migrate(
             notes,
             parts: written,
         }),
-        Ok(_) => Err(obstacles),
+        Ok(_) => Err(shown(obstacles)),
         Err(mut found) => {
             found.append(&mut obstacles);
-            found.retain(|obstacle| obstacle.message != states::STATES_STAY);
-            Err(found)
+            Err(shown(found))
         }
     }
+}
+
+fn shown(mut obstacles: Vec<Obstacle>) -> Vec<Obstacle> {
+    obstacles.retain(|obstacle| obstacle.message != states::STATES_STAY);
+    obstacles
 }
 
 /// One document, and the parts that are expressed in another way in it.
