@@ -465,7 +465,9 @@ impl<'r> Explorer<'r> {
         let mut all = Vec::new();
         for (list, shape) in shapes {
             let items = shape.list.as_ref().map(|list| &list.items.objects);
-            if object[list][0].is_object()
+            let item = object[list].as_array().and_then(|items| items.first());
+            // Of an object that is being explored there is no sample yet.
+            if item.is_some_and(|item| item.is_object() || item.is_null())
                 && let Some(Object::Known(index)) = items.and_then(|objects| objects.first())
             {
                 let known = &self.objects[*index];
