@@ -8,6 +8,7 @@
 
 mod ask;
 mod explore;
+mod known;
 mod render;
 mod shape;
 mod spelling;
@@ -21,7 +22,8 @@ use swirl_spec::vocabulary;
 
 use crate::lsp::properties::described;
 use ask::Reader;
-use explore::{Explorer, Known};
+use explore::Explorer;
+use known::Known;
 
 /// The schema of an edition, in draft 7. It takes the reader some thousand small documents.
 pub fn schema(edition: Edition) -> Value {

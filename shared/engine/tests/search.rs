@@ -104,7 +104,7 @@ impl Run {
     }
 }
 
-fn sleep() -> StateKind {
+fn pause() -> StateKind {
     StateKind::Sleep(IsoDuration::parse("PT1H").unwrap().into())
 }
 
@@ -122,11 +122,11 @@ const TOTAL: (&str, AttributeKind, &str) = ("total", AttributeKind::Number, ".to
 fn they_are_what_the_last_state_left() {
     let inject = |data| StateKind::Inject(data);
     let states = vec![
-        sleep(),
+        pause(),
         inject(data!({"total": 1})),
         inject(data!({"total": 2})),
-        sleep(),
-        sleep(),
+        pause(),
+        pause(),
         inject(data!({"total": 3, "order": null})),
     ];
     let mut run = Run::new(states, &[ORDER, TOTAL], data!({"order": {"id": "o1"}}));
@@ -154,10 +154,10 @@ fn what_cannot_be_kept_is_left_out_and_said_once() {
     injected.set("long", Data::string(long));
     let states = vec![
         inject(injected),
-        sleep(),
-        sleep(),
+        pause(),
+        pause(),
         inject(data!({"total": 3})),
-        sleep(),
+        pause(),
         inject(data!({})),
     ];
     let search = [
@@ -222,7 +222,7 @@ fn secrets_are_left_out() {
 #[test]
 fn without_any_nothing_happens() {
     let input = data!({"order": {"id": "o1"}});
-    let mut run = Run::new(vec![StateKind::Inject(data!({})), sleep()], &[], input);
+    let mut run = Run::new(vec![StateKind::Inject(data!({})), pause()], &[], input);
     assert_eq!(run.tell(Input::Wake), (0, vec![]));
     assert_eq!(run.sleep_over(), (0, vec![]));
     assert!(run.scope.attributes.is_empty() && run.scope.left_out.is_empty());

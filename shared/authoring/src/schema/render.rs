@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::explore::{Known, Property, Required};
+use super::known::{Known, Property, Required};
 use super::shape::{Number, Object, Shape, Text};
 use crate::lsp::properties::about;
 

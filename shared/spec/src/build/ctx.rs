@@ -15,7 +15,6 @@ use super::flow::FlowScope;
 use super::given::Given;
 use super::names::{FunctionEntry, Names, Problems, Table};
 use super::rewrite::Rule;
-use super::search;
 use super::timeout::Timeouts;
 use super::written::Written;
 use crate::codes::{self};
@@ -25,6 +24,9 @@ use crate::resource::Resources;
 use crate::source::Node;
 use crate::suggest;
 use crate::time;
+
+/// The member of the workflow's metadata that the runtime reads.
+pub(super) const OWN: &str = "swirl";
 
 /// A place in the document, kept for findings that are made later.
 #[derive(Debug, Clone, Default)]
@@ -454,7 +456,7 @@ impl<'a> Ctx<'a> {
         };
         let is_of_workflow = obj.node.pointer() == self.base;
         for member in members {
-            if is_of_workflow && member.key() == search::OWN && member.value().members().is_some() {
+            if is_of_workflow && member.key() == OWN && member.value().members().is_some() {
                 continue;
             }
             if member.value().as_str().is_none() {

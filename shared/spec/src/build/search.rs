@@ -7,13 +7,11 @@ use swirl_model::Data;
 use swirl_model::attribute::{ATTRIBUTES_MAX, AttributeKind};
 use swirl_model::workflow::{ExprId, SearchAttribute};
 
-use super::ctx::{Ctx, Obj};
+use super::ctx::{Ctx, OWN, Obj};
 use super::expression::Sight;
 use crate::codes;
 use crate::source::Node;
 
-/// The member of the workflow's metadata that the runtime reads.
-pub(super) const OWN: &str = "swirl";
 const SEARCH: &str = "search";
 /// The longest name, in bytes.
 const NAME_BYTES_MAX: usize = 64;

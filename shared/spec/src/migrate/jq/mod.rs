@@ -2,6 +2,7 @@
 //! 0.8 has one expression language.
 
 mod conditions;
+mod filters;
 mod paths;
 mod results;
 
@@ -12,8 +13,8 @@ use swirl_model::workflow::{
 };
 
 use conditions::Conditions;
+pub(super) use filters::filters;
 use paths::Selection;
-pub(super) use results::filters;
 
 /// Rewrites the definition where that is needed; returns true if it was. A path that has no form in jq is unchanged.
 pub(super) fn rewrite(workflow: &mut Workflow, notes: &mut Vec<String>) -> bool {
@@ -64,7 +65,7 @@ fn is_needed(workflow: &Workflow) -> bool {
             .is_some_and(|under| under.when == UnderWhen::Always)
     };
     let mut rules = workflow.actions.iter().map(|action| &action.results);
-    let mut filters = workflow.states.iter().flat_map(results::filters);
+    let mut filters = workflow.states.iter().flat_map(filters::filters);
     let paths = || workflow.expressions.iter().chain(&workflow.paths);
     let has = |language: Language| paths().any(|source| source.language == language);
     let collects = |state: &swirl_model::workflow::State| matches!(&state.kind, StateKind::Parallel(parallel) if parallel.collect);
@@ -154,7 +155,7 @@ fn is_object(workflow: &Workflow) -> bool {
         injected
             && state.input.is_none()
             && state.output.is_none()
-            && results::filters(state).all(|filter| filter.output.is_none())
+            && filters::filters(state).all(|filter| filter.output.is_none())
     };
     let merged = |action: &swirl_model::workflow::Action| {
         !action.results.replace && action.results.output.is_none()
