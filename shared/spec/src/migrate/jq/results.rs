@@ -174,6 +174,7 @@ fn can_hold_list(workflow: &Workflow, state: &State, actions: &[ActionId]) -> bo
         && state.input_schema.is_none()
         && state.output_schema.is_none()
         && workflow.timeout.is_none()
+        && workflow.search.is_empty()
         && actions.iter().all(plain)
 }
 
