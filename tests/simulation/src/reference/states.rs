@@ -327,10 +327,11 @@ impl<'a> Instance<'a> {
         Ok(end)
     }
 
-    /// Merges the results of a path's actions into their places.
+    /// Merges the results of a path's actions into their places. They are then results of the path around it.
     pub fn replay(&self, from: &Path, path: &mut Path, at: i64) -> Result<(), Fail> {
         for put in &from.merges {
             self.put(put, path).map_err(|fail| fail.at(at))?;
+            path.merges.push(put.clone());
         }
         Ok(())
     }
