@@ -188,7 +188,11 @@ fn interests_that_are_not_stored_follow_from_the_document() {
     block_on(store.put(old)).unwrap();
     let registry = registry(&store);
     let catalog = block_on(registry.catalog()).unwrap();
-    assert_eq!(catalog.latest[0].interests, Interests::default());
+    let expected = Interests {
+        search: Some(Vec::new()),
+        ..Interests::default()
+    };
+    assert_eq!(catalog.latest[0].interests, expected);
     assert_eq!(store.documents.load(Ordering::SeqCst), 1);
 }
 

@@ -137,7 +137,7 @@ fn iterations_pause_and_keep_to_their_window() {
     );
     assert_eq!(
         foreach(IterationMode::Window(Count::Fixed(2)), 2),
-        [0, 2, 5]
+        [0, 2, 7]
     );
     assert_eq!(
         foreach(IterationMode::Window(Count::Fixed(0)), 0),

@@ -13,7 +13,7 @@ pub(super) const NO_COMMENTS: &str =
     "JSON has no comments: remove it, or write the document in YAML";
 
 /// That of the finding for a comma behind the last element.
-pub(super) const NO_LAST_COMMA: &str =
+const NO_LAST_COMMA: &str =
     "JSON has no comma after the last element: remove it, or write the document in YAML";
 
 pub(super) fn parse(text: &str, limits: &Limits, diagnostics: &mut Diagnostics) -> Result_<Node> {
@@ -35,7 +35,9 @@ pub(super) fn parse(text: &str, limits: &Limits, diagnostics: &mut Diagnostics) 
             let message = "a comma is followed by the end of its list or object";
             let mut error = fatal(codes::SYNTAX_ERROR, place, message);
             error.hint = Some(NO_LAST_COMMA.to_owned());
-            Err(error)
+            // The rest is clear, so that an editor can still help.
+            parser.diagnostics.push(*error);
+            Ok(root)
         }
         (Some(c), _) => Err(parser.wrong(format!(
             "nothing may follow the document's value, but {c:?} does"
@@ -464,10 +466,6 @@ mod tests {
     fn errors_have_their_place() {
         for (text, error) in [
             (
-                "{\"a\": 1,}",
-                "1:8 a comma is followed by the end of its list or object",
-            ),
-            (
                 "[1,\n 2",
                 "2:3 expected ',' or ']', but the document ends here",
             ),
@@ -501,6 +499,19 @@ mod tests {
         ] {
             assert_eq!(show(text), error, "{text}");
         }
+    }
+
+    #[test]
+    fn a_last_comma_is_an_error_and_the_rest_is_read() {
+        let mut found = Diagnostics::default();
+        let root = parse("{\"a\": 1,}", &Limits::default(), &mut found).unwrap();
+        assert!(root.get("a").is_some());
+        let error = found.first_error().unwrap();
+        assert_eq!(error.code, codes::SYNTAX_ERROR);
+        assert_eq!(
+            error.message,
+            "a comma is followed by the end of its list or object"
+        );
     }
 
     #[test]

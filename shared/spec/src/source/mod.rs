@@ -86,8 +86,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Parsed {
             Err(json_error)
                 if json_error.code != codes::SYNTAX_ERROR
                     // YAML would take a comment of JavaScript's for a part of the next key.
-                    || json_error.hint.as_deref() == Some(json::NO_COMMENTS)
-                    || json_error.hint.as_deref() == Some(json::NO_LAST_COMMA) =>
+                    || json_error.hint.as_deref() == Some(json::NO_COMMENTS) =>
             {
                 diagnostics.push(*json_error);
                 None
