@@ -70,6 +70,8 @@ struct Editor {
     server: JoinHandle<()>,
     requests: i32,
     version: i64,
+    /// The last findings that came before an answer.
+    heard: Option<Value>,
 }
 
 impl Editor {
@@ -81,6 +83,7 @@ impl Editor {
             server,
             requests: 0,
             version: 1,
+            heard: None,
         };
         let document = json!({"uri": URI, "languageId": "yaml", "version": 1, "text": text});
         editor.notify("textDocument/didOpen", json!({"textDocument": document}));
@@ -120,21 +123,28 @@ impl Editor {
         let request = Request { id, method, params };
         self.connection.sender.send(request.into()).unwrap();
         loop {
-            if let Message::Response(Response {
-                id,
-                response_result,
-            }) = self.next()
-                && id == RequestId::from(self.requests)
-            {
-                return response_result.unwrap_or_else(|error| panic!("{error:?}"));
+            match self.next() {
+                Message::Response(Response {
+                    id,
+                    response_result,
+                }) if id == RequestId::from(self.requests) => {
+                    return response_result.unwrap_or_else(|error| panic!("{error:?}"));
+                }
+                Message::Notification(Notification { params, .. }) => self.heard = Some(params),
+                _ => {}
             }
         }
     }
 
     /// The findings of the text as it is.
-    fn findings(&self) -> Value {
+    fn findings(&mut self) -> Value {
         loop {
-            if let Message::Notification(Notification { params, .. }) = self.next()
+            let heard = self.heard.take();
+            let params = heard.or_else(|| match self.next() {
+                Message::Notification(Notification { params, .. }) => Some(params),
+                _ => None,
+            });
+            if let Some(params) = params
                 && params["version"] == self.version
             {
                 return params["diagnostics"].clone();
