@@ -273,6 +273,8 @@ impl Said {
         let at = self.at(&place.pointer);
         at.filter(|found| found.code == code && found.severity == Severity::Error)
             .map(|found| quoted(&text(found)))
+            // A finding that names no property, such as a branch without an end, is left to the reader.
+            .filter(|set| !set.is_empty())
             .collect()
     }
 }
