@@ -23,7 +23,7 @@ fn swirl(server: &str, arguments: &[&str]) -> (Value, Option<i32>) {
     (answer, done.status.code())
 }
 
-/// What a command writes for people: its rows, and its messages.
+/// The output of a command for people: its rows, and its messages.
 fn shown(server: &str, arguments: &[&str]) -> (String, String) {
     let done = Command::new(BINARY)
         .args(arguments)

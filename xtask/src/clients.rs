@@ -17,7 +17,7 @@ const FOLDER: &str = "clients";
 struct Language {
     /// Its folder.
     name: &'static str,
-    /// What it takes, beside what its script fetches.
+    /// Programs that must be installed; its script fetches the rest.
     tools: &'static [&'static str],
     /// The command that runs a program of it, in its folder.
     run: fn(&str) -> Vec<String>,
@@ -128,7 +128,7 @@ fn within(folder: &Path, program: &str) -> PathBuf {
     }
 }
 
-/// What a command prints; an error with all of it if it doesn't end well.
+/// Returns the output of a command, or an error with all of it if the command fails.
 fn output(command: &mut Command) -> Result<String> {
     let shown = format!("{command:?}");
     let output = command.stdin(Stdio::null()).output();

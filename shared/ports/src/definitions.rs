@@ -79,7 +79,7 @@ pub struct Interests {
     pub consumed: Vec<Consumed>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
-    /// What its instances are found by, and of which type that is. `None`: an older build deployed it, and that follows
+    /// Its search attributes and their types. `None`: an older build deployed it, and they follow
     /// from the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Vec<(Arc<str>, AttributeKind)>>,

@@ -235,7 +235,7 @@ impl InstanceKey {
     }
 }
 
-/// What became of the wish to remove an instance.
+/// The outcome of a request to remove an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removed {
     Done,

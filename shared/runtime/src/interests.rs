@@ -20,7 +20,7 @@ pub fn interests(definition: &Definition) -> Interests {
     }
 }
 
-/// What instances are found by.
+/// The search attributes of instances.
 pub(crate) fn search(workflow: &Workflow) -> Vec<(Arc<str>, AttributeKind)> {
     let all = workflow.search.iter();
     all.map(|one| (one.name.clone(), one.kind)).collect()

@@ -182,7 +182,7 @@ impl Registry {
         answer.result.clone()
     }
 
-    /// What instances are found by, with the types of it: two definitions may mean different things. Those of
+    /// Search attributes with their types, which may differ between two definitions. Those of
     /// definitions that are deleted are among them, since instances may be kept.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What a caller is told of its result: that it is stored, or that it is given up.
+//! A caller is notified whether its result is stored or given up.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -28,7 +28,7 @@ states:
     end: true
 "#;
 
-/// What a caller is told whose answer takes so long, and the status of the instance at that moment.
+/// The notification for an answer that takes this long, and the status of the instance at that moment.
 fn told(after_ms: u64) -> (Option<Told>, Status) {
     let all: Arc<Mutex<Vec<Storing>>> = Arc::default();
     let seen = all.clone();

@@ -124,7 +124,7 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
     }
     options.backlog = match backlog {
         Some(backlog) => backlog,
-        // What queues up takes longer and needs more memory by itself, which would be blamed on the system.
+        // A queue takes time and memory by itself, which would be blamed on the system.
         None if options.hostile || options.flat => options.at_once * 10,
         None => usize::MAX,
     };

@@ -116,7 +116,7 @@ pub async fn instances_are_found_by_attributes(b: Backend) {
         let found = ids(&b, by(name, values.clone())).await;
         assert_eq!(found.join(" "), wanted, "{name} {values:?}");
     }
-    // What an instance is found by is shown with it.
+    // A listed instance shows its attributes.
     let found = b.store.list(&by("order", Values::Equal(text("o1")))).await;
     let found = &found.unwrap()[0].attributes;
     assert_eq!(found.get("amount"), Some(&Attribute::Number(-2.5)));

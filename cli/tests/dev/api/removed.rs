@@ -31,7 +31,7 @@ states:
     end: true
 "#;
 
-/// Fails when it is told to.
+/// Fails on request.
 pub const LATE: &str = r#"
 id: late
 version: "1.0.0"

@@ -236,7 +236,7 @@ impl Sight {
     }
 }
 
-/// What is known of the data of a definition.
+/// The known data of a definition.
 pub struct Known<'a> {
     pub flow: &'a Flow,
     /// The schema of the input of the last definition without errors.
@@ -247,7 +247,7 @@ pub struct Known<'a> {
 struct Here<'h> {
     text: &'h Text,
     at: Position,
-    /// What stands of the expression before it.
+    /// The part of the expression before it.
     inner: &'h str,
 }
 
@@ -259,7 +259,7 @@ impl Known<'_> {
         self.flow.seen(here.text.place(here.at), &around, &input)
     }
 
-    /// What is at a path below a variable.
+    /// The shape at a path below a variable.
     fn variable(&self, name: &str, path: &[Step], here: &Here<'_>) -> Option<Shape> {
         let input = || self.flow.input(self.schema);
         let whole = match name {

@@ -1,4 +1,4 @@
-//! What is known of the data in each state: from the schema of the input, and from what earlier states put in.
+//! The known data in each state, from the schema of the input and from the states before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ type Spot = (usize, usize);
 #[derive(Debug, Default)]
 pub struct Flow {
     states: Vec<State>,
-    /// What the text itself says of the input.
+    /// The input's schema, where the text itself has it.
     input: Shape,
     constants: Shape,
     /// The name of the state that comes first, where one is named.
@@ -43,7 +43,7 @@ struct State {
     iteration: Option<(String, String)>,
 }
 
-/// What a state puts into the data.
+/// A value that a state puts into the data.
 #[derive(Debug)]
 struct Put {
     when: When,
@@ -124,7 +124,7 @@ impl Flow {
         &self.constants
     }
 
-    /// What the input may be; `schema` is that of the last definition without errors.
+    /// The shape of the input; `schema` is that of the last definition without errors.
     pub fn input(&self, schema: Option<&Value>) -> Shape {
         let mut input = schema.map(Shape::of_schema).unwrap_or_default();
         input.merge(self.input.clone());
@@ -240,7 +240,7 @@ impl Flow {
         if let Some(data) = found.get(&index) {
             return data.clone();
         }
-        // What leads back to it adds nothing; so does what is too far away.
+        // States that lead back to it add nothing, and neither do those too far away.
         found.insert(index, Shape::default());
         if found.len() > FILTERS_MAX {
             return Shape::default();
@@ -273,7 +273,7 @@ impl State {
         if let Some(filter) = node.get("stateDataFilter") {
             self.input = text(filter, &["input", "dataInputPath"]);
             self.output = text(filter, &["output", "dataOutputPath"]);
-            // What is only added to is not replaced.
+            // Data that is only added to is not replaced.
             if let Some(added) = self.output.as_deref().and_then(addition) {
                 self.output = None;
                 self.put(When::Output, Vec::new(), added);
@@ -292,7 +292,7 @@ impl State {
         self.puts.push(Put { when, path, what });
     }
 
-    /// What actions and events below a node put in, and which states are named there.
+    /// Collects the values that actions and events below a node put in, and the states that are named there.
     fn collect(&mut self, node: &Node, key: &str, when: When) {
         if let (Some(name), Some(Kind::State)) = (node.as_str(), referred(key)) {
             self.leads.insert(name.to_owned());
@@ -326,7 +326,7 @@ impl State {
         self.actions.push(((node.line(), node.column()), from));
     }
 
-    /// What a filter of results or of an event's data puts into the data.
+    /// The value that a filter of results or of an event's data puts into the data.
     fn filter(&mut self, filter: &Node, selects: &str, uses: &str, when: When) {
         if filter.get(uses).and_then(Node::as_bool) == Some(false) {
             return;

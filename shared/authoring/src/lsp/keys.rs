@@ -35,11 +35,11 @@ const OF_INPUT: [&str; 16] = [
     "startswith",
 ];
 
-/// What is open in an expression: a bracket, a text with an expression in it, or a condition.
+/// An open part of an expression: a bracket, a text with an expression in it, or a condition.
 struct Open {
-    /// What `.` is where it begins; `None` if that is not known.
+    /// The shape of `.` where it begins; `None` if unknown.
     begin: Option<Shape>,
-    /// What it is after the last `|`.
+    /// Its shape after the last `|`.
     now: Option<Shape>,
     /// Where the part after the last `|` begins, in bytes.
     start: usize,
@@ -108,7 +108,7 @@ fn path_at_end(text: &str) -> Option<(usize, &str)> {
     }
 }
 
-/// What `.` is at the end of a text of jq.
+/// The shape of `.` at the end of a text of jq.
 fn here(text: &str, over: &Shape) -> Option<Shape> {
     let open = |now: Option<Shape>, start, kind| Open {
         begin: now.clone(),
@@ -198,7 +198,7 @@ fn is_word_begin(before: &str) -> bool {
     !last.is_some_and(|c| is_of_key(c) || matches!(c, '.' | '$' | '@' | ':'))
 }
 
-/// What an argument of a function sees; `before` ends with the function's name, or with none.
+/// The shape of `.` in an argument of a function; `before` ends with the function's name, or with none.
 fn argument(before: &str, now: Option<&Shape>) -> Option<Shape> {
     let before = before.trim_end();
     let start = before.rfind(|c| !is_of_key(c)).map_or(0, |at| at + 1);
@@ -215,7 +215,7 @@ fn argument(before: &str, now: Option<&Shape>) -> Option<Shape> {
     }
 }
 
-/// What `.` is behind a `|`, by what stands before it.
+/// The shape of `.` after a `|`, from the text before it.
 fn piped(before: &str, now: &Shape) -> Option<Shape> {
     const SAME: [&str; 6] = [
         "reverse",

@@ -56,7 +56,7 @@ impl Shape {
         shape
     }
 
-    /// What fits a JSON Schema.
+    /// The shape that fits a JSON Schema.
     pub fn of_schema(schema: &Value) -> Shape {
         let mut shape = Shape::default();
         let mut left = KEYS_MAX;
@@ -95,7 +95,7 @@ impl Shape {
         self.items.get_or_insert_default().merge(item);
     }
 
-    /// What this or the other may be.
+    /// Joins two shapes: data may have either.
     pub fn merge(&mut self, other: Shape) {
         for (key, value) in other.keys {
             self.keys.entry(key).or_default().merge(value);
@@ -201,7 +201,7 @@ pub fn bare(text: &str) -> &str {
     text
 }
 
-/// What a plain expression gives for data of a shape: a path, an object or a list made of such, their sum.
+/// The result of a plain expression for data of a shape: a path, an object or a list of such, or their sum.
 /// Of any other nothing is known.
 pub fn result(expression: &str, over: &Shape) -> Shape {
     evaluated(bare(expression), over, 0)
@@ -247,7 +247,7 @@ fn evaluated(text: &str, over: &Shape, depth: usize) -> Shape {
     shape
 }
 
-/// What an expression adds to the data that it gets, if it keeps all of that: `. + {a: 1}`.
+/// The addition of an expression that keeps all of its data: `. + {a: 1}`.
 pub fn addition(expression: &str) -> Option<Shape> {
     let terms = parts(bare(expression), '+');
     let (same, others): (Vec<&str>, Vec<&str>) =
@@ -262,7 +262,7 @@ pub fn addition(expression: &str) -> Option<Shape> {
     Some(added)
 }
 
-/// What a pair of brackets around the whole text holds.
+/// The content of a pair of brackets around the whole text.
 fn inside(text: &str, open: char, close: char) -> Option<&str> {
     let inner = text.strip_prefix(open)?.strip_suffix(close)?;
     let mut depth = 0_i32;

@@ -176,7 +176,7 @@ fn what_is_offered_is_what_the_reader_takes() {
     assert!(keys.contains(&"errors".to_owned()), "{keys:?}");
 }
 
-/// What is offered where `¦` stands in the text, which was `valid` before.
+/// Completes at the `¦` in the text, which was `valid` before.
 fn offered_in(valid: &str, text: &str, source: impl Source + 'static) -> Vec<String> {
     let (before, after) = text.split_once('\u{a6}').unwrap();
     let place = Text::new(before.to_owned()).end();

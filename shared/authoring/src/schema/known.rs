@@ -12,7 +12,7 @@ pub(super) struct Known {
     pub(super) properties: Vec<Property>,
     /// Whether other properties are allowed beside them.
     pub(super) is_open: bool,
-    /// What must be there.
+    /// Required properties.
     pub(super) required: Vec<Required>,
     /// Of each set one property must be there if another one is this word.
     pub(super) required_for: Vec<(String, String, Vec<String>)>,

@@ -18,7 +18,7 @@ const PAGE_MIN: usize = 20;
 const PAGE_MAX: usize = 1000;
 const SEEN_MAX: usize = 100_000;
 
-/// What an instance is found by, as its hash has it: the beginnings of its members of the index, each with a zero
+/// The search attributes of an instance, as in its hash: the beginnings of its members of the index, each with a zero
 /// behind it.
 pub(crate) fn heads(attributes: &Attributes) -> String {
     let all = attributes.iter();

@@ -68,7 +68,7 @@ fn added_by(commands: &[Command]) -> usize {
 struct Arguments<'a> {
     call: Cmd,
     scope: &'a ScopeRef,
-    /// What the instance is found by.
+    /// The instance's search attributes.
     attributes: &'a Attributes,
     limit: usize,
     /// Effects that the script gives numbers to.

@@ -149,7 +149,7 @@ async fn what_goes_alone_is_found_no_more() {
         output: None,
         error: None,
     };
-    // What it waited for keeps it from going with others.
+    // An instance that it waited for keeps it from being removed with others.
     let waits = Command::Subscribe(subscription(1, vec![filter("t", &[])]));
     let found_by = [
         ("x".into(), Attribute::Boolean(true)),

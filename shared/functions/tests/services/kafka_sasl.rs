@@ -33,7 +33,7 @@ const TOPIC: &str = "light.7";
 /// One broker, with a topic of one partition.
 struct Broker {
     address: String,
-    /// What it offers.
+    /// The offered mechanisms.
     mechanism: &'static str,
     /// The names of the requests that came, those after a login marked.
     seen: Mutex<Vec<String>>,

@@ -80,7 +80,7 @@ impl Objects {
     }
 }
 
-/// What a filter selects is an object for sure only if that is all of one.
+/// A filter's result is surely an object only if it selects a whole one.
 fn filtered(workflow: &Workflow, filter: Option<ExprId>, is_object: bool) -> bool {
     match filter {
         None => is_object,

@@ -256,7 +256,7 @@ commands['end'] = function()
   end
 end
 
--- What the instance is found by: <name>\1<value>, each with a zero behind it. The index of attributes is the last key.
+-- The instance's search attributes: <name>\1<value>, each with a zero behind it. The index of attributes is the last key.
 commands['index'] = function()
   local now, before, index = take(), {}, KEYS[#KEYS]
   local tail = '\1' .. string.match(read('lw'), '\1(%d+)\1') .. '\1' .. INST

@@ -222,7 +222,7 @@ local function main(KEYS, ARGV)
     end
     if closed then fields = fields + 1 + closed[DONE] + closed[FAILED] end
     local most = call('HLEN', K)
-    -- What it is found by stays as it is.
+    -- Its search attributes are unchanged.
     if most ~= fields and (most ~= fields + 1 or call('HEXISTS', K, 'at') == 0) then return GENERAL end
   end
 
