@@ -101,6 +101,50 @@ async fn tasks_come_until_they_are_done() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tasks_of_a_crowded_workflow_wait_in_a_lane() {
+    let rig = rig().await;
+    let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
+    let source = TaskSource::new(rig.streams.clone(), 16);
+    queue.push_late(vec![task("a")]).await;
+    let receipt = pull(&source).await.receipt.unwrap();
+    receipt.again(1, "not now").await;
+    let failed = pull(&source).await;
+    assert_eq!(failed.scope, task("a"));
+    let receipt = failed.receipt.unwrap();
+    assert!(receipt.put_into_lane("order").await);
+    receipt.done().await;
+    let context = async_nats::jetstream::new(rig.client.clone());
+    let stream = context.get_stream("SWIRL_default_LANES").await.unwrap();
+    let put = stream.get_raw_message(1).await.unwrap();
+    let failures = put.headers.get("Swirl-Failures").map(|n| n.as_str());
+    assert_eq!(failures, Some("1"), "they are counted on");
+    let (tasks, _) = rig.streams.backlog(None).await.unwrap();
+    assert_eq!((tasks.pending, tasks.unacknowledged), (1, 0));
+    assert!(tasks.oldest > Duration::ZERO);
+    // A workflow always has the same lane, whichever it is.
+    queue.push(vec![task("b")]).await;
+    let receipt = pull(&source).await.receipt.unwrap();
+    assert!(receipt.put_into_lane("order").await);
+    receipt.done().await;
+    let lanes = (0..source.lanes()).map(|lane| {
+        let next = source.pull_lane(lane);
+        Box::pin(async move { (lane, next.await) })
+    });
+    let first = futures::future::select_all(lanes);
+    let ((lane, task_of_lane), ..) = timeout(SOON, first).await.unwrap();
+    assert_eq!(task_of_lane.scope, task("a"));
+    assert!(task_of_lane.is_late, "as it was in the queue");
+    let second = timeout(SOON, source.pull_lane(lane)).await.unwrap();
+    assert_eq!((&second.scope, second.is_late), (&task("b"), false));
+    let receipt = task_of_lane.receipt.unwrap();
+    assert!(!receipt.put_into_lane("order").await, "it is in one");
+    receipt.done().await;
+    second.receipt.unwrap().done().await;
+    let (tasks, _) = rig.streams.backlog(None).await.unwrap();
+    assert_eq!((tasks.pending, tasks.unacknowledged), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_task_is_a_dead_letter() {
     let rig = rig().await;
     let source = TaskSource::new(rig.streams.clone(), 16);
@@ -482,13 +526,13 @@ async fn streams_are_looked_at_and_left_as_they_are() {
     let seen = rig.streams.inspect(&rig.client).await;
     assert_eq!((seen.findings, seen.missing), (Vec::new(), Vec::new()));
     let names: Vec<&str> = seen.streams.iter().map(|(name, _)| name.as_str()).collect();
-    let made = ["TASKS", "EVENTS", "DEAD"].map(|name| format!("SWIRL_default_{name}"));
+    let made = ["TASKS", "LANES", "EVENTS", "DEAD"].map(|name| format!("SWIRL_default_{name}"));
     assert_eq!(names, made);
 
     let other = streams(&rig.client, "other").inspect(&rig.client).await;
-    assert_eq!((other.streams.len(), other.missing.len()), (0, 3));
+    assert_eq!((other.streams.len(), other.missing.len()), (0, 4));
     let again = streams(&rig.client, "other").inspect(&rig.client).await;
-    assert_eq!(again.missing.len(), 3, "nothing was made");
+    assert_eq!(again.missing.len(), 4, "nothing was made");
 
     // Differences from the configuration are reported; unsuitable settings are errors.
     let codes = async |options: StreamOptions, subjects: &[&str]| {
@@ -558,13 +602,13 @@ async fn a_server_without_room_is_found_before_the_streams_are_made() {
         let client = connect(&Options::new(vec![server.url()], "test"))
             .await
             .unwrap();
-        // 96 MiB.
+        // 100 MiB.
         let streams = streams(&client, "default");
         let found = streams.inspect(&client).await;
         let codes: Vec<_> = found.findings.iter().map(|finding| finding.code).collect();
         let wanted: &[&str] = if has_room { &[] } else { &["room"] };
         assert_eq!(codes, wanted, "{:?}", found.findings);
-        assert_eq!(found.missing.len(), 3);
+        assert_eq!(found.missing.len(), 4);
         assert_eq!(streams.ensure().await.is_ok(), has_room);
         // Nothing of it is left, and existing streams need no more room.
         let found = streams.inspect(&client).await;
