@@ -66,7 +66,7 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> usize {
     let shared = driver.places.as_ref();
-    let all = shared.map_or(settings.concurrency, |places| places.all());
+    let all = shared.map_or(settings.concurrency, |places| places.most());
     let places = Arc::new(Semaphore::new(all));
     let waiting = Arc::new(Semaphore::new(settings.concurrency));
     let mut stop = std::pin::pin!(stop);

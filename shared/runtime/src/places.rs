@@ -1,7 +1,8 @@
 //! How workflows share the places of a worker. A scope keeps its place while its call is under way, so long calls
 //! of one workflow could occupy all places. A workflow gets another place only while it has at most eight times as
 //! many as would be left. So a single workflow has eight ninths of all places, two have eight seventeenths each,
-//! and some are always left for a new one.
+//! and some are always left for a new one. When many workflows have taken nearly all, those with less than half of an
+//! equal share still get places, beyond the number: at most half as many again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +17,9 @@ pub struct Places {
 }
 
 struct State {
-    free: usize,
+    all: usize,
+    /// Negative while workflows with few places have gone beyond the number.
+    free: isize,
     workflows: HashMap<Arc<str>, Usage>,
 }
 
@@ -40,15 +43,17 @@ impl Places {
         Arc::new(Places {
             all,
             state: Mutex::new(State {
-                free: all,
+                all,
+                free: isize::try_from(all).unwrap_or(isize::MAX),
                 workflows: HashMap::new(),
             }),
         })
     }
 
-    /// The places of all workflows together.
-    pub fn all(&self) -> usize {
-        self.all
+    /// The places that workflows may have in use together, with those beyond the number. A further one that has none yet
+    /// gets one.
+    pub fn most(&self) -> usize {
+        self.all + self.all / 2
     }
 
     /// A place, unless the workflow has its share. `in_any_case`: also then.
@@ -57,7 +62,7 @@ impl Places {
         if !in_any_case && !state.may_enter(workflow) {
             return None;
         }
-        state.free = state.free.saturating_sub(1);
+        state.free -= 1;
         state.workflows.entry(workflow.clone()).or_default().used += 1;
         Some(Place {
             places: self.clone(),
@@ -88,7 +93,10 @@ impl Places {
 impl State {
     fn may_enter(&self, workflow: &Arc<str>) -> bool {
         let used = self.workflows.get(workflow).map_or(0, |usage| usage.used);
-        used == 0 || used < TIMES_LEFT * self.free.saturating_sub(1)
+        let left = usize::try_from(self.free - 1).unwrap_or(0);
+        let half_of_equal = self.all / (2 * self.workflows.len().max(1));
+        let is_over = self.free.unsigned_abs() >= self.all / 2 && self.free < 0;
+        used == 0 || used < TIMES_LEFT * left || used < half_of_equal && !is_over
     }
 
     /// Notifies the first waiter of the workflow that has the fewest places, among those that may enter.
@@ -171,6 +179,35 @@ mod tests {
             other.len()
         );
         assert!(!take(&places, "third", 1).is_empty());
+    }
+
+    #[test]
+    fn few_places_are_there_whatever_others_have() {
+        let places = Places::new(1024);
+        let names: Vec<String> = (0..9).map(|n| format!("flood {n}")).collect();
+        let mut floods: Vec<_> = names.iter().map(|_| Vec::new()).collect();
+        for _ in 0..1_200 {
+            for (flood, name) in floods.iter_mut().zip(&names) {
+                flood.extend(take(&places, name, 1));
+            }
+        }
+        let taken: usize = floods.iter().map(Vec::len).sum();
+        assert!(taken <= 1024 + 128, "{taken}");
+        let small = take(&places, "small", 1_000);
+        assert!((50..200).contains(&small.len()), "{}", small.len());
+        for flood in &floods {
+            assert!(flood.len() >= small.len(), "{}", flood.len());
+        }
+        // New ones come beyond the number, but not without an end: then each has one.
+        let more: Vec<_> = (0..200)
+            .map(|n| take(&places, &format!("more {n}"), 1_000))
+            .collect();
+        let taken = taken + small.len() + more.iter().map(Vec::len).sum::<usize>();
+        assert!(taken <= places.most() + more.len(), "{taken}");
+        assert!(more.iter().all(|places| !places.is_empty()));
+        // All come back.
+        drop((floods, small, more));
+        assert_eq!(take(&places, "slow", 10_000).len(), 1024);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::place::{came_at, name_of};
 /// The consumer of tasks.
 const WORKERS: &str = "workers";
 /// The number of lanes. Each has a consumer, which costs the server some memory and a heartbeat.
-pub(crate) const LANES: usize = 8;
+pub(crate) const LANES: usize = 16;
 /// The consumer of events that coordinators of older builds share. Only its position is read.
 const COORDINATORS: &str = "coordinators";
 
