@@ -6,6 +6,8 @@
 //!
 //! Listings and histories are not part of it: they are [`InstanceQueries`](crate::InstanceQueries).
 
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -29,7 +31,38 @@ pub struct Lease {
     pub seen: u64,
     /// For a branch: identifies the fork that it was read with.
     pub around: u64,
+    pub known: Known,
 }
+
+/// What a store has read of a scope, and keeps with the lease so that a commit needn't read it again. Only the store
+/// that made it looks inside. It is never needed, and never trusted: a commit checks that it still holds.
+#[derive(Clone, Default)]
+pub struct Known(Option<Arc<dyn Any + Send + Sync>>);
+
+impl Known {
+    pub fn new(value: impl Any + Send + Sync) -> Known {
+        Known(Some(Arc::new(value)))
+    }
+
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.0.as_ref()?.downcast_ref()
+    }
+}
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Known" } else { "Unknown" })
+    }
+}
+
+/// Leases are the same, whatever is known with them.
+impl PartialEq for Known {
+    fn eq(&self, _: &Known) -> bool {
+        true
+    }
+}
+
+impl Eq for Known {}
 
 impl Lease {
     /// The token of a scope that was read but not taken ([`ExecutionStore::acquire_lazily`]).
@@ -41,6 +74,7 @@ impl Lease {
             token,
             seen: 0,
             around: 0,
+            known: Known::default(),
         }
     }
 

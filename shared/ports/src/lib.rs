@@ -27,8 +27,8 @@ pub use error::{Error, Result};
 pub use events::{EventBus, EventLog, Offered, Start, StreamPlace, Trigger};
 pub use execution::{
     Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, Held, InboxItem, InstanceKey,
-    InstanceRecords, KeyHolder, Lease, NewInstance, OutboxEntry, Released, Removed, Suspended,
-    Whole,
+    InstanceRecords, KeyHolder, Known, Lease, NewInstance, OutboxEntry, Released, Removed,
+    Suspended, Whole,
 };
 pub use finding::{Finding, Severity};
 pub use queries::{

@@ -12,10 +12,11 @@ use crate::Redis;
 use crate::attributes;
 use crate::events::event_digest;
 use crate::keys::Span;
-use crate::plain::is_gone;
 use crate::record::{encode, end_letter, flags, kind, timer_kind};
 use crate::reply::Reply;
 use crate::script::{Lazy, Script};
+use crate::snapshot::Snapshot;
+use crate::steps::is_gone;
 
 static COMMIT: Lazy = Lazy::new(commit);
 /// A commit that ends an instance frees memory.
@@ -99,6 +100,7 @@ impl Redis {
         } = commit;
         let id = &lease.scope.instance;
         let gone = is_gone(&scope, &commands);
+        let (keeps, goes) = (!release && !gone, scope.goes_on());
         let mut keys = self.keys().of(id, Span::All);
         let lists = |command: &Command| matches!(command, Command::End { .. } | Command::Reopen);
         if commands.iter().any(lists) {
@@ -119,6 +121,7 @@ impl Redis {
             true => kib(if gone { 0 } else { record.len() }) + added_by(&commands),
             false => 0,
         };
+        let record_bytes = record.len();
         call.arg(record);
         call.arg(flags(&scope)).arg(u8::from(gone)).arg(at.0);
         call.arg(self.options().history_max.max(1));
@@ -159,8 +162,13 @@ impl Redis {
         let Arguments { call, effects, .. } = arguments;
         let answer = self.run(script, call).await;
         let answer = self.sure(answer, &lease, attempt).await?;
-        self.committed(Reply::new(answer)?, &lease.scope, effects, &freed)
-            .await
+        let committed = self
+            .committed(Reply::new(answer)?, &lease.scope, effects, &freed)
+            .await?;
+        if keeps && matches!(committed, Committed::Done { .. }) {
+            Snapshot::held(Some(record_bytes), goes).put(&lease);
+        }
+        Ok(committed)
     }
 
     /// The answer to a commit. A commit without an answer may have been carried out, with a lease that no

@@ -21,6 +21,17 @@ pub(crate) fn add(
     id: &InstanceId,
     limit: usize,
 ) -> Result<()> {
+    let elements = elements(history, id, limit)?;
+    call.arg(history.len()).arg(elements.len()).arg(elements);
+    Ok(())
+}
+
+/// The elements that hold these lines.
+pub(crate) fn elements(
+    history: &[HistoryEntry],
+    id: &InstanceId,
+    limit: usize,
+) -> Result<Vec<Vec<u8>>> {
     let mut elements: Vec<(usize, Vec<u8>)> = Vec::new();
     for entry in history {
         let line = encode(entry, || format!("the history of {id}"), limit)?;
@@ -33,13 +44,12 @@ pub(crate) fn add(
             _ => elements.push((1, line)),
         }
     }
-    call.arg(history.len()).arg(elements.len());
-    for (lines, text) in elements {
+    let with_number = |(lines, text): (usize, Vec<u8>)| {
         let mut element = format!("{lines} ").into_bytes();
         element.extend_from_slice(&text);
-        call.arg(element);
-    }
-    Ok(())
+        element
+    };
+    Ok(elements.into_iter().map(with_number).collect())
 }
 
 /// The newest lines of such a list, oldest first.

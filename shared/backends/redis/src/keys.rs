@@ -94,8 +94,8 @@ impl Keys {
         keys.extend([
             [&tag, ":i:", id].concat(),
             [&tag, ":ready"].concat(),
-            [&tag, ":e:", id].concat(),
             [&tag, ":h:", id].concat(),
+            [&tag, ":e:", id].concat(),
             [&tag, ":ended"].concat(),
         ]);
         if let Some(end) = end {

@@ -12,18 +12,15 @@ use swirl_ports::{Held, InboxItem, Lease, Result};
 
 use crate::Redis;
 use crate::branch::{differs, read_scope};
+use crate::commit::kib;
 use crate::connect::damaged;
 use crate::origins::Origin;
 use crate::reply::json;
+use crate::snapshot::{self, Joining, Numbers, Snapshot};
 
 /// Fields before those of forks around the scope.
 const OWN: [&str; 6] = ["s", "p", "m:", "l:", "q:", "r:"];
 
-/// A fork's numbers, as the prelude of the scripts has them, when it was made, and how large its results are and may
-/// become.
-type Numbers = (u32, u32, u32, u8, u8, u32, u32, u32, u32, String, u64, u64);
-/// The same as earlier builds have written it.
-type OldNumbers = (u32, u32, u32, u8, u8, u32, u32, u32, u32, String);
 /// An item of an inbox: number, id, kind, token of the lease that it was handed to.
 type Item = (String, String, String, String);
 
@@ -137,11 +134,8 @@ impl Redis {
             let (Some(numbers), Some(around)) = (next(), next()) else {
                 return Ok(Look::Refused);
             };
-            let numbers: Numbers = match unpack::<OldNumbers>(&numbers, "") {
-                Ok((a, b, c, d, e, f, g, h, i, made)) => (a, b, c, d, e, f, g, h, i, made, 0, 0),
-                Err(_) => unpack(&numbers, &format!("fork {fork} of {scope}"))?,
-            };
-            let is_closed = numbers.4 == 1;
+            let numbers: Numbers = unpack(&numbers, &format!("fork {fork} of {scope}"))?;
+            let is_closed = numbers.closed == 1;
             if is_closed || !is_plain(&around) {
                 return Ok(Look::Refused);
             }
@@ -150,7 +144,7 @@ impl Redis {
         let what = scope.to_string();
         let (header, fork) = match (origin, &innermost) {
             (Some(origin), Some(numbers)) => {
-                if origin.stamp != numbers.9 {
+                if origin.stamp != numbers.stamp {
                     return Ok(Look::Stale);
                 }
                 self.origins().hit();
@@ -163,7 +157,7 @@ impl Redis {
                 let bytes = header.len() + fork.as_ref().map_or(0, Vec::len);
                 let header: Arc<Header> = json::<Header>(&header, &what)?.into();
                 // A single branch is the only one that will ever ask for it.
-                let others = numbers.as_ref().filter(|numbers| numbers.0 > 1);
+                let others = numbers.as_ref().filter(|numbers| numbers.total > 1);
                 let fork: Option<Arc<Fork>> = match fork {
                     Some(fork) if record.as_deref().is_none_or(differs) || others.is_some() => {
                         Some(json::<Fork>(&fork, &what)?.into())
@@ -174,7 +168,7 @@ impl Redis {
                     (others, &fork, forks.first())
                 {
                     let origin = Origin {
-                        stamp: numbers.9.clone(),
+                        stamp: numbers.stamp.clone(),
                         header: header.clone(),
                         fork: fork.clone(),
                         bytes,
@@ -186,26 +180,35 @@ impl Redis {
                 }
             }
         };
+        let mut snapshot = Snapshot {
+            recorded: record.is_some(),
+            goes: marks.as_ref().is_some_and(|text| text.contains(&b'g')),
+            mark: marks,
+            record: record.as_ref().map_or(0, Vec::len),
+            items: Some(Vec::new()),
+            seen: record.is_none().then_some(None),
+            ..Snapshot::default()
+        };
         let around = innermost
             .as_ref()
-            .map_or(0, |numbers| numbers.9.parse().unwrap_or(0));
+            .map_or(0, |numbers| numbers.stamp.parse().unwrap_or(0));
         let record = match (record, fork, innermost, forks.first()) {
             (Some(record), fork, numbers, _) => {
                 let numbers = numbers.as_ref();
                 let fork = fork
                     .as_deref()
-                    .zip(numbers.map(|numbers| numbers.9.as_str()));
+                    .zip(numbers.map(|numbers| numbers.stamp.as_str()));
                 let record = read_scope(&record, &what, fork.map(|(fork, made)| (made, fork)))?;
                 if record.pending_call().is_some() {
                     return Ok(Look::Refused);
                 }
                 Record::Scope(record)
             }
-            (None, Some(fork), Some(numbers), Some((_, _, index))) if *index < numbers.1 => {
+            (None, Some(fork), Some(numbers), Some((_, _, index))) if *index < numbers.open => {
                 let fork = Fork {
-                    open: numbers.1,
-                    needed: numbers.2,
-                    told: numbers.3 == 1,
+                    open: numbers.open,
+                    needed: numbers.needed,
+                    told: numbers.told == 1,
                     closed: false,
                     ..Arc::unwrap_or_clone(fork)
                 };
@@ -216,7 +219,7 @@ impl Redis {
             }
             _ => return Ok(Look::Refused),
         };
-        let Some(inbox) = self.inbox_of(&key, scope, inbox).await? else {
+        let Some(inbox) = self.inbox_of(&key, scope, inbox, &mut snapshot).await? else {
             return Ok(Look::Refused);
         };
         let lease = Lease {
@@ -224,6 +227,7 @@ impl Redis {
             token: Lease::UNTAKEN,
             seen,
             around,
+            known: snapshot.into_known(),
         };
         Ok(Look::Held(Box::new(Held {
             lease,
@@ -240,24 +244,74 @@ impl Redis {
         key: &str,
         scope: &ScopeRef,
         inbox: Option<Vec<u8>>,
+        snapshot: &mut Snapshot,
     ) -> Result<Option<Vec<InboxItem>>> {
         let Some(inbox) = inbox else {
             return Ok(Some(Vec::new()));
         };
         let what = format!("the inbox of {scope}");
-        let items: Vec<Item> = unpack(&inbox, &what)?;
+        let name = scope.scope.as_str();
+        let waiting: Vec<Item> = unpack(&inbox, &what)?;
+        let joined = waiting.iter().find_map(|(_, id, ..)| joined_fork(id));
         let mut read = Cmd::new();
         read.arg("HMGET").arg(key);
-        for (number, ..) in &items {
-            read.arg(format!("i:{}:{number}", scope.scope));
+        for (number, ..) in &waiting {
+            read.arg(format!("i:{name}:{number}"));
         }
-        let inputs: Vec<Option<Vec<u8>>> = self.query(read).await?;
-        let mut found = Vec::with_capacity(items.len());
-        for ((_, id, ..), input) in items.into_iter().zip(inputs) {
+        read.arg(format!("x:{name}")).arg(format!("F:{name}"));
+        if let Some(fork) = joined {
+            read.arg(format!("g:{name}.{fork}")).arg("z");
+        }
+        let mut parts: Vec<Option<Vec<u8>>> = self.query(read).await?;
+        let mut others = parts.split_off(waiting.len()).into_iter();
+        let mut next = || others.next().flatten();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|error| damaged(&what, error));
+        snapshot.seen = Some(next().map(text).transpose()?);
+        snapshot.forks = next().map(text).transpose()?;
+        if let (Some(fork), Some(numbers)) = (joined, next()) {
+            let origin_kib = match next() {
+                Some(_) => self.kib_of(key, &format!("f:{name}.{fork}")).await?,
+                None => 0,
+            };
+            snapshot.joining = Some(Joining {
+                fork,
+                numbers: unpack(&numbers, &what)?,
+                text: numbers,
+                origin_kib,
+            });
+        }
+        let mut found = Vec::with_capacity(waiting.len());
+        let mut items = Vec::with_capacity(waiting.len());
+        for ((number, id, kind, _), input) in waiting.into_iter().zip(parts) {
             let Some(input) = input else { return Ok(None) };
+            // Results of branches count where they are kept.
+            let is_counted = !id.starts_with("fork-");
+            let kib = if is_counted { kib(input.len()) } else { 0 };
             let input = json(&input, &what)?;
+            items.push(snapshot::Item {
+                number,
+                id: id.clone(),
+                kind,
+                kib,
+            });
             found.push(InboxItem { id, input });
         }
+        snapshot.inbox = Some(inbox);
+        snapshot.items = Some(items);
         Ok(Some(found))
     }
+
+    /// The share of a field in the size of its instance.
+    async fn kib_of(&self, key: &str, field: &str) -> Result<usize> {
+        let mut read = Cmd::new();
+        read.arg("HSTRLEN").arg(key).arg(field);
+        let bytes: usize = self.query(read).await?;
+        Ok(kib(bytes))
+    }
+}
+
+/// The fork that an input reports.
+fn joined_fork(id: &str) -> Option<u32> {
+    let (fork, _) = id.strip_prefix("fork-")?.split_once('-')?;
+    fork.parse().ok()
 }

@@ -28,13 +28,16 @@ mod nodes;
 mod options;
 mod origins;
 mod overdue;
-mod plain;
+mod plan;
 mod reading;
 mod record;
 mod reply;
 mod script;
 mod shards;
+mod snapshot;
+mod steps;
 mod store;
+mod write;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,6 +82,8 @@ struct Inner {
     installation: OnceLock<String>,
     /// Commits on the fast path.
     plain: AtomicU64,
+    /// The stamp of the last write.
+    stamp: AtomicU64,
     origins: Origins,
     news: Arc<News>,
     listening: AbortHandle,
@@ -110,6 +115,7 @@ impl Redis {
                 generation: AtomicU64::new(0),
                 installation: OnceLock::new(),
                 plain: AtomicU64::new(0),
+                stamp: AtomicU64::new(0),
                 origins: Origins::new(),
                 listening: tokio::spawn(listen).abort_handle(),
                 news,

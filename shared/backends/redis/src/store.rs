@@ -29,6 +29,7 @@ use crate::keys::Span;
 use crate::record::{encode, kind, read_branch, read_instance, read_items, read_timer};
 use crate::reply::{Reply, json};
 use crate::script::{Lazy, Script};
+use crate::snapshot::Snapshot;
 
 const LEASES: &str = include_str!("lua/leases.lua");
 const SCOPES: &str = include_str!("lua/scopes.lua");
@@ -53,7 +54,7 @@ pub(crate) fn freeing() -> Vec<&'static Script> {
     let own: [&Script; 4] = [&ACQUIRE, &HOLD, &LOOK, &ENDING_INPUT];
     let mut all = own.to_vec();
     all.extend(crate::lifecycle::freeing());
-    all.extend([crate::commit::freeing(), crate::plain::freeing()]);
+    all.extend([crate::commit::freeing(), crate::write::freeing()]);
     all
 }
 
@@ -104,6 +105,7 @@ impl ExecutionStore for Redis {
         let what = || scope.to_string();
         let mut parts = reply.list()?;
         let record = parts.bytes()?;
+        let bytes = record.len();
         let record = if parts.is_empty() {
             Record::Scope(json(&record, &what())?)
         } else {
@@ -119,6 +121,14 @@ impl ExecutionStore for Redis {
             }
         };
         let inbox = read_items(reply.list()?, &what())?;
+        let mut snapshot = match &record {
+            Record::Scope(scope) => Snapshot::held(Some(bytes), scope.goes_on()),
+            Record::Branch { .. } => Snapshot::held(None, false),
+        };
+        if !inbox.is_empty() {
+            snapshot.items = None;
+        }
+        lease.known = snapshot.into_known();
         Ok(Acquired::Held(Box::new(Held {
             lease,
             header,
@@ -146,6 +156,7 @@ impl ExecutionStore for Redis {
     }
 
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {
+        Snapshot::change(lease, |known| known.lease = None);
         let mut reply = self.hold(lease, "renew", Some(lease_ms)).await?;
         Ok(reply.text()? == "held")
     }
@@ -160,6 +171,12 @@ impl ExecutionStore for Redis {
         }
         let closed = reply.text()? == "1";
         let items = read_items(reply.list()?, &lease.scope.to_string())?;
+        Snapshot::change(lease, |known| {
+            known.lease = None;
+            if !items.is_empty() {
+                known.items = None;
+            }
+        });
         Ok(Some((items, closed)))
     }
 

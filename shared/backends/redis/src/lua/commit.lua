@@ -71,6 +71,7 @@ if adds > 0 then
   end
 end
 
+local had_work = has_work(SCOPE)
 local fired = consume()
 -- Events that came too late are free for others of the instance, with this commit.
 for _ = 1, take_number() do
@@ -90,7 +91,7 @@ if lines > 0 then
   for _ = 1, elements do call('RPUSH', HISTORY, take()) end
   lines = (tonumber(read('hn')) or 0) + lines
   local keep = tonumber(ARGV[10])
-  -- As in plain.lua.
+  -- As in write.lua.
   for _ = 1, 1000 do
     if lines <= keep then break end
     local oldest = tonumber(string.match(call('LINDEX', HISTORY, 0) or '', '^%d+'))
@@ -120,8 +121,8 @@ elseif untaken then
     holder = ARGV[13], attempt = ARGV[14],
   })
 end
--- A scope that made progress isn't overdue.
-if refresh(SCOPE) then
+-- A scope that made progress isn't overdue. While it is held, its lease says so, and it stays in the index.
+if refresh(SCOPE) and (released == 1 or not had_work) then
   ready[INST .. '/' .. SCOPE] = nil
   call('ZADD', READY, MILLIS, INST .. '/' .. SCOPE)
 end

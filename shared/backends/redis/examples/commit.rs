@@ -1,0 +1,224 @@
+//! Measures what a commit costs Redis, in processor time and by its own count, so that other load on the machine
+//! matters little. A record has some 600 bytes, an element of history some 300. Starts its own server.
+//! `cargo run -p swirl-redis --example commit`: the program itself may be slow.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
+
+use swirl_contract::kit;
+use swirl_model::event::{Command, Event, HistoryEntry};
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{Cursor, Scope, Work};
+use swirl_model::{Data, data};
+use swirl_ports::{Acquired, Commit, Committed, ExecutionStore, Lease};
+use swirl_redis::{Options, Redis};
+use swirl_servers::{RedisOptions, RedisServer};
+
+const AT_ONCE: usize = 32;
+const ROUNDS: usize = 5;
+/// Commits, or forks, of each instance in a round.
+const EACH: u32 = 20;
+const BRANCHES: u32 = 10;
+
+#[derive(Clone, Copy)]
+enum What {
+    /// An answer that came, and the next call: the lease is kept.
+    Call,
+    /// A turn without a lease.
+    Turn,
+    /// Forks of ten, whose branches report at their first commit.
+    Fork,
+}
+
+fn main() -> anyhow::Result<()> {
+    let server = RedisServer::start_with(RedisOptions {
+        appendonly: true,
+        appendfsync: Some("everysec"),
+        ..RedisOptions::default()
+    })?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(measure(&server))
+}
+
+async fn measure(server: &RedisServer) -> anyhow::Result<()> {
+    let redis = Redis::connect(Options::single(server.url())).await?;
+    for (what, name) in [
+        (What::Call, "a call's answer and the next call"),
+        (What::Turn, "a turn without a lease (read and commit)"),
+        (What::Fork, "a fork of ten and its join (reads and commits)"),
+    ] {
+        let (mut functions, mut used) = (Vec::new(), Vec::new());
+        for round in 0..=ROUNDS {
+            let tasks = (0..AT_ONCE).map(|n| {
+                let redis = redis.clone();
+                tokio::spawn(async move {
+                    let id = format!("{n}-{round}");
+                    redis.create(kit::new(&id)).await.unwrap();
+                    Worker { redis, id }
+                })
+            });
+            let workers = futures::future::try_join_all(tasks).await?;
+            let before = (function(server)?, cpu(server)?);
+            let tasks = workers
+                .into_iter()
+                .map(|worker| tokio::spawn(worker.work(what)));
+            let done = futures::future::try_join_all(tasks).await?;
+            let done: u32 = done.into_iter().sum();
+            let after = (function(server)?, cpu(server)?);
+            // Functions are loaded in the first one.
+            if round > 0 {
+                functions.push((after.0.1 - before.0.1) / (after.0.0 - before.0.0));
+                used.push((after.1 - before.1) * 1e6 / f64::from(done));
+            }
+        }
+        functions.sort_by(f64::total_cmp);
+        used.sort_by(f64::total_cmp);
+        println!(
+            "{name}: {:.1} µs of a function ({:.1} to {:.1}), {:.0} µs of Redis' process a commit",
+            functions[ROUNDS / 2],
+            functions[0],
+            functions[ROUNDS - 1],
+            used[ROUNDS / 2],
+        );
+        server.cli(&["FLUSHALL"])?;
+    }
+    let plain = redis.plain_commits();
+    println!("{plain} commits took the fast path");
+    Ok(())
+}
+
+struct Worker {
+    redis: Redis,
+    id: String,
+}
+
+impl Worker {
+    /// Returns the number of commits.
+    async fn work(self, what: What) -> u32 {
+        let root = ScopeRef::root(InstanceId::new(self.id.as_str()));
+        let text = Data::string("x".repeat(400));
+        let mut held: Option<(Lease, Scope)> = None;
+        let mut commits = 0;
+        for number in 1..=EACH {
+            let (mut lease, mut scope) = match held.take() {
+                Some(held) => held,
+                None => self.read(&root).await,
+            };
+            scope.data = text.clone();
+            match what {
+                What::Call => {
+                    scope.cursor = kit::calling(number);
+                    let token = self.commit(&lease, &scope, vec![], &[], false).await;
+                    lease.token = token.unwrap_or(lease.token);
+                    scope.rev += 1;
+                    held = Some((lease, scope));
+                    commits += 1;
+                }
+                What::Turn => {
+                    scope.cursor = kit::blocked(Work::Sleep);
+                    self.commit(&lease, &scope, vec![], &[], true).await;
+                    commits += 1;
+                }
+                What::Fork => {
+                    scope.cursor = kit::forked(number, BRANCHES);
+                    let fork = kit::fork("r", number, BRANCHES, BRANCHES, BRANCHES);
+                    self.commit(&lease, &scope, vec![fork], &[], true).await;
+                    for index in 0..BRANCHES {
+                        let branch = ScopeRef {
+                            instance: root.instance.clone(),
+                            scope: ScopeId::new(format!("r.{number}.{index}")),
+                        };
+                        let (lease, mut scope) = self.read(&branch).await;
+                        scope.cursor = Cursor::Ended;
+                        let report = vec![Command::Report(kit::done())];
+                        self.commit(&lease, &scope, report, &[], true).await;
+                    }
+                    let (lease, mut scope) = self.read(&root).await;
+                    scope.cursor = kit::blocked(Work::Sleep);
+                    let joined = format!("fork-{number}-1");
+                    let close = vec![Command::CloseFork(number)];
+                    self.commit(&lease, &scope, close, &[joined], true).await;
+                    commits += BRANCHES + 2;
+                }
+            }
+        }
+        let (lease, mut scope) = match held {
+            Some(held) => held,
+            None => self.read(&root).await,
+        };
+        scope.cursor = Cursor::Ended;
+        let end = Command::End {
+            status: EndStatus::Completed,
+            output: Some(data!({"done": true})),
+            error: None,
+        };
+        self.commit(&lease, &scope, vec![end], &[], true).await;
+        commits + 1
+    }
+
+    async fn read(&self, scope: &ScopeRef) -> (Lease, Scope) {
+        match self.redis.acquire_lazily(scope, 30_000).await.unwrap() {
+            Acquired::Held(held) => (held.lease.clone(), kit::scope_of(&held.record)),
+            other => panic!("{scope}: {other:?}"),
+        }
+    }
+
+    async fn commit(
+        &self,
+        lease: &Lease,
+        scope: &Scope,
+        commands: Vec<Command>,
+        consumed: &[String],
+        release: bool,
+    ) -> Option<u64> {
+        let entry = HistoryEntry {
+            data: None,
+            at: kit::at(0),
+            scope: scope.id.clone(),
+            event: Event::Joined { fork: 1 },
+        };
+        let commit = Commit {
+            lease: lease.clone(),
+            scope: scope.clone(),
+            consumed: consumed.to_vec(),
+            refused: Vec::new(),
+            history: vec![entry; 4],
+            commands,
+            at: kit::at(0),
+            if_quiet: false,
+            fits: false,
+            release,
+            lease_ms: 30_000,
+        };
+        match self.redis.commit(commit).await.unwrap() {
+            Committed::Done { token, .. } => token,
+            other => panic!("{}: {other:?}", lease.scope),
+        }
+    }
+}
+
+/// Calls of functions, and the microseconds that they took.
+fn function(server: &RedisServer) -> anyhow::Result<(f64, f64)> {
+    let info = server.cli(&["INFO", "commandstats"])?;
+    let line = info
+        .lines()
+        .find(|line| line.starts_with("cmdstat_fcall:"))
+        .unwrap_or_default();
+    let of = |name: &str| -> f64 {
+        let part = line
+            .split([',', ':'])
+            .find_map(|part| part.strip_prefix(name));
+        part.and_then(|value| value.parse().ok()).unwrap_or(0.0)
+    };
+    Ok((of("calls="), of("usec=")))
+}
+
+/// Seconds of processor time that the server has used.
+fn cpu(server: &RedisServer) -> anyhow::Result<f64> {
+    let info = server.cli(&["INFO", "cpu"])?;
+    let of = |name: &str| -> f64 {
+        let line = info.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|value| value.trim().parse().ok())
+            .unwrap_or_default()
+    };
+    Ok(of("used_cpu_sys:") + of("used_cpu_user:"))
+}

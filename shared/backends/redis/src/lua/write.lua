@@ -1,0 +1,234 @@
+-- Writes what a commit changes, if the fields that it was worked out from are still as they were read. Everything is
+-- decided by the caller (plan.rs), apart from what branches change together: the numbers of their fork, the size of the
+-- instance and the length of its history. Nothing is written unless everything is.
+--
+-- KEYS: 1 instance, 2 ready, 3 history, 4 what it waits for; at an end 5 ended, 6 and 7 the listings of running
+-- instances by time and by workflow, 8 and 9 those of the new status. ARGV: 1 the facts below, as msgpack; then fields
+-- to read; the values that the first of them must have ('' where there must be none); elements of history; fields and
+-- values to write; fields to remove; scopes that become ready.
+--
+-- Facts (those in brackets may be nil): how many fields are read, how many of them are compared, lines of history,
+-- elements, lines to keep, words to write, words to remove, [the scope's member of the index, if it leaves it], [more:
+-- { instance, namespace, [the lease that must hold, where its text isn't known: { token, how the marks begin }], [the
+-- lease that is taken: { field, milliseconds, the rest }], whether a number is needed, [KiB that the instance gains, if
+-- its size matters], [those that there must be room for], those that it may hold, whether there may be no waits, [the
+-- scope's member of the index, if it goes on], [its fork: { name, number, index, stamp or '', change of the branches
+-- with a record, place of the result among the words, letter of the result (d done, f failed, '' none), its bytes }],
+-- [the end: { status, when, fields that are not read }] }]. Fields that are read and not compared, as far as a fact asks
+-- for them: lines of history; the lease and the marks; the last number; size; numbers of the fork; at an end the place
+-- in the listing, the watcher, others that may be there.
+--
+-- Returns false if nothing was written, otherwise 1, 'j' if the parent was told of the branches, or token and end of
+-- the lease that was taken.
+
+-- Libraries, which are not available yet when this is loaded.
+local call, match, find, sub, concat, pack, unpacked
+-- A fork with more branches is told of in the general way.
+local WIDE = 500
+-- Elements of history that are removed with one commit, as in commit.lua.
+local TRIMMED = 1000
+-- Places of a fork's numbers.
+local TOTAL, OPEN, NEEDED, TOLD, CLOSED, TELLINGS, DONE, FAILED, LIVE = 1, 2, 3, 4, 5, 6, 7, 8, 9
+local STAMP, BYTES, MOST = 10, 11, 12
+
+-- Returns the lines of history without the oldest elements that are not needed, except those of later commits.
+-- Nothing is half done if the list isn't as expected.
+local function trim(K, list, lines, keep)
+  for _ = 1, TRIMMED do
+    if lines <= keep then break end
+    local oldest = tonumber(match(call('LINDEX', list, 0) or '', '^%d+'))
+    if not oldest or lines - oldest < keep then break end
+    call('LPOP', list)
+    call('HINCRBY', K, 'hd', oldest)
+    lines = lines - oldest
+  end
+  return lines
+end
+
+-- Counts a result. Returns the numbers of the fork, whether its parent is told now, and how many KiB the results grow;
+-- nil if the general way decides.
+local function counted(branch, text, letter, size)
+  local fork = text and unpacked(text)
+  if not fork or #fork < 10 or branch[4] ~= '' and fork[STAMP] ~= branch[4] or fork[CLOSED] == 1 or branch[3] >= fork[OPEN] then
+    return nil
+  end
+  fork[LIVE] = fork[LIVE] + branch[5]
+  if letter == '' then return fork, false, 0 end
+  local place = letter == 'd' and DONE or FAILED
+  local before = fork[BYTES] or 0
+  fork[place] = fork[place] + 1
+  fork[BYTES], fork[MOST] = before + size, fork[MOST] or 0
+  if fork[MOST] > 0 and fork[BYTES] > fork[MOST] and letter == 'd' then return nil end
+  local tells = fork[TOLD] == 0 and (letter == 'f' or fork[DONE] >= fork[NEEDED])
+  if tells then
+    if fork[OPEN] > WIDE then return nil end
+    fork[TOLD], fork[TELLINGS] = 1, fork[TELLINGS] + 1
+  end
+  return fork, tells, math.floor(fork[BYTES] / 1024) - math.floor(before / 1024)
+end
+
+-- The input that reports a fork to its parent: with the results of its branches in order, or without them if the parent
+-- only has to open the next batch. `own`: the result that isn't written yet.
+local function joined(K, branch, fork, own)
+  local parts = {}
+  if fork[FAILED] > 0 or fork[OPEN] ~= fork[NEEDED] or fork[OPEN] == fork[TOTAL] then
+    local results = {}
+    if fork[OPEN] > 1 then
+      local fields = {}
+      for at = 1, fork[OPEN] do fields[at] = 'b:' .. branch[1] .. '.' .. (at - 1) end
+      results = call('HMGET', K, unpack(fields))
+    end
+    results[branch[3] + 1] = own
+    for at = 1, fork[OPEN] do
+      if results[at] then parts[#parts + 1] = '[' .. (at - 1) .. ',' .. results[at] .. ']' end
+    end
+  end
+  return '{"Joined":{"fork":' .. branch[2] .. ',"results":[' .. concat(parts, ',') .. '],"done":' .. fork[DONE] .. '}}'
+end
+
+-- What only some commits need. Returns the answer, false if nothing may be written, and fields and values to write.
+local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
+  local K = KEYS[1]
+  local INST, NS, held, lease, numbered, gain, room, most, alone, stays, branch, ends = unpack(more, 1, 12)
+  if held then
+    local token, told = match(found[place + 1] or '', '^(%d+) %d+ (%d) ')
+    if token ~= held[1] or told ~= '0' then return false end
+    place = place + 1
+    if held[2] ~= '' then
+      place = place + 1
+      if sub(found[place] or '', 1, #held[2]) ~= held[2] then return false end
+    end
+  end
+  local number, weight
+  if numbered then
+    place = place + 1
+    number = found[place]
+  end
+  if gain then
+    place = place + 1
+    weight = tonumber(found[place]) or 0
+    if room and weight + room > most then return false end
+  end
+  local fork, tells, around
+  if branch then
+    place = place + 1
+    local grown
+    fork, tells, grown = counted(branch, found[place], branch[7], branch[8])
+    if not fork then return false end
+    if gain then gain = gain + grown end
+    if tells then
+      around = call('HMGET', K, 'l:r', 'q:r', 'x:r')
+      local id = 'fork-' .. branch[2] .. '-' .. fork[TELLINGS]
+      if around[3] and find(around[3], '\1' .. id .. '\1', 1, true) then return false end
+    end
+  end
+  if alone and call('EXISTS', KEYS[4]) == 1 then return false end
+  if ends then
+    local there = ends[3]
+    for field = 1, fields do
+      if found[field] then there = there + 1 end
+    end
+    if not found[place + 1] or call('HLEN', K) ~= there then return false end
+  end
+
+  -- From here on it writes.
+  local set, s, answer = {}, 0, 1
+  local wakes = at + elements + words + gone + 1
+  local millis
+  if lease or stays or tells or ARGV[wakes] then
+    local time = call('TIME')
+    millis = time[1] .. sub('00000' .. time[2], -6, -4)
+    if numbered then number = string.format('%.0f', number and number + 1 or 16 * millis) end
+  end
+  if lease then
+    answer = number .. ' ' .. string.format('%.0f', millis + lease[2])
+    set[1], set[2], set[3], set[4] = 'n', number, lease[1], answer .. lease[3]
+    s = 4
+  end
+  if fork then
+    set[s + 1], set[s + 2] = 'g:' .. branch[1], pack(fork)
+    s = s + 2
+  end
+  if tells then
+    local box = around[2] and unpacked(around[2]) or {}
+    box[#box + 1] = { number, 'fork-' .. branch[2] .. '-' .. fork[TELLINGS], 'k', '' }
+    set[s + 1], set[s + 2], set[s + 3], set[s + 4] = 'q:r', pack(box), 'n', number
+    set[s + 5], set[s + 6] = 'i:r:' .. number, joined(K, branch, fork, ARGV[at + elements + branch[6]])
+    s = s + 6
+    call('ZADD', KEYS[2], 'LT', millis, INST .. '/r')
+    local till, holder = match(around[1] or '', '^%d+ (%d+) %d (%S+) ')
+    if till and tonumber(till) > tonumber(millis) then call('PUBLISH', NS .. ':p:' .. holder, INST .. '/r') end
+    answer = 'j'
+  end
+  if gain and gain ~= 0 then
+    weight = math.max(weight + gain, 0)
+    if weight > 0 then
+      set[s + 1], set[s + 2] = 'z', string.format('%d', weight)
+    else
+      call('HDEL', K, 'z')
+    end
+  end
+  if ends then
+    local listed, watcher = found[place + 1], found[place + 2]
+    call('ZREM', KEYS[6], INST)
+    call('ZREM', KEYS[7], listed)
+    call('ZADD', KEYS[8], match(listed, '\1(%d+)\1'), INST)
+    call('ZADD', KEYS[9], 0, listed)
+    call('ZADD', KEYS[5], ends[2], INST)
+    if watcher then call('PUBLISH', NS .. ':p:' .. watcher, INST) end
+  end
+  if ARGV[wakes] then
+    local add = { 'ZADD', KEYS[2], 'LT' }
+    for woken = wakes, #ARGV do
+      add[#add + 1] = millis
+      add[#add + 1] = ARGV[woken]
+    end
+    call(unpack(add))
+  end
+  if stays then call('ZADD', KEYS[2], millis, stays) end
+  return answer, set
+end
+
+local function main(KEYS, ARGV)
+  if not call then
+    call, match, find, sub, concat = redis.call, string.match, string.find, string.sub, table.concat
+    pack, unpacked = cmsgpack.pack, cmsgpack.unpack
+  end
+  local K = KEYS[1]
+  local fields, compared, lines, elements, keep, words, gone, leaves, more = unpack(unpacked(ARGV[1]), 1, 9)
+  local found = call('HMGET', K, unpack(ARGV, 2, fields + 1))
+  local at = fields + 1
+  for place = 1, compared do
+    if (found[place] or '') ~= ARGV[at + place] then return false end
+  end
+  at = at + compared
+  local answer, set = 1, nil
+  if more then
+    local place = lines > 0 and compared + 1 or compared
+    answer, set = extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
+    if not answer then return false end
+  end
+  if lines > 0 then
+    call('RPUSH', KEYS[3], unpack(ARGV, at + 1, at + elements))
+    lines = (tonumber(found[compared + 1]) or 0) + lines
+    if lines > keep then lines = trim(K, KEYS[3], lines, keep) end
+    at = at + elements
+  end
+  if set and set[1] then
+    local all, size = { 'HSET', K, unpack(ARGV, at + 1, at + words) }, words + 2
+    for place = 1, #set do all[size + place] = set[place] end
+    if lines > 0 then
+      size = #all
+      all[size + 1], all[size + 2] = 'hn', lines
+    end
+    call(unpack(all))
+  elseif lines > 0 then
+    call('HSET', K, 'hn', lines, unpack(ARGV, at + 1, at + words))
+  elseif words > 0 then
+    call('HSET', K, unpack(ARGV, at + 1, at + words))
+  end
+  at = at + words
+  if gone > 0 then call('HDEL', K, unpack(ARGV, at + 1, at + gone)) end
+  if leaves then call('ZREM', KEYS[2], leaves) end
+  return answer
+end

@@ -1,0 +1,549 @@
+//! What a commit writes, worked out from what is known of its scope: the fields that must still be as they were read,
+//! and the fields to write and to remove. A pure function: it knows nothing of servers, and Redis decides nothing
+//! (`lua/write.lua`). Commits that need more than this are for the general function, and so are those whose fields
+//! have changed.
+
+use serde::Serialize;
+use swirl_model::event::Command;
+use swirl_model::scope::{BranchResult, Fork};
+use swirl_ports::{Commit, Lease};
+
+use crate::commit::kib;
+use crate::record::{end_letter, flags};
+use crate::snapshot::{Joining, Snapshot};
+use crate::steps::{Steps, WIDE, is_gone};
+
+/// Ids of consumed inputs that are remembered, in bytes.
+const REMEMBERED: usize = 4_096;
+/// Between ids, and around them.
+const MARK: char = '\u{1}';
+
+/// The parts of a commit as they are stored, and what else a plan depends on.
+pub(crate) struct Given<'a> {
+    pub commit: &'a Commit,
+    pub steps: &'a Steps<'a>,
+    /// Before that of the record.
+    pub rev: u64,
+    pub record: Vec<u8>,
+    pub fork: Option<Vec<u8>>,
+    pub result: Option<Vec<u8>>,
+    pub output: Option<Vec<u8>>,
+    pub error: Option<Vec<u8>>,
+    /// Lines of history, and how many elements hold them.
+    pub lines: usize,
+    pub elements: usize,
+    pub history_max: u64,
+    /// The KiB that an instance may hold, and those that this adds at most (0: the limit doesn't apply).
+    pub most: usize,
+    pub adds: usize,
+    /// Identifies this write: larger than any of this process before.
+    pub stamp: u64,
+    pub namespace: &'a str,
+    pub holder: &'a str,
+    pub attempt: u64,
+}
+
+/// As `lua/write.lua` lists them.
+#[derive(Debug, Serialize, PartialEq)]
+pub(crate) struct Facts<'a> {
+    fields: usize,
+    compared: usize,
+    lines: usize,
+    elements: usize,
+    keep: u64,
+    words: usize,
+    gone: usize,
+    leaves: Option<String>,
+    more: Option<More<'a>>,
+}
+
+/// What only some commits need.
+#[derive(Debug, Serialize, PartialEq)]
+struct More<'a> {
+    instance: &'a str,
+    namespace: &'a str,
+    held: Option<(String, String)>,
+    taken: Option<(String, u64, String)>,
+    numbered: bool,
+    gain: Option<i64>,
+    room: Option<i64>,
+    most: usize,
+    alone: bool,
+    stays: Option<String>,
+    branch: Option<Branch>,
+    ends: Option<(&'static str, i64, usize)>,
+}
+
+#[derive(Debug, Serialize, PartialEq)]
+struct Branch {
+    fork: String,
+    number: String,
+    index: u32,
+    stamp: String,
+    live: i32,
+    /// Where the result is among the words that are written.
+    place: usize,
+    /// `d` done, `f` failed.
+    result: &'static str,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Plan<'a> {
+    pub facts: Facts<'a>,
+    /// Fields, and the values that they must have: empty for none.
+    pub compared: Vec<(String, Vec<u8>)>,
+    /// Fields whose present values are needed.
+    pub read: Vec<String>,
+    pub set: Vec<(String, Vec<u8>)>,
+    pub gone: Vec<String>,
+    /// Names of branches that can begin.
+    pub wakes: Vec<String>,
+    /// What is known of the scope afterwards.
+    pub after: Snapshot,
+}
+
+/// `None`: it is for the general function.
+pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
+    let commit = given.commit;
+    let scope = commit.lease.scope.scope.as_str();
+    let is_root = scope == "r";
+    let gone = is_gone(&commit.scope, &commit.commands);
+    let items = known.items.as_ref()?;
+    let is_consumed = |id: &String| commit.consumed.contains(id);
+    let unusual = items.len() > WIDE
+        || commit.if_quiet && !items.is_empty()
+        || items
+            .iter()
+            .any(|item| !is_consumed(&item.id) || item.kind == "t");
+    // A record that only says how it differs must mean this fork.
+    let means = std::str::from_utf8(&given.record).ok();
+    let means = means
+        .and_then(|text| text.strip_prefix("[\""))
+        .and_then(|text| text.split_once('"'));
+    let around = match commit.lease.around {
+        0 => String::new(),
+        around => around.to_string(),
+    };
+    if unusual || means.is_some_and(|(means, _)| is_root || means != around) {
+        return None;
+    }
+
+    let mut draft = Draft::new(scope);
+    draft.compare("s", b"r");
+    draft.compare("p", b"");
+    draft.compare_own("q:", known.inbox.as_deref().unwrap_or_default());
+    draft.read_if(given.lines > 0, "hn");
+    let held = draft.lease(&commit.lease, known, given.rev)?;
+    if !is_root {
+        draft.compare_own("b:", b"");
+    }
+    if gone {
+        draft.compare_own("t:", b"");
+    }
+
+    // The inbox.
+    if !items.is_empty() {
+        draft.remove_own("q:");
+        let numbers = items
+            .iter()
+            .map(|item| format!("i:{scope}:{}", item.number));
+        draft.gone.extend(numbers);
+    }
+    let mut seen = known.seen.clone();
+    if gone {
+        if known.recorded {
+            draft.remove_own("x:");
+        }
+    } else if !items.is_empty() {
+        let text = remembered(known.seen.as_ref()?.as_deref(), known);
+        if let Some(text) = &text {
+            draft.set_own("x:", text.clone().into_bytes());
+        }
+        seen = Some(text.or_else(|| known.seen.clone().flatten()));
+    }
+
+    // The record.
+    let (before, record) = (kib(known.record), given.record.len());
+    let mut gain = -(before as i64);
+    let mut mark = None;
+    if !gone || is_root {
+        draft.set_own("r:", given.record);
+        let (next, flags) = (given.rev + 1, flags(&commit.scope));
+        let text = format!("{next} {flags} {}", given.stamp).into_bytes();
+        draft.set_own("m:", text.clone());
+        mark = Some(text);
+        gain += kib(record) as i64;
+    } else if known.recorded {
+        draft.remove_own("r:");
+        draft.remove_own("m:");
+    }
+    let consumed = items.iter().map(|item| item.kib).sum::<usize>();
+    gain -= consumed as i64;
+
+    // Forks of its own.
+    let mut forks = known.forks.clone();
+    let mut rest = 0;
+    if given.steps.close.is_some() || given.steps.fork.is_some() || gone {
+        draft.compare_own("F:", forks.as_deref().unwrap_or_default().as_bytes());
+        let mut numbers = numbers(forks.as_deref())?;
+        let had = !numbers.is_empty();
+        if let Some(number) = given.steps.close {
+            let (left, kib) = draft.close(number, known.joining.as_ref()?)?;
+            rest += left;
+            gain -= kib;
+            numbers.retain(|other| *other != number);
+        }
+        if let (Some(fork), Some(record)) = (given.steps.fork, given.fork) {
+            gain += kib(record.len()) as i64;
+            draft.fork(scope, fork, record, given.stamp)?;
+            numbers.push(fork.fork);
+            numbers.sort_unstable();
+        }
+        if gone && !numbers.is_empty() {
+            return None;
+        }
+        let text: Vec<String> = numbers.iter().map(u32::to_string).collect();
+        forks = (!text.is_empty()).then(|| text.join(" "));
+        match &forks {
+            Some(text) => draft.set_own("F:", text.clone().into_bytes()),
+            None if had => draft.remove_own("F:"),
+            None => {}
+        }
+    }
+
+    // What it is a branch of.
+    let branch = match is_root {
+        true => None,
+        false => Some(draft.branch(
+            &around,
+            gone,
+            known.recorded,
+            &given.steps.report,
+            given.result,
+        )?),
+    };
+
+    // The end.
+    let ends = match given.steps.end {
+        Some(Command::End { status, .. }) => {
+            for field in ["k", "O", "out", "err"] {
+                draft.compare(field, b"");
+            }
+            let status = end_letter(*status);
+            draft.set("s", status.as_bytes().to_vec());
+            draft.set("end", commit.at.0.to_string().into_bytes());
+            for (field, value) in [("out", given.output), ("err", given.error)] {
+                if let Some(value) = value {
+                    draft.set(field, value);
+                }
+            }
+            // Header and record; fields that are neither compared nor read.
+            Some((status, commit.at.0, 2 + items.len() + rest))
+        }
+        _ => None,
+    };
+
+    let takes = !commit.lease.is_taken() && !commit.release;
+    let member = format!("{}/{scope}", commit.lease.scope.instance);
+    let goes = !gone && flags(&commit.scope).contains('g');
+    if commit.release && commit.lease.is_taken() {
+        draft.remove_own("l:");
+    }
+    let room = (given.adds > before).then(|| given.adds as i64 - (before + consumed) as i64);
+    let numbered = takes
+        || branch
+            .as_ref()
+            .is_some_and(|branch| !branch.result.is_empty());
+    let sized = gain != 0
+        || room.is_some()
+        || branch.as_ref().is_some_and(|b| b.bytes > 0)
+        || ends.is_some();
+    draft.read_if(numbered, "n");
+    draft.read_if(sized, "z");
+    if let Some(branch) = &branch {
+        draft.read.push(format!("g:{}", branch.fork));
+    }
+    if ends.is_some() {
+        for field in ["lw", "w", "n", "x:r", "key", "end", "at"] {
+            draft.read.push(field.to_owned());
+        }
+        draft.read_if(given.lines == 0, "hn");
+    }
+    // What goes on under its lease is in the index already.
+    let had_work = known.goes || !items.is_empty() || !known.recorded;
+    let stays = (goes && (commit.release || !had_work)).then(|| member.clone());
+    // A branch without a record never waited for anything.
+    let alone = gone && known.recorded;
+    let is_simple = held.is_none()
+        && !takes
+        && !sized
+        && !alone
+        && stays.is_none()
+        && branch.is_none()
+        && ends.is_none()
+        && draft.wakes.is_empty();
+    let more = More {
+        instance: commit.lease.scope.instance.as_str(),
+        namespace: given.namespace,
+        held,
+        taken: takes.then(|| {
+            (
+                format!("l:{scope}"),
+                commit.lease_ms,
+                after_till(given.holder, given.attempt),
+            )
+        }),
+        numbered,
+        gain: sized.then_some(gain),
+        room,
+        most: given.most,
+        alone,
+        stays,
+        branch,
+        ends,
+    };
+    let facts = Facts {
+        fields: draft.compared.len() + draft.read.len(),
+        compared: draft.compared.len(),
+        lines: given.lines,
+        elements: given.elements,
+        keep: given.history_max,
+        words: 2 * draft.set.len(),
+        gone: draft.gone.len(),
+        leaves: (!goes).then_some(member),
+        more: (!is_simple).then_some(more),
+    };
+    let after = Snapshot {
+        recorded: true,
+        goes,
+        mark,
+        lease: takes
+            .then(|| after_till(given.holder, given.attempt))
+            .or(known.lease.clone()),
+        inbox: None,
+        items: Some(Vec::new()),
+        seen,
+        forks,
+        record,
+        joining: None,
+    };
+    Some(Plan {
+        facts,
+        compared: draft.compared,
+        read: draft.read,
+        set: draft.set,
+        gone: draft.gone,
+        wakes: draft.wakes,
+        after,
+    })
+}
+
+/// A plan that is being put together.
+struct Draft<'a> {
+    scope: &'a str,
+    compared: Vec<(String, Vec<u8>)>,
+    read: Vec<String>,
+    set: Vec<(String, Vec<u8>)>,
+    gone: Vec<String>,
+    wakes: Vec<String>,
+}
+
+impl<'a> Draft<'a> {
+    fn new(scope: &'a str) -> Draft<'a> {
+        Draft {
+            scope,
+            compared: Vec::with_capacity(10),
+            read: Vec::with_capacity(12),
+            set: Vec::with_capacity(8),
+            gone: Vec::with_capacity(8),
+            wakes: Vec::new(),
+        }
+    }
+
+    fn own(&self, kind: &str) -> String {
+        [kind, self.scope].concat()
+    }
+
+    fn compare(&mut self, field: &str, value: &[u8]) {
+        self.compared.push((field.to_owned(), value.to_vec()));
+    }
+
+    fn compare_own(&mut self, kind: &str, value: &[u8]) {
+        let field = self.own(kind);
+        self.compared.push((field, value.to_vec()));
+    }
+
+    fn read_if(&mut self, is_needed: bool, field: &str) {
+        if is_needed {
+            self.read.push(field.to_owned());
+        }
+    }
+
+    fn set(&mut self, field: &str, value: Vec<u8>) {
+        self.set.push((field.to_owned(), value));
+    }
+
+    fn set_own(&mut self, kind: &str, value: Vec<u8>) {
+        let field = self.own(kind);
+        self.set.push((field, value));
+    }
+
+    fn remove_own(&mut self, kind: &str) {
+        let field = self.own(kind);
+        self.gone.push(field);
+    }
+
+    /// Nobody else holds the scope, or its holder still does; and its record is the one that was read. Returns the
+    /// token that must hold, and how the marks must begin, where their texts aren't known.
+    fn lease(
+        &mut self,
+        lease: &Lease,
+        known: &Snapshot,
+        rev: u64,
+    ) -> Option<Option<(String, String)>> {
+        let text = known.lease.as_deref().filter(|_| lease.is_taken());
+        if lease.is_taken() && (text.is_none() || known.mark.is_none()) {
+            let field = self.own("l:");
+            self.read.push(field);
+            let mut begins = String::new();
+            if known.recorded {
+                let field = self.own("m:");
+                self.read.push(field);
+                begins = format!("{rev} ");
+            } else {
+                self.compare_own("m:", b"");
+            }
+            return (known.recorded || rev == 0).then_some(Some((lease.token.to_string(), begins)));
+        }
+        self.compare_own("l:", text.unwrap_or_default().as_bytes());
+        match &known.mark {
+            Some(mark) => {
+                let text = std::str::from_utf8(mark).ok()?;
+                let (found, rest) = text.split_once(' ')?;
+                let (_, stamp) = rest.split_once(' ')?;
+                let is_same = lease.is_taken() || stamp.parse() == Ok(lease.seen);
+                if found.parse() != Ok(rev) || !is_same {
+                    return None;
+                }
+                self.compare_own("m:", mark);
+            }
+            None if rev == 0 && !known.recorded && self.scope != "r" => {
+                self.compare_own("m:", b"");
+            }
+            None => return None,
+        }
+        Some(None)
+    }
+
+    /// A fork whose branches are all done and gone. Returns how many fields of it are neither compared nor read, and
+    /// how many KiB it takes.
+    fn close(&mut self, number: u32, joining: &Joining) -> Option<(usize, i64)> {
+        let numbers = &joining.numbers;
+        let reported = numbers.done + numbers.failed;
+        if joining.fork != number
+            || numbers.closed == 1
+            || numbers.live > 0
+            || reported < numbers.open
+            || numbers.total as usize > WIDE
+        {
+            return None;
+        }
+        let name = format!("{}.{number}", self.scope);
+        self.compare(&format!("g:{name}"), &joining.text);
+        self.gone.extend([format!("f:{name}"), format!("g:{name}")]);
+        if reported > 0 {
+            let branches = (0..numbers.total).map(|index| format!("b:{name}.{index}"));
+            self.gone.extend(branches);
+        }
+        let kib = joining.origin_kib + kib(usize::try_from(numbers.bytes).ok()?);
+        Some((1 + reported as usize, kib as i64))
+    }
+
+    fn fork(&mut self, scope: &str, fork: &Fork, record: Vec<u8>, stamp: u64) -> Option<()> {
+        let open = fork.open.min(fork.total);
+        let name = format!("{scope}.{}", fork.fork);
+        let numbers = (
+            (fork.total, open, fork.needed, 0, 0, 0, 0, 0, 0),
+            stamp.to_string(),
+            (0, fork.results_max),
+        );
+        let ((a, b, c, d, e, f, g, h, i), made, (bytes, most)) = numbers;
+        let numbers = rmp_serde::to_vec(&(a, b, c, d, e, f, g, h, i, made, bytes, most)).ok()?;
+        self.set(&format!("f:{name}"), record);
+        self.set(&format!("g:{name}"), numbers);
+        self.wakes = (0..open).map(|index| format!("{name}.{index}")).collect();
+        Some(())
+    }
+
+    fn branch(
+        &mut self,
+        stamp: &str,
+        gone: bool,
+        recorded: bool,
+        report: &Option<&Command>,
+        result: Option<Vec<u8>>,
+    ) -> Option<Branch> {
+        let (fork, index) = self.scope.rsplit_once('.')?;
+        let letter = match report {
+            Some(Command::Report(BranchResult::Done { .. })) => "d",
+            Some(Command::Report(_)) => "f",
+            _ => "",
+        };
+        if gone == letter.is_empty() {
+            return None;
+        }
+        let bytes = result.as_ref().map_or(0, Vec::len);
+        let mut place = 0;
+        if let Some(result) = result {
+            self.set_own("b:", result);
+            place = 2 * self.set.len();
+        }
+        let live = match (recorded, gone) {
+            (false, false) => 1,
+            (true, true) => -1,
+            _ => 0,
+        };
+        Some(Branch {
+            fork: fork.to_owned(),
+            number: fork.rsplit_once('.')?.1.to_owned(),
+            index: index.parse().ok()?,
+            stamp: stamp.to_owned(),
+            live,
+            place,
+            result: letter,
+            bytes,
+        })
+    }
+}
+
+/// The rest of the text of a lease: its holder was told of everything.
+fn after_till(holder: &str, attempt: u64) -> String {
+    format!(" 0 {holder} {attempt}")
+}
+
+/// The numbers of a scope's forks.
+fn numbers(text: Option<&str>) -> Option<Vec<u32>> {
+    let words = text.unwrap_or_default().split_ascii_whitespace();
+    words.map(|word| word.parse().ok()).collect()
+}
+
+/// The ids of consumed inputs, with those of the inbox; the oldest go. `None`: nothing is to be remembered.
+fn remembered(seen: Option<&str>, known: &Snapshot) -> Option<String> {
+    let mut text = seen.unwrap_or("\u{1}").to_owned();
+    for item in known.items.iter().flatten() {
+        if item.kind == "o" {
+            continue;
+        }
+        match item.id.len() {
+            0..=40 => text.push_str(&item.id),
+            _ => text.push_str(&sha1_smol::Sha1::from(&item.id).digest().to_string()),
+        }
+        text.push(MARK);
+    }
+    while text.len() > REMEMBERED {
+        let next = text[1..].find(MARK)?;
+        text.drain(..=next);
+    }
+    (text.len() > 1).then_some(text)
+}

@@ -1,0 +1,216 @@
+//! The fast path for most commits: they are worked out here (`plan.rs`), and written if what they were worked out from
+//! still holds (`lua/write.lua`). Otherwise the general function decides.
+
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use redis::{Cmd, Value};
+use swirl_model::event::Command;
+use swirl_model::ids::{ScopeId, ScopeRef};
+use swirl_ports::{Commit, Committed, Result};
+
+use crate::Redis;
+use crate::commit::{is_bounded, is_last, kib};
+use crate::connect::damaged;
+use crate::plan::{Given, Plan, plan};
+use crate::record::{encode, end_letter};
+use crate::script::{Lazy, Script};
+use crate::snapshot::Snapshot;
+use crate::steps::{Steps, is_gone};
+
+static WRITE: Lazy = Lazy::new(write);
+/// A commit that ends its instance frees memory.
+static LAST_WRITE: Lazy = Lazy::new(|| write().freeing());
+
+fn write() -> Script {
+    Script::alone(include_str!("lua/write.lua"))
+}
+
+pub(crate) fn freeing() -> &'static Script {
+    &LAST_WRITE
+}
+
+fn script(commit: &Commit) -> &'static Script {
+    match is_last(&commit.commands) {
+        true => &LAST_WRITE,
+        false => &WRITE,
+    }
+}
+
+impl Redis {
+    /// `None`: it is for the general function; nothing has been written. `rev`: the revision that was
+    /// read, before that of the record.
+    pub(crate) async fn commit_plainly(
+        &self,
+        commit: &Commit,
+        rev: u64,
+        attempt: u64,
+    ) -> Option<Result<Committed>> {
+        if !self.options().plain {
+            return None;
+        }
+        let known = Snapshot::take(&commit.lease)?;
+        let steps = Steps::of(commit)?;
+        let (call, plan) = match self.planned(commit, &steps, &known, rev, attempt) {
+            Ok(planned) => planned?,
+            Err(error) => return Some(Err(error)),
+        };
+        let answer = self.run(script(commit), call).await;
+        let answer: Value = match self.sure(answer, &commit.lease, attempt).await {
+            Ok(answer) => answer,
+            Err(error) => return Some(Err(error)),
+        };
+        let (mut token, mut after, mut is_told) = (None, plan.after, false);
+        match answer {
+            Value::Nil => return None,
+            Value::Int(_) => {}
+            Value::BulkString(text) if text == b"j" => is_told = true,
+            Value::BulkString(text) => {
+                let bad = || damaged("the answer to a commit", "it is no lease");
+                let text = String::from_utf8(text).ok();
+                let number = text.as_ref().and_then(|text| text.split_once(' '));
+                let Some(number) = number.and_then(|(number, _)| number.parse().ok()) else {
+                    return Some(Err(bad()));
+                };
+                token = Some(number);
+                after.lease = text.zip(after.lease).map(|(begin, rest)| begin + &rest);
+            }
+            other => {
+                let what = format!("{other:?}");
+                return Some(Err(damaged("the answer to a commit", what)));
+            }
+        }
+        self.inner.plain.fetch_add(1, Ordering::Relaxed);
+        let names = plan.wakes.iter().map(String::as_str);
+        let wake = names.chain(is_told.then_some("r")).map(|name| ScopeRef {
+            instance: commit.lease.scope.instance.clone(),
+            scope: ScopeId::new(name),
+        });
+        let wake = wake.collect();
+        if !commit.release {
+            after.put(&commit.lease);
+        }
+        Some(Ok(Committed::Done {
+            outbox: Vec::new(),
+            wake,
+            released: commit.release,
+            token,
+        }))
+    }
+
+    /// The number of commits on the fast path.
+    pub fn plain_commits(&self) -> u64 {
+        self.inner.plain.load(Ordering::Relaxed)
+    }
+
+    /// Identifies a write: larger than any other of this process, and like those of others a time.
+    fn stamp(&self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(1, |now| now.as_micros() as u64);
+        let last = self
+            .inner
+            .stamp
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+                Some(now.max(last + 1))
+            });
+        last.map_or(now, |last| now.max(last + 1))
+    }
+
+    fn planned<'a>(
+        &'a self,
+        commit: &'a Commit,
+        steps: &'a Steps<'a>,
+        known: &Snapshot,
+        rev: u64,
+        attempt: u64,
+    ) -> Result<Option<(Cmd, Plan<'a>)>> {
+        let lease = &commit.lease;
+        let id = &lease.scope.instance;
+        let limit = self.options().record_max;
+        let is_kept = !is_gone(&commit.scope, &commit.commands);
+        let record = match is_kept || steps.end.is_some() {
+            true => self.encode_scope(&commit.scope, lease)?,
+            false => Vec::new(),
+        };
+        let fork = steps.fork.map(|fork| {
+            let what = || format!("a fork of {}", lease.scope);
+            encode(fork, what, limit)
+        });
+        let fork = fork.transpose()?;
+        let (mut result, mut is_done) = (None, false);
+        if let Some(Command::Report(report)) = steps.report {
+            let what = || format!("the result of {}", lease.scope);
+            result = Some(encode(report, what, limit)?);
+            is_done = report.is_done();
+        }
+        let (mut output, mut error) = (None, None);
+        let mut keys = self.keys().of_plain(id, None);
+        if let Some(Command::End {
+            status,
+            output: data,
+            error: fault,
+        }) = steps.end
+        {
+            let data = data.as_ref();
+            let data = data.map(|data| encode(data, || format!("the output of {id}"), limit));
+            output = data.transpose()?;
+            let fault = fault.as_ref();
+            let fault = fault.map(|fault| encode(fault, || format!("the error of {id}"), limit));
+            error = fault.transpose()?;
+            keys = self.keys().of_plain(id, Some(end_letter(*status)));
+        }
+        let adds = match is_bounded(commit, self.options().instance_bytes) {
+            true => {
+                let kib_of =
+                    |part: &Option<Vec<u8>>| part.as_ref().map_or(0, |part| kib(part.len()));
+                let of_record = if is_kept { kib(record.len()) } else { 0 };
+                let of_result = if is_done { kib_of(&result) } else { 0 };
+                of_record + kib_of(&fork) + of_result
+            }
+            false => 0,
+        };
+        let elements = crate::history::elements(&commit.history, id, limit)?;
+        let given = Given {
+            commit,
+            steps,
+            rev,
+            record,
+            fork,
+            result,
+            output,
+            error,
+            lines: commit.history.len(),
+            elements: elements.len(),
+            history_max: self.options().history_max.max(1),
+            most: kib(self.options().instance_bytes),
+            adds,
+            stamp: self.stamp(),
+            namespace: self.keys().namespace(),
+            holder: self.process(),
+            attempt,
+        };
+        let Some(plan) = plan(given, known) else {
+            return Ok(None);
+        };
+        let facts = rmp_serde::to_vec(&plan.facts);
+        let facts = facts.map_err(|error| damaged(lease.scope.to_string(), error))?;
+        let mut call = script(commit).call(&keys);
+        call.arg(facts);
+        for (field, _) in &plan.compared {
+            call.arg(field);
+        }
+        call.arg(&plan.read);
+        for (_, value) in &plan.compared {
+            call.arg(value);
+        }
+        call.arg(elements);
+        for (field, value) in &plan.set {
+            call.arg(field).arg(value);
+        }
+        call.arg(&plan.gone);
+        for name in &plan.wakes {
+            call.arg(format!("{id}/{name}"));
+        }
+        Ok(Some((call, plan)))
+    }
+}

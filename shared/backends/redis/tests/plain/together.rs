@@ -1,0 +1,112 @@
+//! What goes on at the same time, and what goes on under a lease, needs no second request.
+
+use std::sync::Arc;
+
+use swirl_contract::Backend;
+use swirl_contract::kit::*;
+use swirl_model::event::{Command, Input};
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{Cursor, Scope};
+use swirl_ports::{Commit, Committed, ExecutionStore, Held};
+use swirl_servers::RedisServer;
+
+use crate::side::Side;
+
+fn branch(index: u32) -> ScopeRef {
+    ScopeRef {
+        instance: InstanceId::new("a"),
+        scope: ScopeId::new(format!("r.1.{index}")),
+    }
+}
+
+/// Branches that were all read before any of them reported are written by one function each.
+#[tokio::test]
+async fn branches_that_end_together_dont_conflict() {
+    const BRANCHES: u32 = 100;
+    let server = RedisServer::start().unwrap();
+    let side = Side::new(&server, "together", true, 100_000).await;
+    let b = Backend::of(Arc::new(side.store.clone()), ());
+    b.create(new("a")).await;
+    let forks = vec![fork("r", 1, BRANCHES, BRANCHES, BRANCHES)];
+    b.act(&root("a"), change(forks).at(forked(1, BRANCHES)))
+        .await;
+    let mut held = Vec::new();
+    for index in 0..BRANCHES {
+        held.push(b.hold_lazily(&branch(index)).await);
+    }
+    let before = side.store.plain_commits();
+    let reports = held.iter().map(|held| {
+        let report = change(vec![Command::Report(done())]).at(Cursor::Ended);
+        let last = Change {
+            release: true,
+            ..report
+        };
+        b.commit_of(held, last)
+    });
+    let committed = futures::future::join_all(reports).await;
+    let told = committed.iter().filter(
+        |committed| matches!(committed, Committed::Done { wake, .. } if *wake == [root("a")]),
+    );
+    assert_eq!(told.count(), 1, "the last one tells the parent");
+    assert!(
+        committed
+            .iter()
+            .all(|committed| matches!(committed, Committed::Done { .. }))
+    );
+    assert_eq!(side.store.plain_commits(), before + u64::from(BRANCHES));
+    assert_eq!(b.hold(&root("a")).await.inbox.len(), 1);
+}
+
+/// A turn that continues under its lease, until an input comes in between.
+#[tokio::test]
+async fn calls_under_a_lease_are_written_at_once() {
+    let server = RedisServer::start().unwrap();
+    let side = Side::new(&server, "calls", true, 100_000).await;
+    let b = Backend::of(Arc::new(side.store.clone()), ());
+    b.create(new("a")).await;
+    let mut held = b.hold_lazily(&root("a")).await;
+    let mut scope = scope_of(&held.record);
+    let before = side.store.plain_commits();
+    for call in 1..=5 {
+        scope.cursor = calling(call);
+        let next = commit_with(&held, &scope, call > 1);
+        let committed = side.store.commit(next).await.unwrap();
+        let Committed::Done { token, .. } = committed else {
+            panic!("{call}: {committed:?}");
+        };
+        held.lease.token = token.unwrap_or(held.lease.token);
+        scope.rev += 1;
+    }
+    assert_eq!(side.store.plain_commits(), before + 5);
+    // Its lease lasts longer by now, and the next commit needs no second request either.
+    assert!(side.store.renew(&held.lease, LEASE_MS).await.unwrap());
+    scope.cursor = calling(6);
+    let next = commit_with(&held, &scope, true);
+    side.store.commit(next).await.unwrap();
+    scope.rev += 1;
+    assert_eq!(side.store.plain_commits(), before + 6);
+    // An answer that comes second.
+    let cancel = Input::Cancel {
+        status: EndStatus::Cancelled,
+    };
+    b.add(&root("a"), cancel).await;
+    let committed = side.store.commit(commit_with(&held, &scope, true)).await;
+    assert!(matches!(committed, Ok(Committed::News)), "{committed:?}");
+}
+
+fn commit_with(held: &Held, scope: &Scope, if_quiet: bool) -> Commit {
+    Commit {
+        lease: held.lease.clone(),
+        scope: scope.clone(),
+        consumed: Vec::new(),
+        refused: Vec::new(),
+        history: Vec::new(),
+        commands: Vec::new(),
+        at: at(5),
+        if_quiet,
+        fits: false,
+        release: false,
+        lease_ms: LEASE_MS,
+    }
+}
