@@ -6,6 +6,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use swirl_model::time::Timestamp;
 
+use super::denied::Denied;
+use super::identity::{Caller, Identity};
 use super::oidc::Oidc;
 use super::refusals::{REFUSED_MAX, Refusals};
 use super::tokens::Tokens;
@@ -15,40 +17,6 @@ use swirl_access::{Need, Role};
 const READ_EVERY: Duration = Duration::from_secs(5);
 /// The longest token, in bytes: tokens of providers can be large.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
-
-/// The sender of a request, once authenticated.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caller {
-    /// For messages: the token's name, or the provider's subject.
-    pub name: String,
-    pub roles: Vec<Role>,
-}
-
-/// The reason why a request is refused. It never repeats what was sent.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Denied {
-    #[error("this needs a token, in the header 'Authorization: Bearer TOKEN'")]
-    Missing,
-    /// With the reason.
-    #[error("the token is not accepted: {0}")]
-    Invalid(String),
-    /// The sender has sent too many tokens that were not accepted.
-    #[error("too many tokens from this address were not accepted: try again in {} s", .0.as_secs())]
-    TooMany(Duration),
-    #[error("this needs the role {role}, and '{name}' has {has}")]
-    Role {
-        role: Role,
-        name: String,
-        has: String,
-    },
-    #[error("'{name}' may not use the namespace '{namespace}'")]
-    Namespace { name: String, namespace: String },
-    /// Trying again can help.
-    #[error(
-        "the provider's keys are not there, so that its tokens cannot be checked; the log says why"
-    )]
-    Provider(String),
-}
 
 /// Access to the API: authentication and authorization.
 pub struct Access {
@@ -61,14 +29,6 @@ struct Guard {
     tokens: Arc<Tokens>,
     oidc: Option<Oidc>,
     refusals: Refusals,
-}
-
-/// An authenticated sender, before authorization.
-pub(super) struct Identity {
-    pub name: String,
-    pub roles: Vec<Role>,
-    /// None: all namespaces.
-    pub namespaces: Option<Vec<String>>,
 }
 
 impl Access {

@@ -5,12 +5,16 @@
 //! their hash, those of a provider by its keys. Functions given by the binary read files and ask the
 //! provider ([`ReadTokens`], [`Fetch`]).
 
+mod denied;
 mod guard;
+mod identity;
 mod oidc;
 mod refusals;
 mod tokens;
 
-pub use guard::{Access, Caller, Denied};
+pub use denied::Denied;
+pub use guard::Access;
+pub use identity::Caller;
 pub use oidc::{Fetch, KeySource, Oidc, OidcError, OidcSettings};
 pub use refusals::REFUSED_MAX;
 pub use tokens::{ReadTokens, Tokens};

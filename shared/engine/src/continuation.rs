@@ -129,8 +129,9 @@ mod tests {
 
     use super::*;
     use crate::definition::Definition;
+    use crate::env::Env;
     use crate::start::{NewInstance, new_instance};
-    use crate::step::{Env, Outcome, step};
+    use crate::step::{Outcome, step};
 
     struct Run {
         def: Arc<Definition>,

@@ -1,5 +1,6 @@
 //! The working context of one step.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swirl_model::event::{Command, Event};
@@ -8,14 +9,13 @@ use swirl_model::scope::{
     ActionStep, Cursor, ListRun, Position, Purpose, Scope, Timer, TimerKind, Work,
 };
 use swirl_model::time::Timestamp;
-use swirl_model::workflow::{Period, State, StateId};
+use swirl_model::workflow::{EventId, Period, State, StateId};
 use swirl_model::{Data, WorkflowError};
 
 use crate::apply::apply;
 use crate::definition::Definition;
+use crate::env::Env;
 use crate::eval::View;
-use crate::finish::Prepared;
-use crate::step::Env;
 
 /// A shorter sleep doesn't count as a wait.
 const BRIEF_MS: i64 = 10;
@@ -25,6 +25,19 @@ const LONG_MS: i64 = 1_000;
 
 /// Errors end an attempt, a state, a branch or the instance: see `raise`.
 pub(crate) type Step = Result<(), WorkflowError>;
+
+/// The events that a way produces and the input it continues with, their expressions evaluated.
+pub(crate) struct Prepared {
+    pub produced: Vec<Produced>,
+    /// The input of `continueAs`.
+    pub input: Option<Data>,
+}
+
+pub(crate) struct Produced {
+    pub event: EventId,
+    pub data: Option<Data>,
+    pub attributes: BTreeMap<String, Data>,
+}
 
 /// The scope with its definition, and the decisions of this step.
 pub(crate) struct Ctx<'a> {

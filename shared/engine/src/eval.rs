@@ -7,7 +7,7 @@ use swirl_model::workflow::{Count, ExprId, ExprSource, PathId, Period, Template,
 use swirl_model::{Data, WorkflowError};
 
 use crate::definition::{Definition, VARIABLES, sees_error};
-use crate::step::Env;
+use crate::env::Env;
 
 /// The values that expressions see besides their input.
 pub(crate) struct View<'a> {

@@ -9,28 +9,15 @@ use swirl_model::scope::{
     BranchResult, Cursor, FinishFrom, Purpose, RetriedBy, Role, TimerKind, Way, Work,
 };
 use swirl_model::workflow::{
-    ContinueAs, End, EventId, Next, Produce, State, StateId, StateKind, Then, Workflow,
+    ContinueAs, End, Next, Produce, State, StateId, StateKind, Then, Workflow,
 };
 use swirl_model::{CloudEvent, Data, WorkflowError};
 
 use crate::compensation::is_handlers;
-use crate::ctx::{Ctx, Step};
+use crate::ctx::{Ctx, Prepared, Produced, Step};
 use crate::ids::child_id;
 use crate::schema::Checked;
 use crate::start::{HOPS, ORIGIN};
-
-/// The events that a way produces and the input it continues with, their expressions evaluated.
-pub(crate) struct Prepared {
-    produced: Vec<Produced>,
-    /// The input of `continueAs`.
-    input: Option<Data>,
-}
-
-struct Produced {
-    event: EventId,
-    data: Option<Data>,
-    attributes: BTreeMap<String, Data>,
-}
 
 impl Ctx<'_> {
     /// The state's work is done: output filter, then the way. After an error the data is as the work left it

@@ -11,8 +11,8 @@ use swirl_model::workflow::{ActionKind, AuthId, AuthScheme, FunctionId};
 use swirl_model::{Data, WorkflowError};
 
 use crate::definition::Definition;
+use crate::env::Env;
 use crate::eval::View;
-use crate::step::Env;
 
 #[derive(Debug, Clone)]
 pub struct Request {

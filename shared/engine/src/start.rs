@@ -18,9 +18,9 @@ use swirl_model::{CloudEvent, Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
 use crate::definition::Definition;
+use crate::env::Env;
 use crate::eval::View;
 use crate::schema::Checked;
-use crate::step::Env;
 
 /// The longest business key of an instance.
 const KEY_BYTES_MAX: usize = 1000;

@@ -2,47 +2,15 @@
 
 use std::sync::Arc;
 
+use swirl_model::WorkflowError;
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event, Input};
-use swirl_model::instance::{Header, Room};
+use swirl_model::instance::Header;
 use swirl_model::scope::{ActionStep, Cursor, Scope, TimerKind, Work};
-use swirl_model::time::Timestamp;
-use swirl_model::{Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
 use crate::definition::Definition;
-
-/// The driver's view of the outside at this moment.
-#[derive(Debug, Clone, Default)]
-pub struct Env {
-    pub now: Timestamp,
-    /// The values of the definition's secrets, as an object; null if it has none.
-    pub secrets: Data,
-    /// Less than the definition allows, for callers that cannot wait.
-    pub bounds: Option<Bounds>,
-    /// The size that the scope may have, if its instance has less left than the definition allows.
-    pub room: Option<Room>,
-}
-
-/// The limits of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
-    /// States or actions; then others are to have a turn.
-    pub steps: u32,
-    /// The highest reading of this thread's expression meter at the end of the turn.
-    pub spent_max: u64,
-}
-
-impl Bounds {
-    /// `work` is the cost that all expressions of the turn may have together, in steps of their meter: work, not time,
-    /// so that the same turn has the same result on any machine.
-    pub fn new(steps: u32, work: u64) -> Bounds {
-        Bounds {
-            steps,
-            spent_max: swirl_expr::spent().saturating_add(work),
-        }
-    }
-}
+use crate::env::Env;
 
 /// The outcome of an input.
 #[derive(Debug, Clone, PartialEq)]
@@ -327,7 +295,9 @@ impl Ctx<'_> {
 
 #[cfg(test)]
 mod tests {
+    use swirl_model::Data;
     use swirl_model::ids::InstanceId;
+    use swirl_model::time::Timestamp;
     use swirl_model::workflow::{
         Flow, Next, Schema, State, StateId, StateKind, Transition, Workflow,
     };

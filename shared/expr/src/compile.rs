@@ -10,11 +10,11 @@ use jaq_core::load::parse::{Def, Parser, Term};
 use jaq_core::load::{Arena, File, Lexer, Loader};
 use jaq_core::path::Part;
 
-use crate::engine::{self, Filter};
+use crate::compiled::{Compiled, Secrets, Shape};
+use crate::engine::Filter;
 use crate::error::CompileError;
-use crate::program::{Secrets, Shape};
-use crate::simple::Simple;
-use crate::{alternatives, natives, outputs, precedence, rewrite, walk};
+use crate::simple::{Simple, plain};
+use crate::{alternatives, library, natives, outputs, precedence, rewrite, walk};
 
 /// Bytes of one expression.
 const SOURCE_BYTES_MAX: usize = 64 << 10;
@@ -25,13 +25,6 @@ const STACK: usize = 512 << 20;
 pub(crate) const PARTS_MAX: usize = 256;
 /// Functions that a source may define: compiling one of them looks at those around it.
 const DEFINITIONS_MAX: usize = 256;
-
-/// The compiled form of an expression and the facts about its source.
-pub(crate) struct Compiled {
-    pub shape: Shape,
-    pub used: BTreeSet<String>,
-    pub secrets: Secrets,
-}
 
 /// Refuses a source that is longer than any may be.
 pub(crate) fn within_length(source: &str) -> Result<(), CompileError> {
@@ -188,7 +181,7 @@ fn prepare<'s>(
                 }
             }
         }
-        Term::Def(defs, _) => defs.iter_mut().for_each(engine::bound),
+        Term::Def(defs, _) => defs.iter_mut().for_each(library::bound),
         Term::Path(_, path) if path.0.len() > PARTS_MAX => {
             let message = format!(
                 "a path may have {PARTS_MAX} parts, and this one has {}",
@@ -260,7 +253,7 @@ fn filter<'s>(
     arena: &'s Arena,
 ) -> Result<Filter, CompileError> {
     const MAIN: &str = "swirl__main";
-    let mut prelude: Vec<Def<&'s str>> = engine::needed(&mut term);
+    let mut prelude: Vec<Def<&'s str>> = library::needed(&mut term);
     prelude.push(Def {
         name: MAIN,
         args: Vec::new(),
@@ -274,7 +267,7 @@ fn filter<'s>(
         .load(arena, file)
         .map_err(|_| CompileError::new("the expression could not be loaded (internal error)"))?;
     let compiled = Compiler::default()
-        .with_funs(natives::all())
+        .with_funs(library::functions())
         .with_global_vars(names.iter().copied())
         .compile(modules);
     compiled.map_err(
@@ -319,8 +312,8 @@ fn undefined(source: &str, name: &str, what: &Undefined, vars: &[&str]) -> Compi
                 1 => format!("there is no function `{name}` of one argument"),
                 n => format!("there is no function `{name}` of {n} arguments"),
             };
-            let known = engine::names().any(|other| other == name);
-            match nearest(name, &mut engine::names()) {
+            let known = library::names().any(|other| other == name);
+            match nearest(name, &mut library::names()) {
                 Some(other) if !known => format!("{function}; did you mean `{other}`?"),
                 _ => function,
             }
@@ -365,22 +358,6 @@ fn variables(term: &mut Term<&str>, used: &mut BTreeSet<String>, secrets: &mut S
         _ => {}
     }
     walk::each_part(term, &mut |part| variables(part, used, secrets));
-}
-
-/// The text of a string without format and interpolation.
-pub(crate) fn plain(term: &Term<&str>) -> Option<String> {
-    let Term::Str(None, parts) = term else {
-        return None;
-    };
-    let mut text = String::new();
-    for part in parts {
-        match part {
-            StrPart::Str(part) => text.push_str(part),
-            StrPart::Char(c) => text.push(*c),
-            StrPart::Term(_) => return None,
-        }
-    }
-    Some(text)
 }
 
 #[cfg(test)]

@@ -10,10 +10,12 @@
 mod alloc;
 mod alternatives;
 mod compile;
+mod compiled;
 mod conditions;
 mod engine;
 mod error;
 mod jsonpath;
+mod library;
 mod meter;
 mod natives;
 mod order;
@@ -31,9 +33,10 @@ mod value;
 mod walk;
 
 pub use alloc::CountingAllocator;
-pub use engine::signatures;
+pub use compiled::Secrets;
 pub use error::{CompileError, EvalError, PathError};
+pub use library::signatures;
 pub use meter::{Limits, spent};
 pub use path::PathExpr;
-pub use program::{Env, Program, Secrets};
+pub use program::{Env, Program};
 pub use schema::{JsonSchema, SchemaError};

@@ -12,7 +12,7 @@ use swirl_model::Data;
 
 use crate::engine::Jq;
 use crate::meter;
-use crate::value::{Error, V};
+use crate::value::{self, Error, V, indices};
 use crate::{order, regexes, text, times};
 
 /// Functions that an expression may not use, with the reasons.
@@ -65,7 +65,7 @@ const UNWANTED: [&str; 10] = [
     "strflocaltime",
 ];
 
-/// All native functions, in the order in which a name is looked up.
+/// The native functions, in the order in which a name is looked up.
 pub(crate) fn all() -> Vec<Fun<Jq>> {
     let limit = |fun: Fun<Jq>| match fun.0 {
         // The library's own `limit` is wrapped in the prelude.
@@ -104,7 +104,7 @@ fn chained() -> Fun<Jq> {
     ("_chained", v(0), count)
 }
 
-fn fun(name: &'static str, run: RunPtr<Jq>) -> Filter<RunPtr<Jq>> {
+pub(crate) fn fun(name: &'static str, run: RunPtr<Jq>) -> Filter<RunPtr<Jq>> {
     (name, v(0), run)
 }
 
@@ -140,7 +140,6 @@ fn own() -> Vec<Filter<RunPtr<Jq>>> {
         }),
         fun("_instant", |cv| bome(times::instant(cv.1))),
         fun("_nan", |_| bome(Ok(V::from(f64::NAN)))),
-        fun("builtins", |_| bome(Ok(builtins()))),
         fun("false", |_| bome(Ok(V::from(false)))),
         fun("fromjson", |cv| bome(from_json(&cv.1))),
         fun("length", |cv| bome(length(&cv.1))),
@@ -161,7 +160,7 @@ fn own() -> Vec<Filter<RunPtr<Jq>>> {
         fun("type", |cv| bome(Ok(V::str(cv.1.kind())))),
         fun_of("_delpath", 1, |cv| one(cv, delete)),
         fun_of("_indices", 1, |cv| {
-            one(cv, |whole, part| order::indices(&whole, &part))
+            one(cv, |whole, part| indices(&whole, &part))
         }),
         fun_of("_time_format", 1, |cv| {
             one(cv, |_, format| times::format(&format))
@@ -331,16 +330,6 @@ fn lgamma_r(value: &V) -> ValR<V> {
     Ok(V::array(vec![V::from(log), V::from(sign as isize)]))
 }
 
-/// Names and arities of all functions, as `builtins` shows them.
-fn builtins() -> V {
-    let mut all: Vec<V> = crate::engine::signatures()
-        .map(|(name, arity)| V::from(format!("{name}/{arity}")))
-        .collect();
-    all.sort();
-    all.dedup();
-    V::array(all)
-}
-
 fn now() -> V {
     let ms = meter::now_ms();
     if ms % 1000 == 0 {
@@ -417,7 +406,7 @@ fn delete(value: V, path: V) -> ValR<V> {
 
 fn split(text: &V, separator: &V) -> ValR<V> {
     match (text.as_str(), separator.as_str()) {
-        (Some(_), Some(separator)) => order::split(text, separator),
+        (Some(_), Some(separator)) => value::split(text, separator),
         _ => Err(Error::str("split input and separator must be strings")),
     }
 }

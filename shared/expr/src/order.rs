@@ -1,13 +1,10 @@
-//! Order, equality and arithmetic of values, in steps that are counted.
+//! Order and equality of values, in steps that are counted, and their numbers.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 
-use jaq_core::ValR;
 use jaq_json::{Map, Num, Val};
 
 use crate::meter;
-use crate::value::{V, both};
 
 /// Integers beyond this many bits are beyond the range of floats, which is jq's only kind of
 /// number: they become infinite.
@@ -67,71 +64,6 @@ fn compare_objects(left: &Map, right: &Map) -> Ordering {
 
 pub(crate) fn equal(left: &Val, right: &Val) -> bool {
     compare(left, right).is_eq()
-}
-
-/// A reference that is compared in counted steps.
-struct Counted<'a>(&'a Val);
-
-impl PartialEq for Counted<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        equal(self.0, other.0)
-    }
-}
-
-impl Eq for Counted<'_> {}
-
-impl PartialOrd for Counted<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Counted<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        compare(self.0, other.0)
-    }
-}
-
-/// The places of `part` in an array, or of a substring in a string (in characters).
-pub(crate) fn indices(whole: &V, part: &V) -> ValR<V> {
-    match (&whole.val, &part.val) {
-        (Val::Null, _) => Ok(V::null()),
-        (Val::Arr(_), Val::Arr(part)) if part.is_empty() => Ok(V::null()),
-        (Val::Arr(whole), Val::Arr(part)) => {
-            let windows = whole.windows(part.len()).enumerate();
-            let same = |window: &[Val]| window.iter().zip(part.iter()).all(|(l, r)| equal(l, r));
-            Ok(windows
-                .filter(|(_, window)| same(window))
-                .map(|(at, _)| V::from(at))
-                .collect())
-        }
-        (Val::Arr(whole), part) => {
-            let items = whole.iter().enumerate();
-            Ok(items
-                .filter(|(_, item)| equal(item, part))
-                .map(|(at, _)| V::from(at))
-                .collect())
-        }
-        (Val::TStr(_), Val::TStr(_)) => {
-            let (whole, part) = (whole.try_str()?, part.try_str()?);
-            if part.is_empty() {
-                return Ok(V::null());
-            }
-            let starts = whole.char_indices().enumerate();
-            // jq 1.6 continues after each match.
-            let mut end = 0;
-            let found = starts.filter(|(_, (at, _))| {
-                let here = *at >= end && whole[*at..].starts_with(part);
-                meter::work(if here { 1 + part.len() / 64 } else { 1 });
-                if here {
-                    end = at + part.len();
-                }
-                here
-            });
-            Ok(found.map(|(at, _)| V::from(at)).collect())
-        }
-        _ => Err(both(whole, part, "cannot be searched for each other")),
-    }
 }
 
 /// Does the one contain the other, in jq's sense?
@@ -220,110 +152,4 @@ pub(crate) fn parse(text: &str) -> Option<Num> {
         return None;
     }
     text.parse().ok().map(Num::Float)
-}
-
-impl std::ops::Add for V {
-    type Output = ValR<V>;
-    fn add(self, other: V) -> ValR<V> {
-        self.plus(other)
-    }
-}
-
-impl std::ops::Mul for V {
-    type Output = ValR<V>;
-    fn mul(self, other: V) -> ValR<V> {
-        self.times(other)
-    }
-}
-
-impl std::ops::Sub for V {
-    type Output = ValR<V>;
-    fn sub(self, other: V) -> ValR<V> {
-        meter::tick();
-        match (&self.val, &other.val) {
-            (Val::Num(left), Val::Num(right)) => Ok(V::num(left.clone() - right.clone())),
-            (Val::Arr(_), Val::Arr(right)) => {
-                meter::charge(right.len() * 16);
-                let right: BTreeSet<_> = right.iter().map(Counted).collect();
-                let items: Vec<V> = jaq_std::ValT::into_seq(self).unwrap_or_default();
-                Ok(items
-                    .into_iter()
-                    .filter(|item| !right.contains(&Counted(&item.val)))
-                    .collect())
-            }
-            _ => Err(both(&self, &other, "cannot be subtracted")),
-        }
-    }
-}
-
-impl std::ops::Div for V {
-    type Output = ValR<V>;
-    fn div(self, other: V) -> ValR<V> {
-        meter::tick();
-        const ZERO: &str = "cannot be divided because the divisor is zero";
-        match (&self.val, &other.val) {
-            (Val::Num(_), Val::Num(right)) if float(right) == 0.0 => Err(both(&self, &other, ZERO)),
-            (Val::Num(Num::Int(left)), Val::Num(Num::Int(right)))
-                if left.checked_rem(*right) == Some(0) =>
-            {
-                Ok(V::num(Num::Int(left / right)))
-            }
-            (Val::Num(left), Val::Num(right)) => Ok(V::from(float(left) / float(right))),
-            (Val::TStr(_), Val::TStr(_)) => split(&self, other.try_str()?),
-            _ => Err(both(&self, &other, "cannot be divided")),
-        }
-    }
-}
-
-/// The parts of a string between the separators.
-pub(crate) fn split(whole: &V, separator: &str) -> ValR<V> {
-    let text = whole.try_str()?;
-    let part = |part: &str| {
-        meter::charge(32);
-        jaq_std::ValT::as_sub_str(whole, part.as_bytes())
-    };
-    Ok(if text.is_empty() {
-        V::array(Vec::new())
-    } else if separator.is_empty() {
-        text.char_indices()
-            .map(|(at, c)| part(&text[at..at + c.len_utf8()]))
-            .collect()
-    } else {
-        text.split(separator).map(part).collect()
-    })
-}
-
-impl std::ops::Rem for V {
-    type Output = ValR<V>;
-    fn rem(self, other: V) -> ValR<V> {
-        meter::tick();
-        let (Val::Num(left), Val::Num(right)) = (&self.val, &other.val) else {
-            return Err(both(&self, &other, "cannot be divided"));
-        };
-        // jq cuts off fractions first.
-        let integer = |number: &Num| match number {
-            Num::Int(_) | Num::BigInt(_) => number.clone(),
-            _ => Num::Int(float(number) as isize),
-        };
-        let (left, right) = (integer(left), integer(right));
-        if float(&right) == 0.0 {
-            return Err(both(
-                &self,
-                &other,
-                "cannot be divided because the divisor is zero",
-            ));
-        }
-        Ok(V::num(left % right))
-    }
-}
-
-impl std::ops::Neg for V {
-    type Output = ValR<V>;
-    fn neg(self) -> ValR<V> {
-        match &self.val {
-            Val::Num(Num::Int(0)) => Ok(V::from(-0.0)),
-            Val::Num(number) => Ok(V::num(-number.clone())),
-            _ => Err(self.fail("cannot be negated")),
-        }
-    }
 }

@@ -14,6 +14,7 @@ use swirl_model::workflow::Language;
 use crate::compile;
 use crate::error::{CompileError, EvalError, PathError};
 use crate::program::{Env, Program};
+use crate::simple::plain;
 use crate::{jsonpath, order, text};
 
 /// Elements that a path may add to an array at once, by an index beyond its end.
@@ -284,7 +285,7 @@ fn step<'s>(
     vars: &[&str],
     arena: &'s Arena,
 ) -> Result<Step, CompileError> {
-    if let Some(key) = compile::plain(&index) {
+    if let Some(key) = plain(&index) {
         return Ok(Step::Key(Val::from(key)));
     }
     let number = |text: &str| match order::parse(text) {
@@ -306,9 +307,7 @@ fn step<'s>(
         Term::Var(_) => true,
         Term::Path(base, path) => {
             let one = |part: &Part<Term<&str>>| match part {
-                Part::Index(index) => {
-                    compile::plain(index).is_some() || matches!(index, Term::Num(_))
-                }
+                Part::Index(index) => plain(index).is_some() || matches!(index, Term::Num(_)),
                 Part::Range(..) => false,
             };
             matches!(**base, Term::Var(_)) && path.0.iter().all(|(part, _)| one(part))

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use swirl_model::Data;
 use swirl_model::workflow::Language;
 
-use crate::compile::{self, Compiled};
+use crate::compile;
+use crate::compiled::{Compiled, Secrets, Shape};
 use crate::conditions::{self, Dialect};
-use crate::engine::{self, Filter, Outcome};
+use crate::engine::{self, Outcome};
 use crate::error::{CompileError, EvalError};
 use crate::jsonpath;
 use crate::meter::Limits;
-use crate::simple::Simple;
 use crate::value::V;
 
 /// A compiled expression. Cloning it, or using it in several threads at once, costs nothing.
@@ -27,35 +27,12 @@ struct Inner {
     secrets: Secrets,
 }
 
-/// How an expression is evaluated.
-pub(crate) enum Shape {
-    /// Evaluated without jaq.
-    Simple(Simple),
-    JsonPath(Box<jsonpath::Expr>),
-    /// SpEL, JEXL or CEL.
-    Condition(Box<conditions::Tree>),
-    /// A filter, and the places of the variables that it uses.
-    Filter {
-        filter: Box<Filter>,
-        vars: Vec<usize>,
-    },
-}
-
 /// The environment of an evaluation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Env {
     /// Unix time in milliseconds: jq's `now` gives it in seconds.
     pub now_ms: i64,
     pub limits: Limits,
-}
-
-/// How an expression uses `$SECRETS` (0.8).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Secrets {
-    /// The names in `$SECRETS.NAME` and `$SECRETS["NAME"]`, each once.
-    pub names: Vec<String>,
-    /// `$SECRETS` is used in another way as well, so that the names aren't all.
-    pub other: bool,
 }
 
 impl Program {

@@ -4,13 +4,13 @@
 
 use std::borrow::Cow;
 
+use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Term};
 use jaq_core::ops::Cmp;
 use jaq_core::path::{Opt, Part};
 use jaq_json::Val;
 use swirl_model::Data;
 
-use crate::compile::plain;
 use crate::error::EvalError;
 use crate::{order, text};
 
@@ -128,6 +128,22 @@ impl Simple {
         };
         Ok(Cow::Owned(Val::Bool(found)))
     }
+}
+
+/// The text of a string without format and interpolation.
+pub(crate) fn plain(term: &Term<&str>) -> Option<String> {
+    let Term::Str(None, parts) = term else {
+        return None;
+    };
+    let mut text = String::new();
+    for part in parts {
+        match part {
+            StrPart::Str(part) => text.push_str(part),
+            StrPart::Char(c) => text.push(*c),
+            StrPart::Term(_) => return None,
+        }
+    }
+    Some(text)
 }
 
 fn members<'a>(root: &'a Val, keys: &[Val]) -> Result<&'a Val, EvalError> {

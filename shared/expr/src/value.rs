@@ -7,6 +7,8 @@
 //! the order of their keys, keys are strings).
 
 mod convert;
+mod operators;
+mod parts;
 mod sum;
 
 use std::sync::Arc;
@@ -19,6 +21,8 @@ use jaq_json::{Map, Num, Val};
 
 use crate::meter::{self, Abort};
 use crate::{order, text};
+
+pub(crate) use parts::{indices, split};
 
 pub(crate) type Error = jaq_core::Error<V>;
 
@@ -395,7 +399,7 @@ impl jaq_core::ValT for V {
                 self.range(start.as_ref()..end.as_ref())
             }
             (Val::Arr(_), Val::Arr(part)) if part.is_empty() => Ok(V::array(Vec::new())),
-            (Val::Arr(_), Val::Arr(_)) => order::indices(&self, index),
+            (Val::Arr(_), Val::Arr(_)) => indices(&self, index),
             _ => {
                 let hops = self.hops + 1;
                 Ok(self

@@ -22,6 +22,7 @@ use crate::auth::Auth;
 use crate::breaker::{self, Breakers};
 use crate::exchange;
 use crate::http::Http;
+use crate::problem::{Problem, Site};
 use crate::types::{
     self, Checks, Clients, CompileResult, Compiled, Context, Documents, Settings, TYPES, asyncapi,
     asyncapi::Brokers, custom::CustomCaller, rest::Library, rest::RestCaller, rpc, rpc::RpcCaller,
@@ -31,34 +32,6 @@ use crate::types::{
 /// How much longer than its `actionExecTimeout` a call may take by the client's own limit: the
 /// engine's timeout, which the definition can handle by name, comes first.
 const MARGIN: Duration = Duration::from_secs(5);
-
-/// The reason why a function of a definition cannot be called. Trying again with the same documents
-/// never helps.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("function `{function}`: {message}")]
-pub struct Problem {
-    pub function: String,
-    pub message: String,
-    pub site: Site,
-}
-
-/// The part of a definition that a [`Problem`] is about.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Site {
-    /// The function's `operation`.
-    Operation,
-    /// The function's `authRef`.
-    Auth,
-    /// The arguments that an action calls it with.
-    Arguments {
-        /// JSON pointer to the action.
-        action: String,
-        /// JSON pointer below the arguments; empty for all of them.
-        within: String,
-    },
-    /// The part of the result that an action selects; a JSON pointer to the action.
-    Selection(String),
-}
 
 /// A document that a deployment must fetch before [`Caller::prepare`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,12 +11,14 @@ pub mod egress;
 pub mod error;
 mod exchange;
 pub mod http;
+mod problem;
 pub mod resources;
 pub mod secrets;
 mod shown;
 pub mod types;
 pub mod watch;
 
-pub use caller::{Caller, Gather, Needed, Problem, Site};
+pub use caller::{Caller, Gather, Needed};
 pub use error::{CallError, CallErrorKind};
+pub use problem::{Problem, Site};
 pub use types::Settings;

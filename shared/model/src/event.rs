@@ -17,6 +17,8 @@ use crate::trace::Trace;
 use crate::workflow::{EventId, OnParentEnd, StateId, TimeoutOverride};
 use crate::{CloudEvent, Data};
 
+pub use crate::subscription::{EventMatch, Slot, Subscription, is_source_pattern, source_fits};
+
 /// An input that reaches a scope from outside.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Input {
@@ -388,83 +390,6 @@ pub struct StartInstance {
     pub at: Timestamp,
 }
 
-/// The events that a scope waits for: each slot takes one event.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Subscription {
-    pub wait: u32,
-    pub slots: Vec<Slot>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Slot {
-    pub slot: u16,
-    /// Any of these.
-    pub filters: Vec<EventMatch>,
-}
-
-/// The conditions that an event must meet.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EventMatch {
-    pub def: EventId,
-    pub source: Option<String>,
-    pub kind: Option<String>,
-    /// Attribute and the value it must have; without one the instance's own correlation value holds.
-    pub correlation: Vec<(Arc<str>, Option<String>)>,
-    /// The id of an event that never matches: the one that asks for this answer (decision 82).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub except: Option<String>,
-}
-
-impl EventMatch {
-    /// Whether the event has the definition's source and type. Correlation is not checked.
-    pub fn is_kind(&self, event: &CloudEvent) -> bool {
-        self.source
-            .as_ref()
-            .is_none_or(|source| source_fits(source, &event.source))
-            && self.kind.as_ref().is_none_or(|kind| *kind == event.kind)
-            && self
-                .except
-                .as_ref()
-                .is_none_or(|except| *except != event.id)
-    }
-}
-
-/// Whether a source in a definition can match more than one source.
-pub fn is_source_pattern(source: &str) -> bool {
-    let mut segments = source.split('/').peekable();
-    while let Some(segment) = segments.next() {
-        let is_last = segments.peek().is_none();
-        if matches!(segment, "+" | "*") || (is_last && matches!(segment, "#" | "**")) {
-            return true;
-        }
-    }
-    false
-}
-
-/// Whether an event's source is the one in a definition: a whole segment `+` or `*` matches any one segment, a last
-/// segment `#` or `**` for the rest, at least one (decision 93).
-pub fn source_fits(pattern: &str, source: &str) -> bool {
-    if pattern == source {
-        return true;
-    }
-    if !is_source_pattern(pattern) {
-        return false;
-    }
-    let mut wanted = pattern.split('/').peekable();
-    let mut found = source.split('/');
-    while let Some(segment) = wanted.next() {
-        let is_last = wanted.peek().is_none();
-        if is_last && matches!(segment, "#" | "**") {
-            return found.next().is_some();
-        }
-        match found.next() {
-            Some(other) if segment == other || matches!(segment, "+" | "*") => {}
-            _ => return false,
-        }
-    }
-    found.next().is_none()
-}
-
 /// A line of an instance's history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistoryEntry {
@@ -479,30 +404,3 @@ pub struct HistoryEntry {
 
 /// Used by `apply`.
 pub type At = Position;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sources_with_segments_for_any() {
-        for (pattern, source, fits) in [
-            ("/a/b", "/a/b", true),
-            ("/a/b", "/a/c", false),
-            ("/a/+/c", "/a/b/c", true),
-            ("/a/*/c", "/a/b/c", true),
-            ("/a/+/c", "/a/b/b/c", false),
-            ("/a/+", "/a", false),
-            ("/a/#", "/a/b/c", true),
-            ("/a/**", "/a/b", true),
-            ("/a/**", "/a", false),
-            ("/a/#/c", "/a/b/c", false),
-            ("/a/#/c", "/a/#/c", true),
-            ("/a*", "/ab", false),
-            ("*", "shop", true),
-            ("#", "https://shop/1", true),
-        ] {
-            assert_eq!(source_fits(pattern, source), fits, "{pattern} {source}");
-        }
-    }
-}

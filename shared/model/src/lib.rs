@@ -17,6 +17,7 @@ pub mod merge;
 pub mod redact;
 pub mod schedule;
 pub mod scope;
+mod subscription;
 pub mod time;
 pub mod trace;
 pub mod workflow;

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::attribute::Attributes;
 use crate::error::WorkflowError;
-use crate::event::Subscription;
 use crate::ids::ScopeId;
+use crate::subscription::Subscription;
 use crate::time::Timestamp;
 use crate::workflow::{ActionId, Body, ExprId, FlowId, ListId, PathId, StateId};
 use crate::{CloudEvent, Data};

@@ -6,8 +6,8 @@ use swirl_spec::diagnostic::Diagnostic;
 use swirl_spec::render::{self, Colour};
 
 use super::differ::{self, side_by_side};
-use super::observed::{Observed, ObservedInstance, RefusedDocument};
-use super::rows::{list, millis};
+use super::observed::{Observed, ObservedCall, ObservedInstance, RefusedDocument};
+use super::rows::{Row, list, millis};
 
 /// The key `expect`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -65,6 +65,54 @@ pub struct WantedCall {
     pub arguments: Option<Data>,
     /// Virtual milliseconds since time zero.
     pub at_ms: Option<i64>,
+}
+
+impl Row for WantedCall {
+    type Seen = ObservedCall;
+
+    fn fits(&self, seen: &ObservedCall) -> bool {
+        self.function == seen.function
+            && self
+                .arguments
+                .as_ref()
+                .is_none_or(|arguments| *arguments == seen.arguments)
+            && self.at_ms.is_none_or(|at| at == seen.at_ms)
+    }
+
+    fn text(&self) -> String {
+        let at = self
+            .at_ms
+            .map(|at| format!(" at {}", millis(at)))
+            .unwrap_or_default();
+        let arguments = self
+            .arguments
+            .as_ref()
+            .map(|data| format!(" {data}"))
+            .unwrap_or_default();
+        format!("{}{at}{arguments}", self.function)
+    }
+
+    fn seen_text(seen: &ObservedCall) -> String {
+        format!(
+            "{} at {} {}",
+            seen.function,
+            millis(seen.at_ms),
+            seen.arguments
+        )
+    }
+
+    fn details(&self, seen: &ObservedCall) -> Vec<String> {
+        match &self.arguments {
+            Some(arguments) if self.function == seen.function => {
+                let lines = differ::diff(arguments, &seen.arguments);
+                lines
+                    .into_iter()
+                    .map(|line| format!("arguments: {line}"))
+                    .collect()
+            }
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// A row of `rejected`.

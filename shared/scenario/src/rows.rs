@@ -4,8 +4,6 @@ use swirl_model::time::IsoDuration;
 use swirl_model::{CloudEvent, Data};
 
 use super::differ::{self, assign, side_by_side};
-use super::expect::WantedCall;
-use super::observed::ObservedCall;
 
 /// A row of an expectation about a list of observed things.
 pub(super) trait Row {
@@ -72,54 +70,6 @@ fn nearest<R: Row>(row: &R, got: &[R::Seen], free: &[usize]) -> Vec<String> {
         .into_iter()
         .map(|line| format!("  the nearest that came: {line}"))
         .collect()
-}
-
-impl Row for WantedCall {
-    type Seen = ObservedCall;
-
-    fn fits(&self, seen: &ObservedCall) -> bool {
-        self.function == seen.function
-            && self
-                .arguments
-                .as_ref()
-                .is_none_or(|arguments| *arguments == seen.arguments)
-            && self.at_ms.is_none_or(|at| at == seen.at_ms)
-    }
-
-    fn text(&self) -> String {
-        let at = self
-            .at_ms
-            .map(|at| format!(" at {}", millis(at)))
-            .unwrap_or_default();
-        let arguments = self
-            .arguments
-            .as_ref()
-            .map(|data| format!(" {data}"))
-            .unwrap_or_default();
-        format!("{}{at}{arguments}", self.function)
-    }
-
-    fn seen_text(seen: &ObservedCall) -> String {
-        format!(
-            "{} at {} {}",
-            seen.function,
-            millis(seen.at_ms),
-            seen.arguments
-        )
-    }
-
-    fn details(&self, seen: &ObservedCall) -> Vec<String> {
-        match &self.arguments {
-            Some(arguments) if self.function == seen.function => {
-                let lines = differ::diff(arguments, &seen.arguments);
-                lines
-                    .into_iter()
-                    .map(|line| format!("arguments: {line}"))
-                    .collect()
-            }
-            _ => Vec::new(),
-        }
-    }
 }
 
 /// Attributes of a CloudEvent: names without regard to case, values as text; `data` exactly.

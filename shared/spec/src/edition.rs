@@ -12,7 +12,6 @@ use std::fmt;
 
 use self::facts::{Facts, Part};
 use self::signs::SIGNS;
-use crate::editions;
 use crate::source::{Kind, Node};
 
 /// An edition of the language.
@@ -46,8 +45,19 @@ impl Edition {
         Edition::V0_9,
     ];
 
+    /// The name of the edition.
     pub fn word(self) -> &'static str {
-        editions::of(self).map_or("", |entry| entry.word)
+        match self {
+            Edition::V0_1Early => "0.1 (early draft)",
+            Edition::V0_1 => "0.1",
+            Edition::V0_1Release => "0.1 (release)",
+            Edition::Tasks => "tasks draft",
+            Edition::V0_5 => "0.5",
+            Edition::V0_6 => "0.6",
+            Edition::V0_7 => "0.7",
+            Edition::V0_8 => "0.8",
+            Edition::V0_9 => "0.9",
+        }
     }
 }
 

@@ -12,6 +12,7 @@ pub mod edition;
 mod editions;
 pub mod graphql;
 pub mod migrate;
+mod options;
 pub mod reader;
 pub mod render;
 pub mod resource;
@@ -21,4 +22,5 @@ pub mod template;
 pub mod time;
 pub mod vocabulary;
 
-pub use reader::{Options, Reading, read, read_as, read_node};
+pub use options::Options;
+pub use reader::{Reading, read, read_as, read_node};

@@ -1,34 +1,17 @@
 //! Documents of any edition to the canonical workflow.
 
-use std::collections::{BTreeSet, HashSet};
-
-use swirl_model::time::Timestamp;
 use swirl_model::workflow::Workflow;
 
+use crate::build::ctx::Ctx;
+use crate::build::dialect::Dialect;
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::edition::{self, Detected, Edition};
 use crate::editions;
+use crate::options::Options;
 use crate::resource::Resources;
-use crate::source::{self, Limits, Node};
+use crate::source::{self, Node};
 use crate::suggest;
-
-/// The knowledge of a deployment besides the document.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Names of the functions that the caller answers itself, such as a scenario's mocks. Those
-    /// of a type that this version doesn't carry out are accepted then.
-    pub provided: HashSet<String>,
-    /// Custom function types that this installation carries out, where known. Other types that the
-    /// language doesn't have are then refused, otherwise warned of.
-    pub custom_types: Option<BTreeSet<String>>,
-    /// Ids of the workflows that are deployed, where known: references to others are warned of.
-    pub workflows: Option<BTreeSet<String>>,
-    /// The time, where it is known: schedules that are over by then are warned of.
-    pub now: Option<Timestamp>,
-    /// Of the document, and of each that it refers to.
-    pub limits: Limits,
-}
 
 /// The result of reading a document.
 #[derive(Debug)]
@@ -73,7 +56,7 @@ pub fn read_node(root: &Node, resources: &dyn Resources, options: &Options) -> R
         Ok(detected) => detected,
         Err(unknown) => return unknown_edition(root, unknown),
     };
-    editions::read(root, detected, resources, options)
+    read_detected(root, detected, resources, options)
 }
 
 /// Reads a document as one of an edition, regardless of its version key.
@@ -93,7 +76,107 @@ pub fn read_as(
         also: Vec::new(),
         misled_by: None,
     };
-    Ok(editions::read(&root, detected, resources, options))
+    Ok(read_detected(&root, detected, resources, options))
+}
+
+/// Reads a document of a detected edition.
+fn read_detected(
+    root: &Node,
+    detected: Detected,
+    resources: &dyn Resources,
+    options: &Options,
+) -> Reading {
+    let entry = editions::of(detected.edition);
+    let dialect = entry.map_or(Dialect::JQ, |entry| entry.dialect);
+    let mut ctx = Ctx::new(dialect, root.pointer(), resources, options);
+    ctx.workflow.edition = detected.edition.word();
+    ctx.workflow.merge_hint = dialect.merge_hint;
+    if let Some(property) = detected.misled_by {
+        misled(&mut ctx, root, property, &detected);
+    } else if !detected.also.is_empty() {
+        ambiguous(&mut ctx, root, &detected);
+    }
+    match entry {
+        Some(entry) => {
+            let mut root = root.clone();
+            ctx.leave_out_absent(&mut root);
+            (entry.read)(&mut ctx, &root);
+            ctx.search_attributes(&root);
+        }
+        None => not_supported(&mut ctx, root),
+    }
+    let workflow: Option<Workflow> = ctx.is_clean().then_some(ctx.workflow);
+    Reading {
+        workflow,
+        edition: Some(detected),
+        diagnostics: ctx.diagnostics,
+        resources_used: ctx.resources_used,
+    }
+}
+
+/// Warns of a version that is not the edition that the document is written in.
+fn misled(ctx: &mut Ctx<'_>, root: &Node, property: &str, detected: &Detected) {
+    let edition = detected.edition;
+    let mut message = format!(
+        "the document is taken as edition {edition}: {}",
+        detected.why
+    );
+    if !detected.also.is_empty() {
+        message.push_str("; it could also be of edition ");
+        message.push_str(&alternatives(&detected.also));
+    }
+    let (right, version) = version_key(edition);
+    let hint =
+        format!("write '{right}: \"{version}\"', or change the parts that are not of that edition");
+    let place = root.get(property).unwrap_or(root);
+    ctx.warn(place, codes::MISLEADING_EDITION, message, hint);
+}
+
+/// How a document says that it is of an edition.
+fn version_key(edition: Edition) -> (&'static str, &'static str) {
+    let property = match edition {
+        Edition::V0_7 | Edition::V0_8 | Edition::V0_9 => "specVersion",
+        Edition::V0_1 | Edition::V0_1Early => "schema-version",
+        _ => "schemaVersion",
+    };
+    let version = match edition {
+        Edition::V0_1 | Edition::V0_1Early | Edition::V0_1Release | Edition::Tasks => "0.1",
+        edition => edition.word(),
+    };
+    (property, version)
+}
+
+/// Warns of a document that could be of another edition just as well.
+fn ambiguous(ctx: &mut Ctx<'_>, root: &Node, detected: &Detected) {
+    let message = format!(
+        "the document does not say of which edition it is, and could also be of edition {}; it is taken as edition {}",
+        alternatives(&detected.also),
+        detected.edition
+    );
+    let (property, version) = version_key(detected.edition);
+    let hint = format!(
+        "add '{property}: \"{version}\"' if that is right, else 'specVersion' with the right one"
+    );
+    ctx.warn(root, codes::AMBIGUOUS_EDITION, message, hint);
+}
+
+fn alternatives(editions: &[Edition]) -> String {
+    let words: Vec<&str> = editions.iter().map(|edition| edition.word()).collect();
+    words.join(" or ")
+}
+
+/// Refuses a document whose edition has no reader.
+fn not_supported(ctx: &mut Ctx<'_>, root: &Node) {
+    let place = ["specVersion", "schemaVersion", "schema-version"]
+        .iter()
+        .find_map(|name| root.get(name))
+        .unwrap_or(root);
+    let message = format!(
+        "the document is of edition {}, which this version does not read yet",
+        ctx.workflow.edition
+    );
+    let hint = "write it in edition 0.8, and say so with 'specVersion: \"0.8\"'".to_owned();
+    ctx.error(place, codes::EDITION_NOT_SUPPORTED, message, hint);
 }
 
 fn unknown_edition(root: &Node, unknown: edition::UnknownEdition) -> Reading {

@@ -6,8 +6,9 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
+use swirl_spec::Options;
 use swirl_spec::diagnostic::Severity;
-use swirl_spec::reader::{self, Options, Reading};
+use swirl_spec::reader::{self, Reading};
 use swirl_spec::resource::MapResources;
 use swirl_spec::source::{self, Limits, Node};
 

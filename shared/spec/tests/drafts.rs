@@ -4,7 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 use swirl_model::workflow::{Body, StateKind, Workflow};
-use swirl_spec::reader::{self, Options};
+use swirl_spec::Options;
+use swirl_spec::reader;
 use swirl_spec::resource::MapResources;
 
 const DOCUMENTS: [(&str, &str); 2] = [

@@ -5,8 +5,9 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
+use swirl_spec::Options;
 use swirl_spec::diagnostic::Diagnostics;
-use swirl_spec::reader::{self, Options};
+use swirl_spec::reader;
 use swirl_spec::resource::MapResources;
 use swirl_spec::source::{self, Limits};
 

@@ -11,8 +11,9 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
+use swirl_spec::Options;
 use swirl_spec::diagnostic::Severity;
-use swirl_spec::reader::{self, Options};
+use swirl_spec::reader;
 use swirl_spec::resource::MapResources;
 use swirl_spec::source::{self, Limits};
 

@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use swirl_spec::reader::{self, Options, Reading};
+use swirl_spec::Options;
+use swirl_spec::reader::{self, Reading};
 use swirl_spec::resource::MapResources;
 
 fn files(folder: &str) -> BTreeMap<String, Vec<u8>> {

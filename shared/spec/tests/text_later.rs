@@ -8,8 +8,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use swirl_spec::Options;
 use swirl_spec::diagnostic::Severity;
-use swirl_spec::reader::{self, Options};
+use swirl_spec::reader;
 use swirl_spec::resource::MapResources;
 
 /// Complete definitions: their deployment has no errors.

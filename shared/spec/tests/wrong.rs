@@ -13,9 +13,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use swirl_model::time::Timestamp;
+use swirl_spec::Options;
 use swirl_spec::codes;
 use swirl_spec::diagnostic::Severity;
-use swirl_spec::reader::{self, Options, Reading};
+use swirl_spec::reader::{self, Reading};
 use swirl_spec::resource::MapResources;
 
 fn folder() -> PathBuf {

@@ -17,7 +17,8 @@ use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use serde_json::{Map, Value};
 
-use super::guard::{Denied, Identity};
+use super::denied::Denied;
+use super::identity::Identity;
 use source::{Missing, Source};
 use swirl_access::Role;
 

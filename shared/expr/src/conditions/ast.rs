@@ -4,6 +4,7 @@ use jaq_json::Val;
 
 use super::Dialect;
 use super::functions::Function;
+use super::op::Op;
 use crate::jsonpath;
 
 #[derive(Debug)]
@@ -81,37 +82,6 @@ pub(crate) enum Macro {
     ExistsOne,
     Filter,
     Map,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Op {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Rem,
-    Pow,
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-    /// The whole text matches.
-    Matches,
-    /// In a list or a map; `=~` of JEXL, which matches a text too.
-    In,
-    NotIn,
-    StartsWith,
-    NotStartsWith,
-    EndsWith,
-    NotEndsWith,
-    Between,
-    And,
-    Or,
-    /// Refused.
-    Assign,
-    InstanceOf,
 }
 
 impl Expr {

@@ -1,6 +1,6 @@
 //! Differences between the three languages: their operators, and the names that each refuses.
 
-use super::ast::Op;
+use super::op::Op;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {

@@ -4,8 +4,9 @@ use jaq_json::Val;
 use swirl_model::Data;
 
 use super::Dialect;
-use super::ast::{Expr, Macro, Op, Pick, Step, Tree};
+use super::ast::{Expr, Macro, Pick, Step, Tree};
 use super::functions;
+use super::op::Op;
 use super::values::{self, Result};
 use crate::error::EvalError;
 use crate::jsonpath;

@@ -146,36 +146,6 @@ pub(super) fn nearest(name: &str, dialect: Dialect, method: bool) -> Option<&'st
         .map(|(_, name)| name)
 }
 
-/// A pattern that is known when a source is compiled.
-pub(super) fn check_pattern(pattern: &Val) -> Result<()> {
-    match pattern {
-        Val::TStr(_) => matches(&Val::from(String::new()), pattern, true).map(drop),
-        _ => Ok(()),
-    }
-}
-
-/// Does a pattern match the whole text, or a part of it?
-pub(super) fn matches(text: &Val, pattern: &Val, whole: bool) -> Result<bool> {
-    let source = values::as_text(pattern).ok_or("a regular expression must be a text")?;
-    let Val::TStr(_) = text else {
-        return Ok(false);
-    };
-    let pattern = match whole {
-        true => V::from(format!("\\A(?:{source})\\z")),
-        false => V::new(pattern.clone()),
-    };
-    match regexes::test(&V::new(text.clone()), &pattern, &V::null()) {
-        Ok(found) => Ok(matches!(found.val, Val::Bool(true))),
-        Err(error) => {
-            let error = crate::value::Error::into_val(error);
-            Err(error
-                .as_str()
-                .unwrap_or("not a regular expression")
-                .to_owned())
-        }
-    }
-}
-
 fn text_of(value: &Val, name: &str) -> Result<String> {
     match values::as_text(value) {
         Some(text) => {
@@ -245,9 +215,9 @@ pub(super) fn call(function: Function, arguments: &[Val], dialect: Dialect) -> R
         Function::IsEmpty => Val::Bool(is_empty(first, dialect)?),
         Function::IsBlank => Val::Bool(text_of(first, "isBlank")?.trim().is_empty()),
         Function::Equals => Val::Bool(values::equal(first, second, Dialect::Spel)),
-        Function::Matches => Val::Bool(matches(first, second, true)?),
+        Function::Matches => Val::Bool(values::matches(first, second, true)?),
         Function::Find => match first {
-            Val::TStr(_) => Val::Bool(matches(first, second, false)?),
+            Val::TStr(_) => Val::Bool(values::matches(first, second, false)?),
             other => {
                 return Err(format!(
                     "matches needs a text and got {}",

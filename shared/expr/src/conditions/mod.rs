@@ -12,6 +12,7 @@ mod eval;
 mod functions;
 mod lex;
 mod macros;
+mod op;
 mod parse;
 mod primary;
 mod values;
@@ -20,9 +21,9 @@ pub(crate) use ast::Tree;
 pub(crate) use dialect::Dialect;
 pub(crate) use eval::evaluate;
 
-use crate::compile::{Compiled, within_length};
+use crate::compile::within_length;
+use crate::compiled::{Compiled, Shape};
 use crate::error::CompileError;
-use crate::program::Shape;
 
 /// Stack that a source of the greatest nesting needs.
 const STACK: usize = 1 << 20;

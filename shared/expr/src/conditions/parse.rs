@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::ast::{Expr, Op};
+use super::ast::Expr;
 use super::dialect::{AND, Dialect, OR};
-use super::functions;
 use super::lex::{self, Token};
+use super::op::Op;
+use super::values;
+use crate::compiled::Secrets;
 use crate::error::CompileError;
-use crate::program::Secrets;
 
 /// Parentheses, lists, calls, choices and signs inside each other: parsed and evaluated recursively.
 const NESTING_MAX: usize = 32;
@@ -106,7 +107,7 @@ impl<'s> Parser<'s> {
             let begin = self.at;
             let right = self.binary(level + 1)?;
             if let (Op::Matches | Op::In | Op::NotIn, Expr::Literal(pattern)) = (op, &right) {
-                functions::check_pattern(pattern).map_err(|why| self.fail_at(begin, &why))?;
+                values::check_pattern(pattern).map_err(|why| self.fail_at(begin, &why))?;
             }
             links.push((op, right));
             match self.operator()? {

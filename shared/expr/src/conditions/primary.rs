@@ -7,6 +7,7 @@ use super::dialect::Dialect;
 use super::functions::{self, Function, Row};
 use super::lex::Token;
 use super::parse::{Parser, Result};
+use super::values;
 use crate::jsonpath;
 
 /// The names that specification texts give the data.
@@ -226,7 +227,7 @@ impl<'s> Parser<'s> {
         if let (Function::Matches | Function::Find, Some(Expr::Literal(pattern))) =
             (function, arguments.last())
         {
-            functions::check_pattern(pattern).map_err(|why| self.fail_at(at, &why))?;
+            values::check_pattern(pattern).map_err(|why| self.fail_at(at, &why))?;
         }
         Ok(())
     }

@@ -5,9 +5,10 @@ use std::cmp::Ordering;
 
 use jaq_json::{Num, Val};
 
-use super::ast::Op;
 use super::dialect::Dialect;
-use crate::{meter, order, text as texts};
+use super::op::Op;
+use crate::value::V;
+use crate::{meter, order, regexes, text as texts};
 
 /// The reason why there is no value: a sentence.
 pub(super) type Result<T> = std::result::Result<T, String>;
@@ -129,7 +130,7 @@ pub(super) fn compare(left: &Val, op: Op, right: &Val, dialect: Dialect) -> Resu
         Op::Gt => ordered(Ordering::is_gt),
         Op::Le => Ok(ordered(Ordering::is_le)? || (dialect == Dialect::Jexl && same())),
         Op::Ge => Ok(ordered(Ordering::is_ge)? || (dialect == Dialect::Jexl && same())),
-        Op::Matches => super::functions::matches(left, right, true),
+        Op::Matches => matches(left, right, true),
         Op::In => within(left, right, dialect),
         Op::NotIn => within(left, right, dialect).map(|found| !found),
         Op::StartsWith => fixed(|left, right| left.starts_with(right)),
@@ -153,12 +154,42 @@ fn within(part: &Val, whole: &Val, dialect: Dialect) -> Result<bool> {
     match (whole, dialect) {
         (Val::Arr(items), _) => Ok(items.iter().any(|item| equal(item, part, dialect))),
         (Val::Obj(map), _) => Ok(map.contains_key(part)),
-        (Val::TStr(_), Dialect::Jexl) => super::functions::matches(part, whole, true),
+        (Val::TStr(_), Dialect::Jexl) => matches(part, whole, true),
         (Val::Null, Dialect::Jexl) => Ok(matches!(part, Val::Null)),
         (other, _) => Err(format!(
             "{} holds nothing that could be looked for",
             texts::kind(other)
         )),
+    }
+}
+
+/// A pattern that is known when a source is compiled.
+pub(super) fn check_pattern(pattern: &Val) -> Result<()> {
+    match pattern {
+        Val::TStr(_) => matches(&Val::from(String::new()), pattern, true).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// Does a pattern match the whole text, or a part of it?
+pub(super) fn matches(text: &Val, pattern: &Val, whole: bool) -> Result<bool> {
+    let source = as_text(pattern).ok_or("a regular expression must be a text")?;
+    let Val::TStr(_) = text else {
+        return Ok(false);
+    };
+    let pattern = match whole {
+        true => V::from(format!("\\A(?:{source})\\z")),
+        false => V::new(pattern.clone()),
+    };
+    match regexes::test(&V::new(text.clone()), &pattern, &V::null()) {
+        Ok(found) => Ok(matches!(found.val, Val::Bool(true))),
+        Err(error) => {
+            let error = crate::value::Error::into_val(error);
+            Err(error
+                .as_str()
+                .unwrap_or("not a regular expression")
+                .to_owned())
+        }
     }
 }
 

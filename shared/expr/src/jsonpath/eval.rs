@@ -3,25 +3,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use jaq_json::{Num, Val};
+use jaq_json::Val;
 use swirl_model::Data;
 
 use super::ast::{Expr, Op, Query, Root, Segment, Selector};
 use super::functions;
+use super::yielded::{Result, Yield, element, whole};
 use crate::error::EvalError;
 use crate::meter::{self, Limits};
 use crate::{order, text};
-
-/// The value that an expression yields while it is evaluated.
-pub(super) enum Yield<'a> {
-    Nothing,
-    One(Cow<'a, Val>),
-    /// The matches of a query that may select many.
-    Many(Vec<&'a Val>),
-}
-
-/// The reason why there is no value: a sentence.
-pub(super) type Result<T> = std::result::Result<T, String>;
 
 /// The values that paths begin at.
 #[derive(Clone, Copy)]
@@ -181,27 +171,6 @@ fn compared(left: &Yield<'_>, op: Op, right: &Yield<'_>) -> Result<bool> {
     })
 }
 
-impl<'a> Yield<'a> {
-    pub fn value(&self) -> Option<&Val> {
-        match self {
-            Yield::One(value) => Some(value),
-            _ => None,
-        }
-    }
-
-    /// The matches, or the elements of the one array.
-    pub fn items(&self) -> Option<Vec<&Val>> {
-        match self {
-            Yield::Many(nodes) => Some(nodes.clone()),
-            Yield::One(value) => match &**value {
-                Val::Arr(items) => Some(items.iter().collect()),
-                _ => None,
-            },
-            Yield::Nothing => None,
-        }
-    }
-}
-
 fn root<'a>(query: &Query, roots: Roots<'a>) -> Option<&'a Val> {
     match query.root {
         Root::Input => Some(roots.input),
@@ -234,18 +203,6 @@ fn step<'a>(here: &'a Val, selector: &'a Selector, roots: Roots<'a>) -> Option<&
         },
         _ => None,
     }
-}
-
-pub(super) fn whole(number: &Num) -> Option<i64> {
-    order::whole(order::float(number)).map(|index| index as i64)
-}
-
-pub(super) fn element(items: &[Val], index: i64) -> Option<&Val> {
-    let at = match index {
-        0.. => usize::try_from(index).ok()?,
-        _ => items.len().checked_sub(index.unsigned_abs() as usize)?,
-    };
-    items.get(at)
 }
 
 fn many<'a>(query: &'a Query, roots: Roots<'a>) -> Result<Vec<&'a Val>> {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jaq_json::{Num, Val};
 
 use super::ast::Function;
-use super::eval::{Result, Yield, element, whole};
+use super::yielded::{Result, Yield, element, whole};
 use crate::meter;
 use crate::value::V;
 use crate::{order, regexes};

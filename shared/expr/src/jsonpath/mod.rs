@@ -13,6 +13,7 @@ mod operand;
 mod parse;
 mod path;
 mod script;
+mod yielded;
 
 pub(crate) use ast::Expr;
 pub(crate) use eval::{evaluate, value};
@@ -21,9 +22,9 @@ pub(crate) use path::{Place, place};
 
 use std::collections::BTreeSet;
 
-use crate::compile::{Compiled, within_length};
+use crate::compile::within_length;
+use crate::compiled::{Compiled, Shape};
 use crate::error::CompileError;
-use crate::program::Shape;
 
 /// Parses and checks an expression.
 pub(crate) fn compile(source: &str, vars: &[&str]) -> Result<Compiled, CompileError> {

@@ -7,8 +7,8 @@ use jaq_json::Val;
 
 use super::ast::{Expr, Op, Query, Root, Segment, Selector};
 use super::script;
+use crate::compiled::Secrets;
 use crate::error::CompileError;
-use crate::program::Secrets;
 
 /// Parentheses, filters and calls inside each other: they are parsed and evaluated recursively.
 const NESTING_MAX: usize = 32;

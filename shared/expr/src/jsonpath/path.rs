@@ -4,9 +4,10 @@ use jaq_json::Val;
 
 use super::ast::{Expr, Query, Root, Selector};
 use super::parse::Parser;
-use crate::compile::{Compiled, within_length};
+use crate::compile::within_length;
+use crate::compiled::{Compiled, Secrets, Shape};
 use crate::error::CompileError;
-use crate::program::{Program, Secrets, Shape};
+use crate::program::Program;
 
 /// One step of the way to a place.
 pub(crate) enum Place {

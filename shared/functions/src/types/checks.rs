@@ -11,7 +11,7 @@ use swirl_model::Data;
 use swirl_model::workflow::{ActionKind, Function, Template, Workflow};
 
 use super::{Compiled, Documents, Known, Settings, TYPES, word};
-use crate::caller::{Problem, Site};
+use crate::problem::{Problem, Site};
 
 /// The key of a function's `metadata` that leaves its calls alone.
 const CHECK: &str = "checkArguments";

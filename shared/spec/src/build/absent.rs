@@ -236,7 +236,8 @@ impl Ctx<'_> {
 mod tests {
     use super::*;
     use crate::diagnostic::Severity;
-    use crate::reader::{Options, Reading, read};
+    use crate::options::Options;
+    use crate::reader::{Reading, read};
     use crate::resource::MapResources;
 
     fn of(text: &str) -> Reading {

@@ -1,10 +1,17 @@
 //! Compiles expressions for their findings.
 
-use swirl_expr::{PathExpr, Program};
-
+use swirl_expr::{CompileError, PathExpr, Program};
 use swirl_model::workflow::Language;
 
-use super::expression::Checked;
+/// The findings about an expression.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(super) problem: Option<CompileError>,
+    /// The names used as `$SECRETS.NAME`.
+    pub(super) secrets: Vec<String>,
+    /// `$SECRETS` is used other than by a plain name.
+    pub(super) secrets_whole: bool,
+}
 
 /// The errors of an expression, and the secrets that it uses.
 pub(super) fn check_expression(
@@ -16,14 +23,26 @@ pub(super) fn check_expression(
     if path {
         let compiled = PathExpr::compile(language, text, vars);
         // A path says where a value goes: secrets have no place in it at all.
-        return Checked::new(compiled.err(), Vec::new(), text.contains("$SECRETS"));
+        return Checked {
+            problem: compiled.err(),
+            secrets: Vec::new(),
+            secrets_whole: text.contains("$SECRETS"),
+        };
     }
     let compiled = Program::compile(language, text, vars);
     match compiled {
         Ok(program) => {
             let secrets = program.secrets();
-            Checked::new(None, secrets.names.clone(), secrets.other)
+            Checked {
+                problem: None,
+                secrets: secrets.names.clone(),
+                secrets_whole: secrets.other,
+            }
         }
-        Err(error) => Checked::new(Some(error), Vec::new(), false),
+        Err(error) => Checked {
+            problem: Some(error),
+            secrets: Vec::new(),
+            secrets_whole: false,
+        },
     }
 }

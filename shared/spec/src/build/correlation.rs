@@ -7,7 +7,8 @@ use swirl_expr::{Env, Program};
 use swirl_model::Data;
 use swirl_model::workflow::{EventId, ExprId, StateId, StateKind, Template, TextPart, Workflow};
 
-use super::ctx::{Ctx, Spot};
+use super::ctx::Ctx;
+use super::spot::Spot;
 use crate::codes;
 
 impl Ctx<'_> {

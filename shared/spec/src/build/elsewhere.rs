@@ -130,7 +130,7 @@ mod tests {
         let reading = crate::reader::read(
             text.as_bytes(),
             &crate::resource::MapResources::default(),
-            &crate::reader::Options::default(),
+            &crate::options::Options::default(),
         );
         let hints: Vec<&str> = reading
             .diagnostics

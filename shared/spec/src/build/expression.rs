@@ -3,13 +3,14 @@
 //! Each expression is once in the workflow for its text and the parameters in sight. They are compiled here to find
 //! their errors; the engine compiles them again to run them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use swirl_expr::CompileError;
 use swirl_model::workflow::{Count, ExprId, ExprSource, FunctionKind, Language, PathId};
 
-use super::ctx::{Ctx, Obj, Spot, did_you_mean};
+use super::check::{Checked, check_expression};
+use super::ctx::{Ctx, Obj, did_you_mean};
+use super::pool::Key;
+use super::spot::Spot;
 use crate::codes;
 use crate::diagnostic::Part;
 use crate::source::Node;
@@ -42,27 +43,6 @@ impl<'s> Sight<'s> {
             ..self
         }
     }
-}
-
-/// A text, in a language, with the parameters in sight.
-type Key = (Language, String, Vec<Arc<str>>);
-
-/// The expressions met so far, with the errors of each.
-#[derive(Debug, Default)]
-pub(crate) struct Pool {
-    expressions: HashMap<Key, ExprId>,
-    paths: HashMap<Key, PathId>,
-    /// With `$args` or not, as a path or not.
-    checked: HashMap<(Key, bool, bool), Arc<Checked>>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Checked {
-    problem: Option<CompileError>,
-    /// The names used as `$SECRETS.NAME`.
-    secrets: Vec<String>,
-    /// `$SECRETS` is used other than by a plain name.
-    secrets_whole: bool,
 }
 
 /// `fn:name` resolves to the operation of an expression function; how deep these may refer to
@@ -368,21 +348,7 @@ fn compile(language: Language, text: &str, sight: Sight<'_>, path: bool) -> Chec
     let mut vars = vec!["CONST", "SECRETS", "WORKFLOW"];
     vars.extend(sight.args.then_some("args"));
     vars.extend(sight.params.iter().map(|param| &**param));
-    super::check::check_expression(language, text, &vars, path)
-}
-
-impl Checked {
-    pub fn new(
-        problem: Option<CompileError>,
-        secrets: Vec<String>,
-        secrets_whole: bool,
-    ) -> Checked {
-        Checked {
-            problem,
-            secrets,
-            secrets_whole,
-        }
-    }
+    check_expression(language, text, &vars, path)
 }
 
 /// The jq form of something that is written in another language.
@@ -425,7 +391,8 @@ mod tests {
     use super::other_language;
     use crate::codes;
     use crate::editions::v0_8::testing::{findings, in_actions, of_actions, workflow};
-    use crate::reader::{Options, read};
+    use crate::options::Options;
+    use crate::reader::read;
     use crate::resource::MapResources;
 
     #[test]

@@ -1,6 +1,7 @@
 //! Where findings go, and how those that many readers need are worded.
 
-use super::ctx::{Ctx, Obj, Spot, and, words};
+use super::ctx::{Ctx, Obj, and, words};
+use super::spot::Spot;
 use crate::codes::{self, Code};
 use crate::diagnostic::{Diagnostic, Part, Place, Severity};
 use crate::source::Node;

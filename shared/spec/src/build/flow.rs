@@ -9,19 +9,9 @@ use std::collections::HashMap;
 use swirl_model::Data;
 use swirl_model::workflow::{Flow, FlowId, State, StateId, StateKind, Workflow};
 
-use super::ctx::{Ctx, Spot, StateHead};
+use super::ctx::{Ctx, FlowScope, StateHead};
+use super::spot::Spot;
 use crate::source::Node;
-
-/// The flow being read; the flows around it lie below it on the stack.
-#[derive(Debug)]
-pub(crate) struct FlowScope {
-    pub id: FlowId,
-    pub names: HashMap<String, StateId>,
-    /// Where the starting state is named.
-    pub start_spot: Option<Spot>,
-    /// The state of the flow around it that is being read, and whether that one compensates.
-    outer: (StateId, bool),
-}
 
 impl Ctx<'_> {
     /// Begins a flow. The first is the workflow's own.

@@ -7,19 +7,11 @@ use std::collections::HashMap;
 
 use swirl_model::workflow::{FunctionId, FunctionKind, Language};
 
-use super::ctx::Ctx;
+use super::ctx::{Ctx, Given};
 use super::dialect::Dialect;
 use crate::codes;
 use crate::resource::FUNCTIONS_URI;
 use crate::source::{self, Node};
-
-/// The given functions, once they have been asked for.
-#[derive(Debug, Default)]
-pub(crate) struct Given {
-    document: Option<Node>,
-    content: Vec<u8>,
-    read: HashMap<String, Option<FunctionId>>,
-}
 
 impl Ctx<'_> {
     /// The function of this name, if it was given. `place`: where the document names it; findings inside the given

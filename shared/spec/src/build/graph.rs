@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use swirl_model::workflow::StateId;
 
-use super::ctx::{Ctx, Edge, Spot, StateHead};
+use super::ctx::{Ctx, Edge, StateHead};
+use super::spot::Spot;
 use crate::codes;
 
 impl Ctx<'_> {

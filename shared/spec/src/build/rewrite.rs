@@ -318,7 +318,7 @@ fn holds(node: &Node, condition: &str) -> bool {
 mod tests {
     use super::*;
     use crate::build::dialect::Dialect;
-    use crate::reader::Options;
+    use crate::options::Options;
     use crate::resource::MapResources;
     use crate::source::{Limits, parse};
 

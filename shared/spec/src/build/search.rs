@@ -7,8 +7,9 @@ use swirl_model::Data;
 use swirl_model::attribute::{ATTRIBUTES_MAX, AttributeKind};
 use swirl_model::workflow::{ExprId, SearchAttribute};
 
-use super::ctx::{Ctx, OWN, Obj};
+use super::ctx::{Ctx, Obj};
 use super::expression::Sight;
+use super::values::OWN;
 use crate::codes;
 use crate::source::Node;
 
@@ -136,7 +137,8 @@ mod tests {
 
     use crate::edition::Edition;
     use crate::editions::v0_8::testing::{STATES, findings, show, workflow};
-    use crate::reader::{Options, read_as};
+    use crate::options::Options;
+    use crate::reader::read_as;
     use crate::resource::MapResources;
 
     fn document(search: &str) -> String {

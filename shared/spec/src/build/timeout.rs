@@ -3,7 +3,8 @@
 
 use swirl_model::workflow::{ContinuedTimeout, Period, WorkflowTimeout};
 
-use super::ctx::{Ctx, Obj, Spot};
+use super::ctx::{Ctx, Obj, Timeouts};
+use super::spot::Spot;
 use crate::codes;
 use crate::source::Node;
 
@@ -14,15 +15,6 @@ const ALL: &[&str] = &[
     "branchExecTimeout",
     "eventTimeout",
 ];
-
-/// The timeouts that apply unless a value further inside replaces them.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Timeouts {
-    pub state: Option<Period>,
-    pub action: Option<Period>,
-    pub branch: Option<Period>,
-    pub event: Option<Period>,
-}
 
 impl Ctx<'_> {
     /// The workflow's `timeouts`; the state that `runBefore` names is looked up when all states are known.

@@ -2,21 +2,10 @@
 
 use swirl_model::Data;
 use swirl_model::workflow::{
-    Action, ActionKind, ErrorId, ErrorSet, Handler, Jitter, Retry, RetryErrors, Then, Workflow,
+    Action, ActionKind, ErrorId, ErrorSet, Handler, Jitter, Retry, RetryErrors, Then,
 };
 
 use super::writer::{SetIf, Writer};
-
-/// Without `autoRetries` a retry has a number; with it, each action is retried.
-pub(super) fn are_automatic(workflow: &Workflow) -> bool {
-    let mut rules = workflow
-        .actions
-        .iter()
-        .filter_map(|action| action.retry.as_ref());
-    rules.any(|rule| {
-        rule.policy.retries_max.is_none() || matches!(rule.errors, RetryErrors::Except(_))
-    })
-}
 
 /// The policy of `autoRetries`, for actions that name none.
 fn is_default(policy: &Retry) -> bool {

@@ -34,7 +34,8 @@ mod writer;
 use swirl_model::workflow::{Version, Workflow};
 
 use crate::diagnostic::Place;
-use crate::reader::{self, Options};
+use crate::options::Options;
+use crate::reader;
 use crate::resource::MapResources;
 use crate::source::Node;
 pub use text::{Format, yaml};

@@ -18,6 +18,17 @@ const OWN: [&str; 8] = [
     "timeout",
 ];
 
+/// Without `autoRetries` a retry has a number; with it, each action is retried.
+pub(super) fn are_automatic(workflow: &Workflow) -> bool {
+    let mut rules = workflow
+        .actions
+        .iter()
+        .filter_map(|action| action.retry.as_ref());
+    rules.any(|rule| {
+        rule.policy.retries_max.is_none() || matches!(rule.errors, RetryErrors::Except(_))
+    })
+}
+
 pub(super) fn simplify(workflow: &mut Workflow, notes: &mut Vec<String>) {
     let mut moved = false;
     for action in &mut workflow.actions {

@@ -3,7 +3,7 @@
 use swirl_model::Data;
 use swirl_model::workflow::{Count, Language, Period, Retry, StateId, Workflow};
 
-use super::{Assume, Obstacle, places};
+use super::{Assume, Obstacle, places, retries};
 use crate::source::Node;
 
 pub(super) struct Writer<'w> {
@@ -39,7 +39,7 @@ impl<'w> Writer<'w> {
             at: None,
             retries: Vec::new(),
             events: Vec::new(),
-            auto_retries: super::errors::are_automatic(workflow),
+            auto_retries: retries::are_automatic(workflow),
             assume,
         }
     }

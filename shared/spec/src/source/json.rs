@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::budget::Budget;
 use super::node::{Member, Node, Value, child};
-use super::{Limits, Result_, fatal, quoted, scalar};
+use super::{Limits, Result_, fatal, number, quoted};
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Diagnostics, Place};
 
@@ -201,7 +201,7 @@ impl Parser<'_> {
             }
             self.digits(&mut raw)?;
         }
-        if scalar::as_f64(&raw).is_none() {
+        if number::as_f64(&raw).is_none() {
             let message = format!("the number {} is too large", quoted(&raw));
             return Err(fatal(codes::NUMBER_NOT_FINITE, place(), message));
         }

@@ -8,6 +8,7 @@ mod budget;
 mod edit;
 mod json;
 mod node;
+mod number;
 mod scalar;
 mod yaml;
 

@@ -2,7 +2,7 @@
 
 use swirl_model::Data;
 
-use super::scalar;
+use super::number;
 use crate::diagnostic::Place;
 
 /// A value with its place. Of a YAML alias the place is that of the anchored value, the pointer
@@ -127,14 +127,14 @@ impl Node {
     /// A number that is whole and fits; `2.0` is whole.
     pub fn as_i64(&self) -> Option<i64> {
         match &self.value {
-            Value::Number(raw) => scalar::as_i64(raw),
+            Value::Number(raw) => number::as_i64(raw),
             _ => None,
         }
     }
 
     pub fn as_f64(&self) -> Option<f64> {
         match &self.value {
-            Value::Number(raw) => scalar::as_f64(raw),
+            Value::Number(raw) => number::as_f64(raw),
             _ => None,
         }
     }
@@ -178,7 +178,7 @@ impl Node {
         match &self.value {
             Value::Null(_) => Data::NULL,
             Value::Bool(value, _) => Data::bool(*value),
-            Value::Number(raw) => scalar::to_data(raw),
+            Value::Number(raw) => number::to_data(raw),
             Value::String(text) => Data::string(&**text),
             Value::Array(items) => Data::array(items.iter().map(Node::to_data).collect()),
             Value::Object(members) => {

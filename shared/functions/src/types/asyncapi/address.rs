@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::compile::Side;
-use super::document::Document;
+use super::document::{Document, Side};
 use super::server::Protocol;
 use crate::types::rest::Node;
 

@@ -1,8 +1,8 @@
 //! Arguments against the messages of a document.
 
-use super::compile::{Sending, Side};
-use super::document::Document;
-use super::function::{awaited, filled, no_place};
+use super::arguments::{awaited, filled, no_place};
+use super::compile::Sending;
+use super::document::{Document, Side};
 use crate::types::fits::{self, At, Fits, Form, Resolve, nearest};
 use crate::types::misfit::{below, messages};
 use crate::types::rest::Node;

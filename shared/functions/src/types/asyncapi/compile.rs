@@ -5,7 +5,7 @@ use swirl_model::Data;
 
 use super::address::Address;
 use super::bindings::Bindings;
-use super::document::{Document, Found, Version};
+use super::document::{Document, Found, Side, Version};
 use super::message::Message;
 use super::server::{self, Protocol, Server};
 use crate::types::rest::Node;
@@ -22,15 +22,6 @@ pub(super) struct Sending {
     pub(super) bindings: Bindings,
     /// Whether the service's reply is the result.
     pub(super) reply: bool,
-}
-
-/// The direction of an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    /// It sends a message.
-    Publish,
-    /// It waits for one.
-    Subscribe,
 }
 
 /// The key of a function's `metadata` that takes precedence over the document's side.

@@ -5,7 +5,6 @@
 use serde_json::Value;
 
 use super::bundle::{Refused, bundle};
-use super::compile::Side;
 use crate::types::rest::{DOCUMENT_BYTES_MAX, Error, Node, hint, read};
 
 /// How many references may lead from one to the next.
@@ -32,6 +31,15 @@ pub(super) struct Found<'a> {
     /// As the document says: messages that the service takes are published, and messages that it
     /// sends are subscribed to.
     pub(super) side: Side,
+}
+
+/// The direction of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// It sends a message.
+    Publish,
+    /// It waits for one.
+    Subscribe,
 }
 
 impl Document {

@@ -4,19 +4,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use swirl_model::Data;
 use swirl_model::workflow::Function;
 use swirl_ports::CallRequest;
 
+use super::arguments::{awaited, filled};
 use super::bundle::Refused;
-use super::check;
-use super::compile::{self, Sending, Side};
-use super::document::Document;
-use super::message::{Message, Parts};
-use super::receive::{self, Came, Incoming};
-use super::send::{self, Outgoing};
+use super::compile::{self, Sending};
+use super::document::{Document, Side};
+use super::incoming::{Came, Incoming};
+use super::outgoing::Outgoing;
 use super::server::{Protocol, Server};
+use super::{check, receive, send};
 use crate::exchange;
 use crate::types::service::{TRACEPARENT, in_time};
 use crate::types::{
@@ -190,7 +190,9 @@ fn waiting(sending: &Sending, address: &str) -> watch::Sending {
 fn outgoing<'a>(sending: &Sending, request: &'a CallRequest) -> Result<Outgoing<'a>, String> {
     let (parts, message, address) = filled(sending, Value::from(&request.arguments))?;
     Ok(Outgoing {
-        what: send::what(&sending.server, &sending.bindings.method, &address),
+        what: sending
+            .server
+            .message_to(&sending.bindings.method, &address),
         address,
         payload: message.encode(&parts.payload)?,
         content_type: message.content_type.clone(),
@@ -216,55 +218,4 @@ fn read(sending: &Sending, came: &Came, what: &str) -> Result<Data, CallError> {
         many => format!("{what}: it fits none of the {many} messages; the first: {reason}"),
     };
     Err(CallError::new(CallErrorKind::Response, message))
-}
-
-/// The address that a message is waited for at.
-pub(super) fn awaited(sending: &Sending, arguments: Value) -> Result<String, String> {
-    let arguments = match arguments {
-        Value::Null => Map::new(),
-        Value::Object(members) => members,
-        _ => return Err("the arguments must be an object".to_owned()),
-    };
-    for name in arguments.keys() {
-        if !sending.address.parameters().any(|(known, _)| known == name) {
-            return Err(no_place(sending, name));
-        }
-    }
-    let protocol = sending.server.protocol;
-    sending.address.fill(&arguments, &Value::Null, protocol)
-}
-
-pub(super) fn no_place(sending: &Sending, name: &str) -> String {
-    format!(
-        "the argument `{name}` has no place: `{}` waits for a message and sends nothing; its \
-         arguments are the parameters of the channel",
-        sending.id
-    )
-}
-
-/// The parts of a message, the one that they fit, and the address.
-pub(super) fn filled(
-    sending: &Sending,
-    arguments: Value,
-) -> Result<(Parts, &Message, String), String> {
-    let parts = Parts::of(arguments, &sending.messages, sending.address.parameters())?;
-    let mut refused = None;
-    let fits = sending.messages.iter().find(|message| {
-        let result = message.check(&parts.payload, &parts.headers);
-        let fits = result.is_ok();
-        refused = refused.take().or(result.err());
-        fits
-    });
-    let message = fits.ok_or_else(|| {
-        let reason = refused.unwrap_or_default();
-        match sending.messages.len() {
-            1 => reason,
-            many => format!("none of the {many} messages fits; the first: {reason}"),
-        }
-    })?;
-    let protocol = sending.server.protocol;
-    let address = sending
-        .address
-        .fill(&parts.parameters, &parts.payload, protocol)?;
-    Ok((parts, message, address))
 }

@@ -17,10 +17,10 @@ use rskafka::record::Record;
 
 use super::compile::Sending;
 use super::gated::Gated;
+use super::incoming::{Came, Incoming};
 use super::kept::Kept;
 use super::mqtt::basic;
-use super::receive::{Came, Incoming};
-use super::send::Outgoing;
+use super::outgoing::Outgoing;
 use crate::auth::{Auth, Secret};
 use crate::egress::Gate;
 use crate::http::tls;

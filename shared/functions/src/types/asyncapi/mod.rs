@@ -29,25 +29,28 @@
 
 mod address;
 mod amqp;
+mod arguments;
 mod bindings;
+mod brokers;
 mod bundle;
 mod check;
 mod compile;
 mod document;
 mod function;
 mod gated;
+mod incoming;
 mod kafka;
 mod kept;
 mod message;
 mod mqtt;
 mod mqtt_wait;
 mod nats;
+mod outgoing;
 mod receive;
 mod redis;
 mod send;
 mod server;
 mod ws;
 
+pub(crate) use brokers::{Asking, Brokers};
 pub(crate) use function::{TYPE, missing};
-pub(crate) use send::Asking;
-pub(crate) use send::Brokers;

@@ -17,7 +17,7 @@ use rumqttc::{Outgoing as Written, Packet, QoS, TlsConfiguration, Transport, v5}
 use tokio::sync::Semaphore;
 
 use super::compile::Sending;
-use super::send::Outgoing;
+use super::outgoing::Outgoing;
 use super::server::{MqttVersion, Server};
 use crate::auth::{Auth, Secret};
 use crate::http::tls;

@@ -8,8 +8,8 @@ use rumqttc::v5::mqttbytes::v5::{Packet as Packet5, SubscribeReasonCode as Reaso
 use rumqttc::{Packet, QoS, SubscribeReasonCode, v5};
 
 use super::compile::Sending;
+use super::incoming::{Came, Incoming};
 use super::mqtt::{Failure, Key, Session, failure_4, failure_5, open, refused};
-use super::receive::{Came, Incoming};
 use super::server::MqttVersion;
 use crate::auth::Auth;
 use crate::{CallError, CallErrorKind};

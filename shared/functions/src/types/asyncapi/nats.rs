@@ -14,9 +14,9 @@ use swirl_model::Data;
 use tokio::sync::broadcast;
 
 use super::compile::Sending;
+use super::incoming::{Came, Incoming};
 use super::kept::Kept;
-use super::receive::{Came, Incoming};
-use super::send::Outgoing;
+use super::outgoing::Outgoing;
 use crate::auth::{Auth, Hints, Secret, Tokens};
 use crate::http::tls;
 use crate::{CallError, CallErrorKind};

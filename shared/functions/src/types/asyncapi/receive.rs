@@ -3,109 +3,19 @@
 //! Nothing is kept of a wait: a worker that dies while it waits, or before the message is recorded, has another one
 //! wait again. Messages that the broker sent meanwhile are lost, unless it keeps messages itself.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use swirl_ports::{CallRequest, Stored};
-use tokio::sync::Semaphore;
-
 use super::compile::Sending;
-use super::send;
-use super::server::{Protocol, Server};
+use super::incoming::{Came, Incoming};
+use super::server::Protocol;
 use super::{mqtt_wait, ws};
 use crate::auth::Auth;
 use crate::types::Clients;
-use crate::types::service::TRACEPARENT;
 use crate::{CallError, CallErrorKind};
-
-/// The number of calls that wait at a time; further ones wait for a place, which counts as their
-/// time.
-const WAITS_MAX: usize = 256;
 
 /// The pause before a wait whose connection broke is taken up again: the first time, and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-
-#[derive(Debug)]
-pub(super) struct Waits(Semaphore);
-
-impl Default for Waits {
-    fn default() -> Waits {
-        Waits(Semaphore::new(WAITS_MAX))
-    }
-}
-
-/// Where a message is waited for.
-pub(super) struct Incoming<'a> {
-    /// Names it in errors.
-    pub(super) what: String,
-    pub(super) address: String,
-    /// For protocols that begin with a request.
-    pub(super) headers: Vec<(String, String)>,
-    /// Cut out of answers.
-    pub(super) secrets: &'a [String],
-    pub(super) bytes_max: usize,
-    /// For protocols in which a message is acknowledged.
-    pub(super) stored: &'a Stored,
-    is_waiting: AtomicBool,
-}
-
-impl Incoming<'_> {
-    pub(super) fn new<'a>(
-        server: &Server,
-        address: String,
-        request: &'a CallRequest,
-        bytes_max: usize,
-    ) -> Incoming<'a> {
-        let what = match server.protocol {
-            Protocol::Ws => send::what(server, &reqwest::Method::GET, &address),
-            _ => format!(
-                "message from `{address}` at {}:{}",
-                server.host(),
-                server.port()
-            ),
-        };
-        let trace = request.trace.as_ref();
-        Incoming {
-            what: what.replacen("message to ", "message from ", 1),
-            address,
-            headers: trace
-                .map(|trace| (TRACEPARENT.to_owned(), trace.to_string()))
-                .into_iter()
-                .collect(),
-            secrets: request.secrets.expose(),
-            bytes_max,
-            stored: &request.stored,
-            is_waiting: AtomicBool::new(false),
-        }
-    }
-
-    /// To be called when a message that is sent from now on would come.
-    pub(super) fn is_waiting(&self) {
-        self.is_waiting.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn broken(&self, reason: &str) -> CallError {
-        CallError::new(
-            CallErrorKind::Connection,
-            format!("{}: {reason}", self.what),
-        )
-    }
-}
-
-/// A message that came.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Came {
-    pub(super) payload: Vec<u8>,
-}
-
-impl Came {
-    pub(super) fn of(payload: &[u8]) -> Came {
-        Came {
-            payload: payload.to_vec(),
-        }
-    }
-}
 
 /// Waits without its own time limit.
 ///
@@ -122,13 +32,13 @@ pub(super) async fn receive(
     let mut pause = PAUSE_MIN;
     loop {
         let begun = Instant::now();
-        send::allowed(clients, &sending.server, &incoming.what).await?;
+        let gate = clients.services.http().gate();
+        sending.server.allowed(gate, &incoming.what).await?;
         let error = match once(clients, sending, incoming, auth).await {
             Ok(came) => return within(incoming, came),
             Err(error) => error,
         };
-        let stood = incoming.is_waiting.load(Ordering::Relaxed);
-        if !stood || error.kind != CallErrorKind::Connection {
+        if !incoming.has_begun() || error.kind != CallErrorKind::Connection {
             return Err(error);
         }
         tracing::debug!(%error, "a wait for a message is taken up again");

@@ -11,10 +11,10 @@ use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError};
 use url::Url;
 
 use super::compile::Sending;
+use super::incoming::{Came, Incoming};
 use super::kept::Kept;
 use super::mqtt::basic;
-use super::receive::{Came, Incoming};
-use super::send::Outgoing;
+use super::outgoing::Outgoing;
 use super::server::Server;
 use crate::auth::{Auth, Secret};
 use crate::types::service::TRACEPARENT;

@@ -1,10 +1,14 @@
 //! Finds the server that a message goes to.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::Method;
 use serde_json::Value;
 use url::Url;
 
 use super::document::{Document, Version};
+use crate::CallError;
+use crate::egress::Gate;
+use crate::http::shown;
 use crate::types::rest::Node;
 
 /// Characters that stay unescaped in a part of a path.
@@ -76,6 +80,41 @@ impl Server {
             Protocol::Redis { .. } => 6379,
         };
         self.url.port().unwrap_or(default)
+    }
+
+    /// The URL of an address, for protocols that have URLs.
+    pub(super) fn target(&self, address: &str) -> Url {
+        let mut url = self.url.clone();
+        let path = self.url.path().trim_end_matches('/');
+        url.set_path(&format!("{path}/{}", address.trim_start_matches('/')));
+        url
+    }
+
+    /// Names a message to an address, in errors.
+    pub(super) fn message_to(&self, method: &Method, address: &str) -> String {
+        match self.protocol {
+            Protocol::Http => format!("{method} {}", shown(&self.target(address))),
+            Protocol::Ws => format!("message to {}", shown(&self.target(address))),
+            _ => format!("message to `{address}` at {}:{}", self.host(), self.port()),
+        }
+    }
+
+    /// The same for a message that comes from there.
+    pub(super) fn message_from(&self, address: &str) -> String {
+        match self.protocol {
+            Protocol::Ws => format!("message from {}", shown(&self.target(address))),
+            _ => format!(
+                "message from `{address}` at {}:{}",
+                self.host(),
+                self.port()
+            ),
+        }
+    }
+
+    /// Whether calls may reach it; `what` names the call in the error.
+    pub(super) async fn allowed(&self, gate: &Gate, what: &str) -> Result<(), CallError> {
+        let checked = gate.check(&self.host(), self.port()).await;
+        checked.map_err(|refused| CallError::arguments(format!("{what}: {refused}")))
     }
 }
 

@@ -21,8 +21,8 @@ use url::Url;
 
 use super::compile::Sending;
 use super::gated::Stream;
-use super::receive::{Came, Incoming};
-use super::send::{Outgoing, target};
+use super::incoming::{Came, Incoming};
+use super::outgoing::Outgoing;
 use crate::auth::{Auth, Authorization, redact};
 use crate::http::tls;
 use crate::types::Clients;
@@ -170,7 +170,7 @@ async fn open(
     auth: Option<&Auth>,
 ) -> Result<(Socket, Vec<String>), CallError> {
     let what = opening.what;
-    let url = target(&sending.server.url, opening.address);
+    let url = sending.server.target(opening.address);
     let wrong = |message: &str| CallError::arguments(format!("{what}: {message}"));
     let mut request = url
         .as_str()

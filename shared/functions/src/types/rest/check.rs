@@ -1,10 +1,11 @@
 //! Arguments and answers of an operation against its document.
 
-use super::compile;
-use super::document::{Format, Found, OpenApi};
+use super::document::{Found, OpenApi};
 use super::media::body_kind;
 use super::node::Node;
+use super::openapi3;
 use super::operation::{BodyKind, Location, Operation, Parameter, RequestBody};
+use super::read::Format;
 use crate::types::fits::{self, At, Fits, Form, Resolve, did_you_mean, nearest};
 use crate::types::misfit::{below, messages};
 use crate::types::{Known, Misfit};
@@ -39,7 +40,7 @@ pub(super) fn arguments(
     let Ok(found) = document.find(&operation.id) else {
         return Vec::new();
     };
-    let nodes = compile::parameter_nodes(document, &found).unwrap_or_default();
+    let nodes = openapi3::parameter_nodes(document, &found).unwrap_or_default();
     let mut problems = Vec::new();
     let mut missing: Vec<&Parameter> = Vec::new();
     for parameter in &operation.parameters {
@@ -228,7 +229,7 @@ fn body_schema<'a>(
             content.into_iter().find(own)?.1.get("schema")
         }
         Format::Swagger2 => {
-            let nodes = compile::parameter_nodes(document, found).ok()?;
+            let nodes = openapi3::parameter_nodes(document, found).ok()?;
             let own = nodes
                 .into_iter()
                 .find(|node| node.text("in") == Some("body"));
@@ -244,8 +245,8 @@ pub(super) fn answer(document: &OpenApi, id: &str, answer: &Known) -> Vec<String
         return Vec::new();
     };
     let mut first = Vec::new();
-    for (status, response) in compile::responses(&found.operation) {
-        if !compile::is_success(status) {
+    for (status, response) in openapi3::responses(&found.operation) {
+        if !openapi3::is_success(status) {
             continue;
         }
         let Ok(response) = document.resolve(response) else {

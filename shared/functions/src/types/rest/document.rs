@@ -9,13 +9,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use url::Url;
 
+use super::error::{DOCUMENT_BYTES_MAX, Error};
 use super::node::Node;
-use super::operation::Operation;
-use super::read::{format, hint, read};
-use super::{compile, reference, swagger2};
-
-/// The largest document, in bytes.
-pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+use super::read::{Format, format, hint, read};
+use super::reference;
 
 /// How many documents one may refer to, by way of others too.
 const OTHERS_MAX: usize = 50;
@@ -27,62 +24,6 @@ const REF_HOPS_MAX: usize = 32;
 const METHODS: [&str; 8] = [
     "delete", "get", "head", "options", "patch", "post", "put", "trace",
 ];
-
-/// The reason why a document or an operation cannot be used. Retrying with the same document never
-/// helps.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    #[error("the OpenAPI document has {bytes} bytes; at most {DOCUMENT_BYTES_MAX} are read")]
-    TooLarge { bytes: usize },
-    /// Nothing of it is quoted: it may be anything that the process which fetched it can read.
-    #[error("the OpenAPI document is neither JSON nor YAML{at}")]
-    Syntax { at: String },
-    #[error(
-        "not an OpenAPI document: it has neither `openapi: 3.x` nor `swagger: \"2.0\"` at the top"
-    )]
-    NotOpenApi,
-    #[error("OpenAPI version {version} is not supported; use 3.0, 3.1 or Swagger 2.0")]
-    Version { version: String },
-    #[error("{at}: the reference `{reference}` leads to `{uri}`, and that document isn't there")]
-    MissingDocument {
-        at: String,
-        reference: String,
-        /// In the form in which [`OpenApi::add`] takes it.
-        uri: String,
-    },
-    #[error("{at}: the reference `{reference}` points to nothing")]
-    BrokenReference { at: String, reference: String },
-    #[error("{at}: the reference `{reference}` leads back to itself")]
-    CyclicReference { at: String, reference: String },
-    #[error("there is no operation `{id}` in the OpenAPI document; {hint}")]
-    UnknownOperation { id: String, hint: String },
-    #[error(
-        "the operation id `{id}` is used twice in the OpenAPI document: at {first} and {second}"
-    )]
-    DoubledOperation {
-        id: String,
-        first: String,
-        second: String,
-    },
-    #[error("{at}: {message}")]
-    Invalid { at: String, message: String },
-}
-
-impl Error {
-    pub(crate) fn invalid(at: &str, message: impl Into<String>) -> Error {
-        Error::Invalid {
-            at: at.to_owned(),
-            message: message.into(),
-        }
-    }
-}
-
-/// Which of the formats a document is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
-    Swagger2,
-    OpenApi3,
-}
 
 /// An OpenAPI document.
 #[derive(Debug, Clone)]
@@ -148,26 +89,6 @@ impl OpenApi {
         self.bytes = together;
         self.others.insert(uri.to_owned(), root);
         Ok(())
-    }
-
-    /// The operation with this `operationId`, with all that a call needs.
-    ///
-    /// # Errors
-    /// [`Error::UnknownOperation`] with near or available ids, or the error in the operation.
-    pub fn operation(&self, id: &str) -> Result<Operation, Error> {
-        self.operation_at(id, None)
-    }
-
-    /// The same, with the address of the service for a document without one.
-    pub(crate) fn operation_at(&self, id: &str, server: Option<&Url>) -> Result<Operation, Error> {
-        let found = Found {
-            server: server.cloned(),
-            ..self.find(id)?
-        };
-        match self.format {
-            Format::OpenApi3 => compile::operation(self, id, &found),
-            Format::Swagger2 => swagger2::operation(self, id, &found),
-        }
     }
 
     pub(crate) fn root(&self) -> Node<'_> {
@@ -312,7 +233,7 @@ pub(crate) struct Found<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::operation::Location;
+    use super::super::operation::{Location, Operation};
     use super::*;
 
     fn parse(text: &str) -> Result<OpenApi, Error> {

@@ -3,18 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use swirl_model::Data;
-use swirl_model::workflow::{AuthScheme, Function};
-use swirl_ports::CallRequest;
+use swirl_model::workflow::Function;
 
-use super::{CallContext, Library, OpenApi, Operation, Refused, check, inline, security};
-use crate::CallError;
-use crate::types::service::TRACEPARENT;
-use crate::types::{
-    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
-    Misfit,
-};
+use super::described::RestFunction;
+use super::library::parts;
+use super::{Library, Operation, Refused, inline};
+use crate::types::{CompileResult, Compiled, Documents, FunctionType};
 
 pub(crate) const TYPE: FunctionType = FunctionType {
     word: "rest",
@@ -27,18 +21,6 @@ fn document(function: &Function) -> Option<&str> {
         return None;
     }
     parts(function).ok().map(|(uri, _)| uri)
-}
-
-pub(super) fn parts(function: &Function) -> Result<(&str, &str), String> {
-    let operation = &function.operation;
-    let parts = operation.split_once('#');
-    let Some((uri, id)) = parts.filter(|(uri, id)| !uri.is_empty() && !id.is_empty()) else {
-        return Err(format!(
-            "the operation `{operation}` must be the URI of an OpenAPI document, `#` and the id of \
-             one of its operations"
-        ));
-    };
-    Ok((uri, id))
 }
 
 fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
@@ -79,61 +61,4 @@ fn operation(
             format!("`{uri}`, which its document refers to, isn't among the definition's resources")
         }
     })
-}
-
-pub(super) struct RestFunction {
-    operation: Operation,
-    /// Kept only where arguments are checked.
-    document: Option<Arc<OpenApi>>,
-}
-
-impl RestFunction {
-    pub(super) fn new(operation: Operation, document: Option<Arc<OpenApi>>) -> RestFunction {
-        RestFunction {
-            operation,
-            document,
-        }
-    }
-}
-
-#[async_trait]
-impl CompiledFunction for RestFunction {
-    async fn call(
-        &self,
-        clients: &Clients,
-        request: &CallRequest,
-        context: &Context<'_>,
-    ) -> Result<Data, CallError> {
-        let trace = request.trace.map(|trace| trace.to_string());
-        let headers = trace.as_ref().map(|trace| (TRACEPARENT, trace.as_str()));
-        let context = CallContext {
-            idempotency_key: &request.key,
-            timeout: Some(context.timeout),
-            auth: context.auth,
-            headers: headers.as_slice(),
-            secrets: request.secrets.expose(),
-        };
-        clients
-            .rest
-            .call(&self.operation, &request.arguments, &context)
-            .await
-    }
-
-    fn check(&self, arguments: &Known) -> Vec<Misfit> {
-        match &self.document {
-            Some(document) => check::arguments(document, &self.operation, arguments),
-            None => Vec::new(),
-        }
-    }
-
-    fn check_auth(&self, auth: AuthScheme, arguments: &Known) -> Option<String> {
-        security::misfit(&self.operation, auth, arguments)
-    }
-
-    fn check_answer(&self, answer: &Known) -> Vec<String> {
-        match &self.document {
-            Some(document) => check::answer(document, &self.operation.id, answer),
-            None => Vec::new(),
-        }
-    }
 }

@@ -13,7 +13,7 @@ use swirl_model::workflow::Function;
 use swirl_ports::CallRequest;
 
 use super::OpenApi;
-use super::function::RestFunction;
+use super::described::RestFunction;
 use crate::CallError;
 use crate::types::service::service_url;
 use crate::types::{Clients, CompileResult, CompiledFunction, Context, Known, Misfit};

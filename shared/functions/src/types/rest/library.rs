@@ -6,11 +6,24 @@ use std::sync::Arc;
 use swirl_model::workflow::Function;
 use url::Url;
 
-use super::document::{Error, OpenApi};
-use super::function::parts;
+use super::document::OpenApi;
+use super::error::Error;
 use super::inline::{is_inline, server};
 use super::operation::Operation;
 use crate::types::Documents;
+
+/// The URI of the document and the id of the operation that a function names.
+pub(super) fn parts(function: &Function) -> Result<(&str, &str), String> {
+    let operation = &function.operation;
+    let parts = operation.split_once('#');
+    let Some((uri, id)) = parts.filter(|(uri, id)| !uri.is_empty() && !id.is_empty()) else {
+        return Err(format!(
+            "the operation `{operation}` must be the URI of an OpenAPI document, `#` and the id of \
+             one of its operations"
+        ));
+    };
+    Ok((uri, id))
+}
 
 /// Documents by the URI that a definition names them by.
 #[derive(Debug, Default)]

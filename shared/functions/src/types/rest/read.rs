@@ -2,10 +2,17 @@
 
 use serde_json::Value;
 
-use super::document::{Error, Format};
+use super::error::Error;
 
 /// How many operation ids an error lists.
 const IDS_LISTED_MAX: usize = 10;
+
+/// Which of the formats a document is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Swagger2,
+    OpenApi3,
+}
 
 pub(crate) fn read(bytes: &[u8]) -> Result<Value, Error> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);

@@ -6,7 +6,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::document::{Error, OpenApi};
+use super::document::OpenApi;
+use super::error::Error;
 use super::node::Node;
 use super::operation::Property;
 

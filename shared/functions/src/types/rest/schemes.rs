@@ -1,6 +1,7 @@
 //! The `security` of a document: the requirements of an operation.
 
-use super::document::{Error, Found, OpenApi};
+use super::document::{Found, OpenApi};
+use super::error::Error;
 use super::node::Node;
 use super::operation::{Location, Scheme};
 

@@ -3,7 +3,8 @@
 use serde_json::Value;
 use url::Url;
 
-use super::document::{Error, Found, OpenApi};
+use super::document::{Found, OpenApi};
+use super::error::Error;
 use super::node::Node;
 
 /// The first server of the operation, otherwise of its path, otherwise of the document, otherwise

@@ -2,10 +2,11 @@
 //!
 //! `body` and `formData` parameters become a request body, `collectionFormat` a style.
 
-use super::compile::{finish, is_success, name_and_location, parameter_nodes, responses, whole};
-use super::document::{Error, Found, OpenApi};
+use super::document::{Found, OpenApi};
+use super::error::Error;
 use super::media::{accept, body_kind, content_type};
 use super::node::Node;
+use super::openapi3::{finish, is_success, name_and_location, parameter_nodes, responses, whole};
 use super::operation::{
     BodyKind, Location, Operation, Parameter, Property, RequestBody, Scheme, Style,
 };

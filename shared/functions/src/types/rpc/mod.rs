@@ -24,6 +24,7 @@ mod channels;
 mod check;
 mod codec;
 mod function;
+mod google;
 mod message;
 mod number;
 mod proto;

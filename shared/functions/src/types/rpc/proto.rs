@@ -4,32 +4,11 @@ use prost_reflect::{DescriptorPool, MethodDescriptor, ServiceDescriptor};
 use protox::Compiler;
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 
+use super::google::GoogleApi;
 use super::sources::Sources;
 
 /// How much a name must be like another to be suggested for it.
 const LIKENESS_MIN: f64 = 0.75;
-
-/// Options that service files carry. No call needs them, but a file that imports them doesn't
-/// compile without.
-const GOOGLE_API: [(&str, &str); 5] = [
-    (
-        "google/api/annotations.proto",
-        include_str!("google/annotations.proto"),
-    ),
-    (
-        "google/api/client.proto",
-        include_str!("google/client.proto"),
-    ),
-    (
-        "google/api/field_behavior.proto",
-        include_str!("google/field_behavior.proto"),
-    ),
-    ("google/api/http.proto", include_str!("google/http.proto")),
-    (
-        "google/api/resource.proto",
-        include_str!("google/resource.proto"),
-    ),
-];
 
 /// A compiled proto file.
 pub(super) struct Proto {
@@ -132,13 +111,6 @@ fn suggest(wanted: &str, known: &[String]) -> String {
     }
 }
 
-/// Whether a file comes with us.
-pub(super) fn is_known(name: &str) -> bool {
-    name.starts_with("google/protobuf/") || GOOGLE_API.iter().any(|(known, _)| *known == name)
-}
-
-struct GoogleApi;
-
 impl FileResolver for Sources {
     fn resolve_path(&self, path: &std::path::Path) -> Option<String> {
         (path.to_str() == Some(&self.name)).then(|| self.name.clone())
@@ -147,15 +119,6 @@ impl FileResolver for Sources {
     fn open_file(&self, name: &str) -> Result<File, protox::Error> {
         match self.files.get(name) {
             Some(text) => File::from_source(name, text),
-            None => Err(protox::Error::file_not_found(name)),
-        }
-    }
-}
-
-impl FileResolver for GoogleApi {
-    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
-        match GOOGLE_API.iter().find(|(known, _)| *known == name) {
-            Some((name, text)) => File::from_source(name, text),
             None => Err(protox::Error::file_not_found(name)),
         }
     }

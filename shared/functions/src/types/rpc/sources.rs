@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use protox::file::File;
 
-use super::proto::is_known;
+use super::google::is_known;
 
 /// The largest proto file, in bytes.
 const PROTO_BYTES_MAX: usize = 1024 * 1024;

@@ -4,7 +4,8 @@ use swirl_model::workflow::{Correlation, EventDef, EventId};
 
 use super::Reader;
 use crate::build::ctx::Obj;
-use crate::build::names::{EventEntry, EventUse};
+use crate::build::names::EventEntry;
+use crate::build::references::EventUse;
 use crate::codes;
 use crate::source::Node;
 

@@ -1,7 +1,7 @@
 //! States: the parts that all kinds share (section "Task Definition").
 
 use swirl_model::error::names;
-use swirl_model::workflow::{Schema, State, StateKind};
+use swirl_model::workflow::{Schema, State};
 
 use super::Reader;
 use super::states::{self, Kind};
@@ -168,6 +168,3 @@ impl Reader<'_, '_> {
         })
     }
 }
-
-/// The result of the reader of a kind; `None` after a finding that makes the state unusable.
-pub(super) type Done = Option<StateKind>;

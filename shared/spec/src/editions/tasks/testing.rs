@@ -2,7 +2,8 @@
 
 use swirl_model::workflow::Workflow;
 
-use crate::reader::{Options, Reading, read};
+use crate::options::Options;
+use crate::reader::{Reading, read};
 use crate::resource::MapResources;
 
 pub(super) fn reading(text: &str) -> Reading {

@@ -4,7 +4,7 @@ use swirl_model::workflow::{Count, Repeat};
 
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::Sight;
-use crate::build::names::EventUse;
+use crate::build::references::EventUse;
 use crate::codes;
 use crate::source::Node;
 

@@ -3,7 +3,7 @@
 use swirl_model::workflow::{ActionKind, EventAction};
 
 use crate::build::ctx::Ctx;
-use crate::build::names::EventUse;
+use crate::build::references::EventUse;
 use crate::source::Node;
 
 impl Ctx<'_> {

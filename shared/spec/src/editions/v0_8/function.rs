@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use swirl_model::workflow::{AuthId, Function, FunctionId, FunctionKind};
 
-use crate::build::ctx::{Ctx, Obj, Spot, words};
+use crate::build::ctx::{Ctx, Obj, words};
 use crate::build::expression::Sight;
 use crate::build::names::FunctionEntry;
+use crate::build::spot::Spot;
 use crate::codes;
 use crate::source::Node;
 use crate::suggest;
@@ -348,7 +349,8 @@ impl Ctx<'_> {
 #[cfg(test)]
 mod tests {
     use crate::editions::v0_8::testing::{STATES, findings, show, workflow};
-    use crate::reader::{Options, read};
+    use crate::options::Options;
+    use crate::reader::read;
     use crate::resource::MapResources;
 
     #[test]

@@ -200,7 +200,8 @@ impl Ctx<'_> {
 mod tests {
     use super::*;
     use crate::editions::v0_8::testing::{STATES, show, workflow};
-    use crate::reader::{self, Options};
+    use crate::options::Options;
+    use crate::reader;
     use crate::resource::MapResources;
 
     fn whole(text: &str) -> String {

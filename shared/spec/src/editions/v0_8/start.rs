@@ -209,7 +209,8 @@ mod tests {
     use swirl_model::time::Timestamp;
 
     use crate::editions::v0_8::testing::show;
-    use crate::reader::{self, Options};
+    use crate::options::Options;
+    use crate::reader;
     use crate::resource::MapResources;
 
     #[test]

@@ -2,7 +2,8 @@
 
 use swirl_model::workflow::Workflow;
 
-use crate::reader::{self, Options, Reading};
+use crate::options::Options;
+use crate::reader::{self, Reading};
 use crate::resource::MapResources;
 
 /// The first three lines of each document here.

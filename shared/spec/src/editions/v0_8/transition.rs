@@ -6,7 +6,7 @@ use swirl_model::workflow::{ContinueAs, End, Next, Produce, Template, Transition
 
 use crate::build::ctx::{Ctx, Edge, Obj};
 use crate::build::expression::Sight;
-use crate::build::names::EventUse;
+use crate::build::references::EventUse;
 use crate::codes;
 use crate::source::Node;
 

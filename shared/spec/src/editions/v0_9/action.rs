@@ -4,7 +4,7 @@
 use swirl_model::workflow::{ActionKind, EventAction};
 
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::names::EventUse;
+use crate::build::references::EventUse;
 use crate::codes;
 use crate::source::Node;
 

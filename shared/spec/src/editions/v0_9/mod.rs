@@ -4,6 +4,7 @@
 //! publish and subscribe, and durations may be expressions (decisions 98 and 101).
 
 mod action;
+mod configuration;
 mod document;
 mod errors;
 mod function;
@@ -41,7 +42,7 @@ pub(super) const DIALECT: Dialect = Dialect {
             invocation: action::invocation,
         }),
         errors: Some(ErrorReader {
-            definitions: errors::configuration,
+            definitions: configuration::read,
             of_state: handlers::of_state,
             of_action: handlers::of_action,
             unused: handlers::check_unused,

@@ -5,6 +5,7 @@ use granit_parser::{ScalarStyle, Span, Tag};
 use super::Builder;
 use crate::codes;
 use crate::source::node::{Node, Value, child};
+use crate::source::number;
 use crate::source::quoted;
 use crate::source::scalar::{self, Plain};
 
@@ -66,7 +67,7 @@ impl Builder<'_> {
             (Some(word), Value::Null(_)) => word == "null",
             (Some(word), Value::Bool(..)) => word == "bool",
             (Some(word), Value::Number(raw)) => {
-                word == "float" || (word == "int" && scalar::as_i64(raw).is_some())
+                word == "float" || (word == "int" && number::as_i64(raw).is_some())
             }
             _ => false,
         };

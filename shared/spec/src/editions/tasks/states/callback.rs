@@ -2,11 +2,10 @@
 
 use swirl_model::workflow::{Callback, StateKind};
 
-use super::Kind;
+use super::{Done, Kind};
 use crate::build::ctx::Obj;
 use crate::codes;
 use crate::editions::tasks::Reader;
-use crate::editions::tasks::state::Done;
 
 pub(super) const KIND: Kind = Kind {
     word: "callback",

@@ -4,11 +4,10 @@ use std::collections::HashSet;
 
 use swirl_model::workflow::{EventState, OnEvents, StateKind, Wait};
 
-use super::Kind;
+use super::{Done, Kind};
 use crate::build::ctx::Obj;
 use crate::codes;
 use crate::editions::tasks::Reader;
-use crate::editions::tasks::state::Done;
 use crate::source::Node;
 
 pub(super) const KIND: Kind = Kind {

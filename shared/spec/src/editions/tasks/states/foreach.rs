@@ -2,13 +2,12 @@
 
 use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind};
 
-use super::Kind;
+use super::{Done, Kind};
 use crate::build::ctx::Obj;
 use crate::build::expression::{Sight, whole};
 use crate::codes;
 use crate::editions::tasks::Reader;
 use crate::editions::tasks::filter::member_name;
-use crate::editions::tasks::state::Done;
 
 pub(super) const KIND: Kind = Kind {
     word: "foreach",

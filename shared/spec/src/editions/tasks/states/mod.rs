@@ -10,8 +10,9 @@ mod parallel;
 mod subflow;
 mod switch;
 
+use swirl_model::workflow::StateKind;
+
 use super::Reader;
-use super::state::Done;
 use crate::build::ctx::Obj;
 
 /// How a kind of state is read.
@@ -25,6 +26,9 @@ pub(super) struct Kind {
     pub retries: bool,
     pub read: fn(&mut Reader<'_, '_>, Obj<'_>) -> Done,
 }
+
+/// The result of the reader of a kind; `None` after a finding that makes the state unusable.
+pub(super) type Done = Option<StateKind>;
 
 /// By name.
 pub(super) const KINDS: [Kind; 9] = [

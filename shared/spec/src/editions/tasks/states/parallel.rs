@@ -4,12 +4,11 @@ use std::collections::HashSet;
 
 use swirl_model::workflow::{Body, Branch, Count, Parallel, StateKind};
 
-use super::Kind;
+use super::{Done, Kind};
 use crate::build::ctx::Obj;
 use crate::build::expression::whole;
 use crate::codes;
 use crate::editions::tasks::Reader;
-use crate::editions::tasks::state::Done;
 use crate::source::Node;
 
 pub(super) const KIND: Kind = Kind {

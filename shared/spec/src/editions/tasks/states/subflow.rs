@@ -2,10 +2,9 @@
 
 use swirl_model::workflow::{Action, ActionKind, OnParentEnd, StateKind, Subflow};
 
-use super::Kind;
+use super::{Done, Kind};
 use crate::build::ctx::Obj;
 use crate::editions::tasks::Reader;
-use crate::editions::tasks::state::Done;
 
 pub(super) const KIND: Kind = Kind {
     word: "subflow",

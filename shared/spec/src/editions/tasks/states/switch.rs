@@ -9,12 +9,11 @@ use swirl_model::workflow::{
     Comparison, Condition, EventCondition, Next, StateKind, Switch, SwitchEvents, Test,
 };
 
-use super::Kind;
+use super::{Done, Kind};
 use crate::build::ctx::Obj;
 use crate::build::expression::Sight;
 use crate::codes;
 use crate::editions::tasks::Reader;
-use crate::editions::tasks::state::Done;
 use crate::source::Node;
 
 pub(super) const KIND: Kind = Kind {

@@ -6,7 +6,7 @@ use swirl_model::workflow::{EventState, OnEvents, StateKind, Wait};
 
 use super::Kind;
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::names::EventUse;
+use crate::build::references::EventUse;
 use crate::codes;
 use crate::editions::v0_5::{action, filter};
 use crate::source::Node;

@@ -7,7 +7,7 @@ use swirl_model::workflow::{
 use super::Kind;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::Sight;
-use crate::build::names::EventUse;
+use crate::build::references::EventUse;
 use crate::codes;
 use crate::editions::v0_5::{filter, next};
 use crate::source::Node;

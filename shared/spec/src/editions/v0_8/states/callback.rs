@@ -4,7 +4,7 @@ use swirl_model::workflow::{Callback, StateKind};
 
 use super::{Done, Kind};
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::names::EventUse;
+use crate::build::references::EventUse;
 use crate::codes;
 
 pub(super) const KIND: Kind = Kind {

@@ -6,7 +6,7 @@ use swirl_model::workflow::{EventState, OnEvents, Period, StateKind, Wait};
 
 use super::{Done, Kind};
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::names::EventUse;
+use crate::build::references::EventUse;
 use crate::codes;
 use crate::source::Node;
 

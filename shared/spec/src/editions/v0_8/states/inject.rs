@@ -4,8 +4,7 @@ use swirl_model::Data;
 use swirl_model::workflow::StateKind;
 
 use super::{Done, Kind};
-use crate::build::ctx::{Ctx, Obj};
-use crate::build::timeout::Timeouts;
+use crate::build::ctx::{Ctx, Obj, Timeouts};
 
 pub(super) const KIND: Kind = Kind {
     word: "inject",

@@ -5,9 +5,8 @@ use std::collections::HashSet;
 use swirl_model::workflow::{Body, Branch, Count, Parallel, StateKind};
 
 use super::{Done, Kind};
-use crate::build::ctx::{Ctx, Obj};
+use crate::build::ctx::{Ctx, Obj, Timeouts};
 use crate::build::expression::Sight;
-use crate::build::timeout::Timeouts;
 use crate::codes;
 use crate::source::Node;
 

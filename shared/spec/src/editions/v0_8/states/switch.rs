@@ -8,7 +8,7 @@ use swirl_model::workflow::{
 use super::{Done, Kind};
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::Sight;
-use crate::build::names::EventUse;
+use crate::build::references::EventUse;
 use crate::codes;
 use crate::source::Node;
 

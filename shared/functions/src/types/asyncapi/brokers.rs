@@ -1,0 +1,108 @@
+//! The connections to brokers, which all calls share.
+
+use swirl_model::Data;
+use tokio::sync::Semaphore;
+use url::Url;
+
+use super::amqp::Amqp;
+use super::kafka::Kafka;
+use super::mqtt::Mqtt;
+use super::nats::Nats;
+use super::outgoing::Outgoing;
+use super::redis::Redis;
+use crate::CallError;
+use crate::auth::{Auth, Secret, Tokens};
+use crate::exchange;
+use crate::watch::{self, Content};
+
+/// The number of calls that wait at a time; further ones wait for a place, which counts as their
+/// time.
+const WAITS_MAX: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct Waits(pub(super) Semaphore);
+
+impl Default for Waits {
+    fn default() -> Waits {
+        Waits(Semaphore::new(WAITS_MAX))
+    }
+}
+
+/// Connections to brokers.
+#[derive(Debug, Default)]
+pub(crate) struct Brokers {
+    pub(super) amqp: Amqp,
+    pub(super) kafka: Kafka,
+    pub(super) mqtt: Mqtt,
+    pub(super) nats: Nats,
+    pub(super) redis: Redis,
+    pub(super) waits: Waits,
+}
+
+/// A request to a subject that no document describes.
+pub(crate) struct Asking<'a> {
+    /// `nats` or `tls`, with the credentials that hold if no others do.
+    pub(crate) server: &'a Url,
+    pub(crate) subject: &'a str,
+    /// JSON.
+    pub(crate) payload: Vec<u8>,
+    pub(crate) headers: Vec<(String, String)>,
+    /// The same for each repeat of the call.
+    pub(crate) key: &'a str,
+    /// Names it in errors.
+    pub(crate) what: &'a str,
+}
+
+impl Brokers {
+    /// Asks the service that replies on a subject; gives the reply's JSON, or its text.
+    ///
+    /// # Errors
+    /// `connection` if no service replies.
+    pub(crate) async fn ask(
+        &self,
+        asking: Asking<'_>,
+        auth: Option<&Auth>,
+        tokens: &Tokens,
+    ) -> Result<Data, CallError> {
+        let server = asking.server;
+        let own = server.password().map(|password| Auth::Basic {
+            username: decoded(server.username()),
+            password: Secret::new(decoded(password)),
+        });
+        let outgoing = Outgoing {
+            what: asking.what.to_owned(),
+            address: asking.subject.to_owned(),
+            payload: asking.payload,
+            content_type: "application/json".to_owned(),
+            headers: asking.headers,
+            partition_key: None,
+            key: asking.key,
+            secrets: &[],
+        };
+        let address = format!(
+            "{}:{}",
+            server.host_str().unwrap_or_default(),
+            server.port().unwrap_or(4222)
+        );
+        let place = (
+            server.host_str().unwrap_or_default(),
+            server.port().unwrap_or(4222),
+        );
+        exchange::note_message("nats", place, asking.subject, false);
+        watch::sending(|| watch::Sending {
+            protocol: "nats",
+            target: asking.what.to_owned(),
+            headers: outgoing.headers.clone(),
+            body: Content::Bytes(outgoing.payload.clone()),
+        })
+        .await;
+        let tls = server.scheme() == "tls";
+        let auth = auth.or(own.as_ref());
+        self.nats.ask(address, tls, &outgoing, auth, tokens).await
+    }
+}
+
+fn decoded(text: &str) -> String {
+    let text = percent_encoding::percent_decode_str(text);
+    text.decode_utf8_lossy().into_owned()
+}

@@ -1,0 +1,70 @@
+//! A function that an OpenAPI document describes, compiled.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use swirl_model::Data;
+use swirl_model::workflow::AuthScheme;
+use swirl_ports::CallRequest;
+
+use super::{CallContext, OpenApi, Operation, check, security};
+use crate::CallError;
+use crate::types::service::TRACEPARENT;
+use crate::types::{Clients, CompiledFunction, Context, Known, Misfit};
+
+pub(super) struct RestFunction {
+    operation: Operation,
+    /// Kept only where arguments are checked.
+    document: Option<Arc<OpenApi>>,
+}
+
+impl RestFunction {
+    pub(super) fn new(operation: Operation, document: Option<Arc<OpenApi>>) -> RestFunction {
+        RestFunction {
+            operation,
+            document,
+        }
+    }
+}
+
+#[async_trait]
+impl CompiledFunction for RestFunction {
+    async fn call(
+        &self,
+        clients: &Clients,
+        request: &CallRequest,
+        context: &Context<'_>,
+    ) -> Result<Data, CallError> {
+        let trace = request.trace.map(|trace| trace.to_string());
+        let headers = trace.as_ref().map(|trace| (TRACEPARENT, trace.as_str()));
+        let context = CallContext {
+            idempotency_key: &request.key,
+            timeout: Some(context.timeout),
+            auth: context.auth,
+            headers: headers.as_slice(),
+            secrets: request.secrets.expose(),
+        };
+        clients
+            .rest
+            .call(&self.operation, &request.arguments, &context)
+            .await
+    }
+
+    fn check(&self, arguments: &Known) -> Vec<Misfit> {
+        match &self.document {
+            Some(document) => check::arguments(document, &self.operation, arguments),
+            None => Vec::new(),
+        }
+    }
+
+    fn check_auth(&self, auth: AuthScheme, arguments: &Known) -> Option<String> {
+        security::misfit(&self.operation, auth, arguments)
+    }
+
+    fn check_answer(&self, answer: &Known) -> Vec<String> {
+        match &self.document {
+            Some(document) => check::answer(document, &self.operation.id, answer),
+            None => Vec::new(),
+        }
+    }
+}

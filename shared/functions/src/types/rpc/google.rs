@@ -1,0 +1,42 @@
+//! The proto files of Google that come with us.
+
+use protox::file::{File, FileResolver};
+
+/// Options that service files carry. No call needs them, but a file that imports them doesn't
+/// compile without.
+const GOOGLE_API: [(&str, &str); 5] = [
+    (
+        "google/api/annotations.proto",
+        include_str!("google/annotations.proto"),
+    ),
+    (
+        "google/api/client.proto",
+        include_str!("google/client.proto"),
+    ),
+    (
+        "google/api/field_behavior.proto",
+        include_str!("google/field_behavior.proto"),
+    ),
+    ("google/api/http.proto", include_str!("google/http.proto")),
+    (
+        "google/api/resource.proto",
+        include_str!("google/resource.proto"),
+    ),
+];
+
+/// Whether a file comes with us.
+pub(super) fn is_known(name: &str) -> bool {
+    name.starts_with("google/protobuf/") || GOOGLE_API.iter().any(|(known, _)| *known == name)
+}
+
+/// Finds the options of `google/api`.
+pub(super) struct GoogleApi;
+
+impl FileResolver for GoogleApi {
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        match GOOGLE_API.iter().find(|(known, _)| *known == name) {
+            Some((name, text)) => File::from_source(name, text),
+            None => Err(protox::Error::file_not_found(name)),
+        }
+    }
+}

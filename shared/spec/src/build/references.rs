@@ -1,0 +1,146 @@
+//! References to declarations, by their names.
+
+use swirl_model::workflow::{AuthId, ErrorId, EventId, StateId};
+
+use super::ctx::{Ctx, did_you_mean};
+use super::spot::Spot;
+use crate::codes;
+use crate::source::Node;
+
+/// The purpose for which an event is referred to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventUse {
+    Consume,
+    Produce,
+}
+
+/// How many names are compared to find one that may be meant.
+const CANDIDATES_MAX: usize = 500;
+
+/// The advice for a name that is not there.
+fn hint<'s>(name: &str, known: impl Iterator<Item = &'s str>, list: &str) -> String {
+    did_you_mean(name, known.take(CANDIDATES_MAX))
+        .unwrap_or_else(|| format!("define '{name}' in '{list}', or use a name that is there"))
+}
+
+impl Ctx<'_> {
+    /// The event's index, if it is there and of the right kind.
+    pub fn event(&mut self, node: &Node, what: &str, wanted: EventUse) -> Option<EventId> {
+        let name = self.string(node, what)?;
+        let events = &self.names.events;
+        let Some(entry) = events.get(&name).copied() else {
+            if !events.unread {
+                let hint = hint(&name, events.names(), "events");
+                self.error(
+                    node,
+                    codes::UNKNOWN_EVENT,
+                    format!("there is no event '{name}'"),
+                    hint,
+                );
+            }
+            return None;
+        };
+        if self.dialect.parts.events_without_kind {
+            return Some(entry.id);
+        }
+        if !entry.kind_given && wanted == EventUse::Produce {
+            let message = format!("the event '{name}' is produced here, and has no 'kind'");
+            let hint = "add 'kind: produced' to its definition".to_owned();
+            self.loose(node, message, hint);
+        } else if entry.produced != (wanted == EventUse::Produce) {
+            let (is, wanted) = match wanted {
+                EventUse::Consume => ("produced", "consumed"),
+                EventUse::Produce => ("consumed", "produced"),
+            };
+            let message =
+                format!("the event '{name}' is {is}, and {what} needs one that is {wanted}");
+            let hint =
+                format!("set 'kind: {wanted}' in its definition, or define another event for this");
+            self.error(node, codes::EVENT_KIND, message, hint);
+        }
+        Some(entry.id)
+    }
+
+    pub fn error_ref(&mut self, node: &Node, what: &str) -> Option<ErrorId> {
+        let name = self.string(node, what)?;
+        let errors = &self.names.errors;
+        let found = errors.get(&name).copied();
+        if found.is_none() && !errors.unread {
+            let hint = hint(&name, errors.names(), "errors");
+            self.error(
+                node,
+                codes::UNKNOWN_ERROR,
+                format!("there is no error '{name}'"),
+                hint,
+            );
+        }
+        found
+    }
+
+    pub fn auth_ref(&mut self, node: &Node, what: &str) -> Option<AuthId> {
+        let name = self.string(node, what)?;
+        let auth = &self.names.auth;
+        let found = auth.get(&name).copied();
+        if found.is_none() && !auth.unread {
+            let hint = hint(&name, auth.names(), "auth");
+            let message = format!("there is no auth definition '{name}'");
+            self.error(node, codes::UNKNOWN_AUTH, message, hint);
+        }
+        found
+    }
+
+    pub fn state_ref(&mut self, node: &Node, what: &str) -> Option<StateId> {
+        let name = self.string(node, what)?;
+        let flow = self.flow();
+        let names = self.flows.last().map(|scope| &scope.names);
+        let found = names.and_then(|names| names.get(&name)).copied();
+        if found.is_none() {
+            let here = self.states.iter().filter(|head| head.flow == flow);
+            let known: Vec<&str> = here.map(|head| head.name.as_str()).collect();
+            if known.is_empty() || known.contains(&"") {
+                // The states, or the name of one, could not be read, and that is a separate error.
+                self.failed = true;
+                return None;
+            }
+            let hint = hint(&name, known.iter().copied(), "states");
+            self.error(
+                node,
+                codes::UNKNOWN_STATE,
+                format!("there is no state '{name}'"),
+                hint,
+            );
+        }
+        found
+    }
+
+    pub fn unknown_retry(&mut self, node: &Node, name: &str) {
+        if !self.retries.unread {
+            let hint = hint(name, self.retries.names(), "retries");
+            let message = format!("there is no retry definition '{name}'");
+            self.error(node, codes::UNKNOWN_RETRY, message, hint);
+        }
+    }
+
+    pub fn unknown_function(&mut self, spot: &Spot, name: &str, other_hint: Option<String>) {
+        if !self.functions.unread {
+            let hint =
+                other_hint.unwrap_or_else(|| hint(name, self.functions.names(), "functions"));
+            self.error_at(
+                spot,
+                codes::UNKNOWN_FUNCTION,
+                format!("there is no function '{name}'"),
+                hint,
+            );
+        }
+    }
+
+    pub fn duplicate(&mut self, node: &Node, what: &str, name: &str) {
+        let message = format!("there is more than one {what} named '{name}'");
+        self.error(
+            node,
+            codes::DUPLICATE_NAME,
+            message,
+            "give each its own name".to_owned(),
+        );
+    }
+}
