@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use redis::{Cmd, Value};
 use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
-use swirl_model::instance::{Header, Instance};
+use swirl_model::instance::{Header, Instance, Status};
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::execution::Record;
@@ -26,7 +26,9 @@ use crate::Redis;
 use crate::branch::{differs, read_scope, read_scopes};
 use crate::connect::damaged;
 use crate::keys::Span;
-use crate::record::{encode, kind, read_branch, read_instance, read_items, read_timer};
+use crate::record::{
+    encode, kind, read_branch, read_instance, read_items, read_status, read_timer,
+};
 use crate::reply::{Reply, json};
 use crate::script::{Lazy, Script};
 use crate::snapshot::Snapshot;
@@ -363,6 +365,14 @@ impl InstanceQueries for Redis {
         let instance = read_instance(parts.list()?, id)?;
         let scopes = read_scopes(parts.list()?, parts.list()?, id)?;
         Ok(Some((instance, scopes)))
+    }
+
+    async fn has_ended(&self, id: &InstanceId) -> Result<Option<bool>> {
+        let mut read = Cmd::new();
+        read.arg("HGET").arg(self.keys().hash_of(id)).arg("s");
+        let status: Option<String> = self.query(read).await?;
+        let status = status.map(|letter| read_status(&letter)).transpose()?;
+        Ok(status.map(Status::ended))
     }
 
     async fn wait_ended(&self, id: &InstanceId) {
