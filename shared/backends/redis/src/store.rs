@@ -189,13 +189,9 @@ impl ExecutionStore for Redis {
         let poll = Duration::from_millis(self.options().poll_ms);
         let _ = timeout(FIRST_LOOK.min(poll), listener.told.notified()).await;
         loop {
-            let word = match self.hold(lease, "peek", None).await {
-                Ok(mut reply) => reply.text(),
-                Err(error) => Err(error),
-            };
-            match word.as_deref() {
-                Ok("none") => {}
-                Ok(_) => return,
+            match self.has_news(lease).await {
+                Ok(false) => {}
+                Ok(true) => return,
                 Err(_) => return sleep(PAUSE.min(poll)).await,
             }
             // Either way it is time to poll.
@@ -468,6 +464,15 @@ impl Redis {
         call.arg(instance.as_str()).arg(self.keys().namespace());
         call.arg(scope.map_or("", ScopeId::as_str));
         call
+    }
+
+    /// Whether its holder has to look: mostly a small question is enough.
+    async fn has_news(&self, lease: &Lease) -> Result<bool> {
+        if self.is_quiet(lease).await? {
+            return Ok(false);
+        }
+        let mut reply = self.hold(lease, "peek", None).await?;
+        Ok(reply.text()? != "none")
     }
 
     async fn hold(&self, lease: &Lease, what: &str, ms: Option<u64>) -> Result<Reply> {
