@@ -178,20 +178,25 @@ pub(super) async fn until_end(
     } else {
         (PAUSE, 2, pause_max)
     };
-    let mut looks = !told;
+    let (mut looks, mut is_told) = (!told, false);
     loop {
+        // Most polls find that it still runs: that is a small question.
+        let is_over = || tokio::time::Instant::now() >= until || api.is_stopping();
+        if looks && !is_told && !is_over() && queries.has_ended(id).await? == Some(false) {
+            looks = false;
+        }
         if looks {
             let Some(found) = queries.view(id).await? else {
                 return Err(Problem::no_instance(id.as_str()));
             };
-            let over = tokio::time::Instant::now() >= until || api.is_stopping();
-            if found.0.state.status.ended() || over {
+            if found.0.state.status.ended() || is_over() {
                 return Ok(found);
             }
         }
         let next = (tokio::time::Instant::now() + pause).min(until);
         // Notified or not: it is time to poll.
-        let _ = tokio::time::timeout_at(next, queries.wait_ended(id)).await;
+        let waited = tokio::time::timeout_at(next, queries.wait_ended(id)).await;
+        is_told = waited.is_ok();
         pause = (pause * growth).min(pause_max);
         looks = true;
     }

@@ -270,6 +270,12 @@ pub trait InstanceQueries: InstanceRecords {
         Ok(Some((instance, scopes)))
     }
 
+    /// Whether an instance has ended, without reading it; `None`: there is no such instance.
+    async fn has_ended(&self, id: &InstanceId) -> Result<Option<bool>> {
+        let instance = self.instance(id).await?;
+        Ok(instance.map(|instance| instance.state.status.ended()))
+    }
+
     /// The root scope's record alone.
     async fn root(&self, id: &InstanceId) -> Result<Option<Scope>> {
         let scopes = self.scopes(id).await?;

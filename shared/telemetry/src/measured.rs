@@ -210,6 +210,10 @@ impl InstanceQueries for Measured<dyn Store> {
         self.redis("view", self.inner.view(id)).await
     }
 
+    async fn has_ended(&self, id: &InstanceId) -> Result<Option<bool>> {
+        self.redis("has_ended", self.inner.has_ended(id)).await
+    }
+
     async fn wait_ended(&self, id: &InstanceId) {
         self.inner.wait_ended(id).await;
     }

@@ -22,16 +22,16 @@ fn end(status: EndStatus) -> Command {
 }
 
 async fn status(b: &Backend, id: &str) -> Status {
-    b.store
-        .instance(&InstanceId::new(id))
-        .await
-        .unwrap()
-        .unwrap()
-        .state
-        .status
+    let id = InstanceId::new(id);
+    let status = b.store.instance(&id).await.unwrap().unwrap().state.status;
+    let has_ended = b.store.has_ended(&id).await.unwrap();
+    assert_eq!(has_ended, Some(status.ended()));
+    status
 }
 
 pub async fn a_key_is_one_instance(b: Backend) {
+    let a = InstanceId::new("a");
+    assert_eq!(b.store.has_ended(&a).await.unwrap(), None);
     b.create(new("a")).await;
     assert_eq!(
         b.store.create(new("a")).await.unwrap(),

@@ -238,6 +238,41 @@ impl Redis {
         })))
     }
 
+    /// Whether a holder surely has nothing new: no input waits, and nothing around the scope has changed.
+    pub(crate) async fn is_quiet(&self, lease: &Lease) -> Result<bool> {
+        let name = lease.scope.scope.as_str();
+        let forks = forks_around(name);
+        let mut read = Cmd::new();
+        read.arg("HMGET")
+            .arg(self.keys().hash_of(&lease.scope.instance));
+        read.arg("s").arg("p");
+        read.arg(format!("q:{name}")).arg(format!("l:{name}"));
+        for (_, fork, _) in &forks {
+            read.arg(format!("g:{fork}"));
+        }
+        let found: Vec<Option<Vec<u8>>> = self.query(read).await?;
+        let [Some(status), None, None, Some(held), around @ ..] = &*found else {
+            return Ok(false);
+        };
+        // Its token, until when, and that its holder was told of everything.
+        let mut held = held.split(|byte| *byte == b' ');
+        let token = lease.token.to_string();
+        let is_held = held.next() == Some(token.as_bytes()) && held.nth(1) == Some(b"0");
+        if status != b"r" || !is_held {
+            return Ok(false);
+        }
+        for numbers in around {
+            let Some(numbers) = numbers else {
+                return Ok(false);
+            };
+            let numbers: Numbers = unpack(numbers, &format!("a fork around {}", lease.scope))?;
+            if numbers.closed == 1 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// `None`: the waiting items were taken meanwhile.
     async fn inbox_of(
         &self,

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use redis::{Cmd, Value};
 use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
-use swirl_model::instance::{Header, Instance};
+use swirl_model::instance::{Header, Instance, Status};
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::execution::Record;
@@ -26,7 +26,9 @@ use crate::Redis;
 use crate::branch::{differs, read_scope, read_scopes};
 use crate::connect::damaged;
 use crate::keys::Span;
-use crate::record::{encode, kind, read_branch, read_instance, read_items, read_timer};
+use crate::record::{
+    encode, kind, read_branch, read_instance, read_items, read_status, read_timer,
+};
 use crate::reply::{Reply, json};
 use crate::script::{Lazy, Script};
 use crate::snapshot::Snapshot;
@@ -187,13 +189,9 @@ impl ExecutionStore for Redis {
         let poll = Duration::from_millis(self.options().poll_ms);
         let _ = timeout(FIRST_LOOK.min(poll), listener.told.notified()).await;
         loop {
-            let word = match self.hold(lease, "peek", None).await {
-                Ok(mut reply) => reply.text(),
-                Err(error) => Err(error),
-            };
-            match word.as_deref() {
-                Ok("none") => {}
-                Ok(_) => return,
+            match self.has_news(lease).await {
+                Ok(false) => {}
+                Ok(true) => return,
                 Err(_) => return sleep(PAUSE.min(poll)).await,
             }
             // Either way it is time to poll.
@@ -365,6 +363,14 @@ impl InstanceQueries for Redis {
         Ok(Some((instance, scopes)))
     }
 
+    async fn has_ended(&self, id: &InstanceId) -> Result<Option<bool>> {
+        let mut read = Cmd::new();
+        read.arg("HGET").arg(self.keys().hash_of(id)).arg("s");
+        let status: Option<String> = self.query(read).await?;
+        let status = status.map(|letter| read_status(&letter)).transpose()?;
+        Ok(status.map(Status::ended))
+    }
+
     async fn wait_ended(&self, id: &InstanceId) {
         let listener = self.news().listen(id.to_string());
         listener.told.notified().await;
@@ -458,6 +464,15 @@ impl Redis {
         call.arg(instance.as_str()).arg(self.keys().namespace());
         call.arg(scope.map_or("", ScopeId::as_str));
         call
+    }
+
+    /// Whether its holder has to look: mostly a small question is enough.
+    async fn has_news(&self, lease: &Lease) -> Result<bool> {
+        if self.is_quiet(lease).await? {
+            return Ok(false);
+        }
+        let mut reply = self.hold(lease, "peek", None).await?;
+        Ok(reply.text()? != "none")
     }
 
     async fn hold(&self, lease: &Lease, what: &str, ms: Option<u64>) -> Result<Reply> {

@@ -137,6 +137,19 @@ impl Side {
             .unwrap()
     }
 
+    /// How many functions the server has carried out.
+    pub fn functions(&mut self) -> u64 {
+        let info: String = redis::cmd("INFO")
+            .arg("commandstats")
+            .query(&mut self.link)
+            .unwrap();
+        let line = info
+            .lines()
+            .find_map(|line| line.strip_prefix("cmdstat_fcall:calls="));
+        let count = line.and_then(|line| line.split(',').next());
+        count.map_or(0, |count| count.parse().unwrap())
+    }
+
     /// So that scores show whether they were set since.
     pub fn age_ready(&mut self) {
         let key = format!("{{{}:0}}:ready", self.namespace);

@@ -1,6 +1,7 @@
 //! What goes on at the same time, and what goes on under a lease, needs no second request.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use swirl_contract::Backend;
 use swirl_contract::kit::*;
@@ -10,6 +11,7 @@ use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, Scope};
 use swirl_ports::{Commit, Committed, ExecutionStore, Held};
 use swirl_servers::RedisServer;
+use tokio::time::timeout;
 
 use crate::side::Side;
 
@@ -93,6 +95,35 @@ async fn calls_under_a_lease_are_written_at_once() {
     b.add(&root("a"), cancel).await;
     let committed = side.store.commit(commit_with(&held, &scope, true)).await;
     assert!(matches!(committed, Ok(Committed::News)), "{committed:?}");
+}
+
+/// A holder that waits for a long call asks without a function, until there is something new.
+#[tokio::test]
+async fn waiting_for_an_answer_runs_no_function() {
+    let server = RedisServer::start().unwrap();
+    let mut side = Side::new(&server, "waiting", true, 100_000).await;
+    let b = Backend::of(Arc::new(side.store.clone()), ());
+    b.create(new("a")).await;
+    b.act(
+        &root("a"),
+        change(vec![fork("r", 1, 1, 1, 1)]).at(forked(1, 1)),
+    )
+    .await;
+    for scope in [root("a"), branch(0)] {
+        let held = b.hold(&scope).await;
+        let before = side.functions();
+        // It asks after some 20 ms.
+        let wait = timeout(Duration::from_millis(200), b.store.wait_input(&held.lease));
+        assert!(wait.await.is_err(), "nothing came");
+        assert_eq!(side.functions(), before);
+        let cancel = Input::Cancel {
+            status: EndStatus::Cancelled,
+        };
+        b.add(&scope, cancel).await;
+        timeout(Duration::from_secs(10), b.store.wait_input(&held.lease))
+            .await
+            .expect("the input is there");
+    }
 }
 
 fn commit_with(held: &Held, scope: &Scope, if_quiet: bool) -> Commit {
