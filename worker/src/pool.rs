@@ -23,8 +23,10 @@ const LEAD_MAX: Duration = Duration::from_secs(1);
 const AGAIN_MS: u64 = 1_000;
 /// How soon a task is tried again if there was no room to wait; longer each time.
 const CROWDED_MS: u64 = 250;
-/// How many tasks of a lane wait here for a place of their workflow.
+/// How many tasks of a lane wait here for a place of their workflow, and for how long: then they go to its end, where
+/// other workers may have a place for them, and others behind them get their turn.
 const LANE_WAITING: usize = 8;
+const LANE_WAIT_MAX: Duration = Duration::from_secs(10);
 /// How long a task waits for a place before it asks again.
 const ROOM_AGAIN: Duration = Duration::from_secs(1);
 /// How soon waiting tasks see that the worker is stopping.
@@ -215,6 +217,8 @@ impl Lead {
 
     /// Returns the scope to continue with now, which isn't in the queue, with the place for it.
     async fn first(&self, task: Task, permit: Permit) -> Option<(ScopeRef, OwnedSemaphorePermit)> {
+        let in_lane = matches!(permit, Permit::Waiting(_));
+        let until = Instant::now() + LANE_WAIT_MAX;
         let (mut place, mut waits) = match permit {
             Permit::Place(place) => (Some(place), None),
             Permit::Waiting(waits) => (None, Some(waits)),
@@ -232,13 +236,15 @@ impl Lead {
                     return driven;
                 };
                 place = None;
-                if let Some(receipt) = &task.receipt
+                let moves = !in_lane || Instant::now() > until;
+                if let Some(receipt) = task.receipt.as_ref().filter(|_| moves)
                     && receipt.put_into_lane(&workflow).await
                 {
                     return Ok(Driven::Wholly);
                 }
-                match self.place_for(&workflow, task.receipt.is_some()).await {
+                match self.place_for(&workflow, &task, in_lane).await {
                     Some(found) => place = Some(found),
+                    None if self.places.is_closed() => return Ok(Driven::Stopped),
                     None => return Ok(Driven::Crowded(workflow)),
                 }
             }
@@ -312,14 +318,15 @@ impl Lead {
     async fn place_for(
         &self,
         workflow: &Arc<str>,
-        elsewhere: bool,
+        task: &Task,
+        in_lane: bool,
     ) -> Option<OwnedSemaphorePermit> {
         let shared = self.driver.places.as_ref()?;
-        let _waiting = match self.waiting.try_acquire() {
-            Ok(waiting) => Some(waiting),
-            Err(_) if elsewhere => return None,
-            Err(_) => None,
-        };
+        // The lane itself bounds those that wait here.
+        let waiting = (!in_lane).then(|| self.waiting.try_acquire());
+        if matches!(waiting, Some(Err(_))) && task.receipt.is_some() {
+            return None;
+        }
         // The notified task may not have needed the place.
         let room = timeout(ROOM_AGAIN, shared.room(workflow));
         tokio::select! {

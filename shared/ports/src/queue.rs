@@ -60,8 +60,8 @@ pub trait Receipt: Send + Sync {
     async fn progress(&self);
     /// It needn't be delivered again.
     async fn done(&self);
-    /// Its workflow has its share of this worker: a copy is put into the lane of the workflow, so that it isn't in the
-    /// way of others. False: there are no lanes, or the task is in one already.
+    /// Its workflow has its share of this worker: a copy is put at the end of the workflow's lane, so that it isn't in the
+    /// way of others, and this one is then done. False: there are no lanes, or none that answers.
     async fn put_into_lane(&self, _workflow: &str) -> bool {
         false
     }

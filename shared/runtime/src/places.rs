@@ -129,6 +129,7 @@ impl Drop for Place {
         state.free += 1;
         if let Some(usage) = state.workflows.get_mut(&self.workflow) {
             usage.used = usage.used.saturating_sub(1);
+            usage.waiting.retain(|waiting| !waiting.is_canceled());
         }
         state.tell_next();
         let is_idle = |usage: &Usage| usage.used == 0 && usage.waiting.is_empty();

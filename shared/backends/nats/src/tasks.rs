@@ -35,8 +35,8 @@ const AGAIN_MS_MAX: u64 = 30_000;
 /// Header of a task for a scope that should have been running.
 const LATE: &str = "Swirl-Late";
 
-/// How many tasks of a lane are requested ahead.
-const LANE_AHEAD: usize = 8;
+/// How many tasks of a lane are requested ahead. JetStream gets no sign of life for them, and the lane may stand still.
+const LANE_AHEAD: usize = 1;
 /// A queue with this many waiting tasks is behind.
 const BEHIND: usize = 5_000;
 
@@ -120,7 +120,7 @@ impl TaskSource {
         }
     }
 
-    async fn next(&self, pulling: &Mutex<Pulling>, is_in_lane: bool) -> Task {
+    async fn next(&self, pulling: &Mutex<Pulling>) -> Task {
         let mut pulling = pulling.lock().await;
         loop {
             let message = pulling.next().await;
@@ -129,7 +129,6 @@ impl TaskSource {
                     message,
                     streams: self.streams.clone(),
                     dead: self.dead.clone(),
-                    is_in_lane,
                 };
                 if receipt.delivered() == 1
                     && let Some(after_ms) = number(&receipt.message, AFTER_MS)
@@ -154,7 +153,7 @@ impl TaskSource {
 #[async_trait]
 impl Tasks for TaskSource {
     async fn pull(&self) -> Task {
-        self.next(&self.queue, false).await
+        self.next(&self.queue).await
     }
 
     fn lanes(&self) -> usize {
@@ -163,7 +162,7 @@ impl Tasks for TaskSource {
 
     async fn pull_lane(&self, lane: usize) -> Task {
         match self.lanes.get(lane) {
-            Some(pulling) => self.next(pulling, true).await,
+            Some(pulling) => self.next(pulling).await,
             None => std::future::pending().await,
         }
     }
@@ -178,7 +177,6 @@ struct TaskReceipt {
     message: Message,
     streams: Streams,
     dead: DeadLetters,
-    is_in_lane: bool,
 }
 
 impl TaskReceipt {
@@ -234,9 +232,6 @@ impl Receipt for TaskReceipt {
     }
 
     async fn put_into_lane(&self, workflow: &str) -> bool {
-        if self.is_in_lane {
-            return false;
-        }
         let mut headers = HeaderMap::new();
         if self.is_late() {
             headers.insert(LATE, "1");

@@ -1,5 +1,7 @@
 //! Entries that stay in an index for too long: a process died, or a message was lost.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use futures::future::try_join_all;
 use swirl_model::ids::ScopeRef;
 use swirl_ports::Result;
@@ -14,6 +16,10 @@ static FREE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/free.lu
 
 /// The minimum number of members that are requested from each shard at once.
 const AT_LEAST: usize = 16;
+
+/// The shard that the next search for scopes begins with: if the first ones always have as many as are wanted, the others
+/// have their turn, too.
+static BEGINS: AtomicUsize = AtomicUsize::new(0);
 
 impl Redis {
     /// Members of an index of our shards that have been there for longer than the grace time.
@@ -43,9 +49,20 @@ impl Redis {
 
     /// Scopes of our shards that should be running, and that no process holds.
     pub(crate) async fn overdue_scopes(&self, limit: usize) -> Result<Vec<ScopeRef>> {
-        let (shards, each) = self.divided(limit);
-        let pages = shards.into_iter().map(|shard| self.free_in(shard, each));
-        Ok(try_join_all(pages).await?.concat())
+        let (mut shards, each) = self.divided(limit);
+        let at_once = limit.div_ceil(each.max(1)).max(1);
+        let begin = BEGINS.fetch_add(at_once, Ordering::Relaxed) % shards.len().max(1);
+        shards.rotate_left(begin);
+        let mut found = Vec::new();
+        for shards in shards.chunks(at_once) {
+            let pages = shards.iter().map(|shard| self.free_in(*shard, each));
+            found.extend(try_join_all(pages).await?.concat());
+            // More would be put off without being returned.
+            if found.len() >= limit {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     async fn free_in(&self, shard: u16, limit: usize) -> Result<Vec<ScopeRef>> {

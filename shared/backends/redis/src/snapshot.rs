@@ -98,9 +98,11 @@ impl Snapshot {
 
     /// Something of it isn't known any more.
     pub fn change(lease: &Lease, change: impl FnOnce(&mut Snapshot)) {
-        if let Some(mut known) = Snapshot::take(lease) {
-            change(&mut known);
-            known.put(lease);
+        if let Some(place) = Snapshot::place(lease) {
+            let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(known) = place.as_mut() {
+                change(known);
+            }
         }
     }
 

@@ -564,3 +564,34 @@ async fn the_end_of_a_watched_instance_is_told() {
     let told = timeout(PATIENCE, told).await.unwrap();
     assert!(matches!(told, Either::Right(_)));
 }
+
+/// A replica that takes over may lack the last writes: two holders must still have different tokens.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_not_given_again_after_lost_writes() {
+    let server = RedisServer::start().unwrap();
+    let b = connect(Options::single(server.url())).await;
+    b.create(new("a")).await;
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut ask = async |words: &[&[u8]]| {
+        let mut command = redis::Cmd::new();
+        words.iter().for_each(|word| drop(command.arg(*word)));
+        let answer: redis::Value = command.query_async(&mut connection).await.unwrap();
+        answer
+    };
+    let redis::Value::Array(keys) = ask(&[b"KEYS", b"*:i:a"]).await else {
+        panic!("no keys");
+    };
+    let key: Vec<u8> = redis::from_redis_value(keys[0].clone()).unwrap();
+    let redis::Value::BulkString(before) = ask(&[b"DUMP", &key]).await else {
+        panic!("no dump");
+    };
+    let late = b.hold(&root("a")).await;
+    // Time has to pass: tokens are told apart by milliseconds.
+    sleep(Duration::from_millis(5)).await;
+    ask(&[b"RESTORE", &key, b"0", &before, b"REPLACE"]).await;
+    let held = b.hold(&root("a")).await;
+    assert!(held.lease.token > late.lease.token);
+    assert!(!b.store.renew(&late.lease, LEASE_MS).await.unwrap());
+    assert!(b.store.renew(&held.lease, LEASE_MS).await.unwrap());
+}

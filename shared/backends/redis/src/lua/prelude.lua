@@ -70,11 +70,12 @@ local function erase(field)
   end
 end
 
--- A number for a token, an input or an effect. The first one grows with time, so that no number is used again
--- if the instance is removed and its id used again: a process may be late with an earlier one.
+-- A number for a token, an input or an effect. It grows with time, so that no number is used again if the instance
+-- is removed and its id used again, or if a server takes over that lacks the last writes: a process may be late with
+-- an earlier one.
 local function next_number()
-  local last = read('n')
-  local number = string.format('%.0f', last and last + 1 or 16 * NOW)
+  local last = tonumber(read('n') or 0)
+  local number = string.format('%.0f', math.max(last + 1, 16 * NOW))
   write('n', number)
   return number
 end

@@ -138,7 +138,9 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
   if lease or stays or tells or ARGV[wakes] then
     local time = call('TIME')
     millis = time[1] .. sub('00000' .. time[2], -6, -4)
-    if numbered then number = string.format('%.0f', number and number + 1 or 16 * millis) end
+    if numbered then
+      number = string.format('%.0f', math.max((tonumber(number or 0) or 0) + 1, 16 * millis))
+    end
   end
   if lease then
     answer = number .. ' ' .. string.format('%.0f', millis + lease[2])

@@ -322,13 +322,16 @@ impl Pair {
         self.full += u32::from(matches!(general, Committed::Full(_)));
         self.general.check_weight();
         self.plain.check_weight();
-        let Committed::Done {
-            released, token, ..
-        } = general
+        let (
+            Committed::Done {
+                released, token, ..
+            },
+            Committed::Done { token: other, .. },
+        ) = (general, plain)
         else {
             return false;
         };
-        for side in [&mut held.0, &mut held.1] {
+        for (side, token) in [(&mut held.0, token), (&mut held.1, other)] {
             let mut scope = scope.clone();
             scope.rev += 1;
             side.record = Record::Scope(scope);
