@@ -5,6 +5,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, StreamExt};
 use swirl_model::ids::ScopeRef;
 use swirl_ports::{Receipt, Task, Tasks};
 use swirl_runtime::{Driven, Driver, Error, Suspects};
@@ -21,6 +23,8 @@ const LEAD_MAX: Duration = Duration::from_secs(1);
 const AGAIN_MS: u64 = 1_000;
 /// How soon a task is tried again if there was no room to wait; longer each time.
 const CROWDED_MS: u64 = 250;
+/// How many tasks of a lane wait here for a place of their workflow.
+const LANE_WAITING: usize = 8;
 /// How long a task waits for a place before it asks again.
 const ROOM_AGAIN: Duration = Duration::from_secs(1);
 /// How soon waiting tasks see that the worker is stopping.
@@ -69,18 +73,26 @@ pub async fn run(
     let mut running = JoinSet::new();
     let (over, is_over) = watch::channel(false);
     let suspects = Suspects::default();
+    let mut sources = FuturesUnordered::new();
+    sources.push(next_of_queue(tasks.clone(), places.clone()));
+    for lane in 0..tasks.lanes() {
+        let waiting = Arc::new(Semaphore::new(LANE_WAITING));
+        sources.push(next_of_lane(tasks.clone(), lane, waiting));
+    }
     loop {
         while running.try_join_next().is_some() {}
-        let next = async {
-            let place = places.clone().acquire_owned().await;
-            (place, tasks.pull().await)
-        };
-        let (place, task) = tokio::select! {
+        let pulled = tokio::select! {
             biased;
             () = &mut stop => break,
-            next = next => next,
+            pulled = sources.next() => pulled,
         };
-        let Ok(place) = place else { break };
+        let Some(Pulled { task, permit, from }) = pulled else {
+            break;
+        };
+        sources.push(match from {
+            Source::Queue => next_of_queue(tasks.clone(), places.clone()),
+            Source::Lane(lane, waiting) => next_of_lane(tasks.clone(), lane, waiting),
+        });
         let lead = Lead {
             driver: driver.clone(),
             settings: settings.clone(),
@@ -89,8 +101,9 @@ pub async fn run(
             is_over: is_over.clone(),
             suspects: suspects.clone(),
         };
-        running.spawn(async move { lead.follow(task, place).await });
+        running.spawn(async move { lead.follow(task, permit).await });
     }
+    drop(sources);
     places.close();
     let given_back = timeout(HAND_BACK_MAX, tasks.close());
     let finish = timeout(settings.shutdown, ended(&mut running));
@@ -111,6 +124,57 @@ pub async fn run(
     left
 }
 
+/// Where tasks come from.
+enum Source {
+    Queue,
+    /// With the permits of those that wait here for a place.
+    Lane(usize, Arc<Semaphore>),
+}
+
+/// A task has a place before it is pulled from the queue. In a lane, tasks of workflows wait that may have no further
+/// place: so it is pulled first, and waits for a place here.
+enum Permit {
+    Place(OwnedSemaphorePermit),
+    Waiting(OwnedSemaphorePermit),
+}
+
+struct Pulled {
+    task: Task,
+    permit: Permit,
+    from: Source,
+}
+
+fn next_of_queue(tasks: Arc<dyn Tasks>, places: Arc<Semaphore>) -> BoxFuture<'static, Pulled> {
+    Box::pin(async move {
+        let Ok(place) = places.acquire_owned().await else {
+            // The worker is stopping.
+            return std::future::pending().await;
+        };
+        Pulled {
+            task: tasks.pull().await,
+            permit: Permit::Place(place),
+            from: Source::Queue,
+        }
+    })
+}
+
+fn next_of_lane(
+    tasks: Arc<dyn Tasks>,
+    lane: usize,
+    waiting: Arc<Semaphore>,
+) -> BoxFuture<'static, Pulled> {
+    Box::pin(async move {
+        let Ok(permit) = waiting.clone().acquire_owned().await else {
+            return std::future::pending().await;
+        };
+        Pulled {
+            task: tasks.pull_lane(lane).await,
+            permit: Permit::Waiting(permit),
+            from: Source::Lane(lane, waiting),
+        }
+    })
+}
+
 async fn ended(running: &mut JoinSet<()>) {
     while running.join_next().await.is_some() {}
 }
@@ -128,9 +192,9 @@ struct Lead {
 }
 
 impl Lead {
-    async fn follow(&self, task: Task, place: OwnedSemaphorePermit) {
+    async fn follow(&self, task: Task, permit: Permit) {
         let span = swirl_runtime::log_span(&task.scope);
-        let Some((next, _place)) = self.first(task, place).instrument(span).await else {
+        let Some((next, _place)) = self.first(task, permit).instrument(span).await else {
             return;
         };
         let mut next = Some(next);
@@ -150,19 +214,29 @@ impl Lead {
     }
 
     /// Returns the scope to continue with now, which isn't in the queue, with the place for it.
-    async fn first(
-        &self,
-        task: Task,
-        place: OwnedSemaphorePermit,
-    ) -> Option<(ScopeRef, OwnedSemaphorePermit)> {
-        let mut place = Some(place);
+    async fn first(&self, task: Task, permit: Permit) -> Option<(ScopeRef, OwnedSemaphorePermit)> {
+        let (mut place, mut waits) = match permit {
+            Permit::Place(place) => (Some(place), None),
+            Permit::Waiting(waits) => (None, Some(waits)),
+        };
         let driving = async {
             loop {
-                let driven = self.drive(&task).await;
+                if place.is_none() {
+                    place = self.places.clone().acquire_owned().await.ok();
+                }
+                if place.is_none() {
+                    return Ok(Driven::Stopped);
+                }
+                let driven = self.drive(&task, &mut waits).await;
                 let Ok(Driven::Crowded(workflow)) = driven else {
                     return driven;
                 };
                 place = None;
+                if let Some(receipt) = &task.receipt
+                    && receipt.put_into_lane(&workflow).await
+                {
+                    return Ok(Driven::Wholly);
+                }
                 match self.place_for(&workflow, task.receipt.is_some()).await {
                     Some(found) => place = Some(found),
                     None => return Ok(Driven::Crowded(workflow)),
@@ -219,13 +293,18 @@ impl Lead {
         None
     }
 
-    async fn drive(&self, task: &Task) -> Result<Driven, Error> {
+    /// `waits`: dropped once the task has its place.
+    async fn drive(
+        &self,
+        task: &Task,
+        waits: &mut Option<OwnedSemaphorePermit>,
+    ) -> Result<Driven, Error> {
         let stop = over(self.is_over.clone());
-        if task.is_late {
-            let suspects = &self.suspects;
-            return self.driver.drive_late(&task.scope, stop, suspects).await;
-        }
-        self.driver.drive_until(&task.scope, stop).await
+        let suspects = task.is_late.then(|| self.suspects.clone());
+        let entered = || drop(waits.take());
+        self.driver
+            .drive_task(&task.scope, stop, suspects, entered)
+            .await
     }
 
     /// Waits for a place of a workflow that has its share. None: the worker is stopping, or too many wait and the

@@ -29,6 +29,16 @@ pub trait Tasks: Send + Sync {
     /// The next task; waits for one.
     async fn pull(&self) -> Task;
 
+    /// The number of lanes: queues beside this one, where tasks of workflows wait that have their share of a worker.
+    fn lanes(&self) -> usize {
+        0
+    }
+
+    /// The next task of a lane; waits for one.
+    async fn pull_lane(&self, _lane: usize) -> Task {
+        std::future::pending().await
+    }
+
     /// No more tasks will be pulled: those that were fetched ahead are returned to the others.
     async fn close(&self) {}
 }
@@ -50,6 +60,11 @@ pub trait Receipt: Send + Sync {
     async fn progress(&self);
     /// It needn't be delivered again.
     async fn done(&self);
+    /// Its workflow has its share of this worker: a copy is put into the lane of the workflow, so that it isn't in the
+    /// way of others. False: there are no lanes, or the task is in one already.
+    async fn put_into_lane(&self, _workflow: &str) -> bool {
+        false
+    }
     /// Not now, for a reason outside of the task: it is delivered again after this time.
     async fn later(&self, after_ms: u64);
     /// It failed: another attempt after this time may help. If a task has failed too often (attempts put off by

@@ -183,27 +183,20 @@ impl Driver {
         task: &ScopeRef,
         stop: impl Future<Output = ()>,
     ) -> Result<Driven, Error> {
-        self.drive_with(task, stop, None).await
+        self.drive_task(task, stop, None, || ()).await
     }
 
-    /// As [`Driver::drive_until`], for a scope that another process may have begun and not survived.
+    /// As [`Driver::drive_until`]. `suspects`: another process may have begun the scope and not survived. `entered` is
+    /// called once the scope has its place.
     ///
     /// # Errors
     /// [`Error::Attempts`]: it must not be tried again.
-    pub async fn drive_late(
-        &self,
-        task: &ScopeRef,
-        stop: impl Future<Output = ()>,
-        suspects: &Suspects,
-    ) -> Result<Driven, Error> {
-        self.drive_with(task, stop, Some(suspects.clone())).await
-    }
-
-    async fn drive_with(
+    pub async fn drive_task(
         &self,
         task: &ScopeRef,
         stop: impl Future<Output = ()>,
         suspects: Option<Suspects>,
+        entered: impl FnOnce() + Send,
     ) -> Result<Driven, Error> {
         let held = match self
             .store
@@ -219,6 +212,7 @@ impl Driver {
             self.give_up(&lease).await;
             return Ok(Driven::Crowded(workflow));
         };
+        entered();
         let mut stop = pin!(stop);
         let begun = pin!(self.begin_attempt(task, suspects.as_ref()));
         let attempt = match select(begun, stop.as_mut()).await {

@@ -49,7 +49,7 @@ pub async fn start(service: &Service, workflow: &str, request: u32) -> InstanceI
     }
 }
 
-async fn ended(store: &Embedded, id: &InstanceId) {
+pub async fn ended(store: &Embedded, id: &InstanceId) {
     let ends = async {
         while !store
             .instance(id)
@@ -114,7 +114,7 @@ async fn expressions_that_cost_much_keep_no_other_workflow_waiting() {
 }
 
 /// Answers calls of `slow` when the test says so.
-struct Slow(watch::Receiver<bool>);
+pub struct Slow(pub watch::Receiver<bool>);
 
 #[async_trait]
 impl FunctionCaller for Slow {

@@ -1,6 +1,6 @@
 //! NATS backends: the task queue, the events of the outside world, and dead letters.
 //!
-//! Three streams for each namespace ([`Streams`]): tasks (a work queue), events, dead letters. A
+//! Four streams for each namespace ([`Streams`]): tasks (a work queue), their lanes, events, dead letters. A
 //! task is only a hint, so tasks are published without waiting for an answer; the reconciler finds
 //! the scopes of lost tasks, even if the whole stream is lost. Events wait for their answer.
 

@@ -25,6 +25,8 @@ const BACK: Duration = Duration::from_millis(250);
 
 pub(crate) struct Pulling {
     streams: Streams,
+    /// Of the queue if it is none.
+    lane: Option<usize>,
     /// How many messages this process requests ahead.
     batch: usize,
     open: Option<pull::Stream>,
@@ -32,9 +34,10 @@ pub(crate) struct Pulling {
 }
 
 impl Pulling {
-    pub fn new(streams: Streams, batch: usize) -> Pulling {
+    pub fn new(streams: Streams, lane: Option<usize>, batch: usize) -> Pulling {
         Pulling {
             streams,
+            lane,
             batch,
             open: None,
             failures: 0,
@@ -74,7 +77,7 @@ impl Pulling {
             return;
         };
         // The answer comes on the same connection, behind all messages that were on their way.
-        if let Err(error) = timeout(LAST_MAX, self.streams.task_consumer()).await {
+        if let Err(error) = timeout(LAST_MAX, self.streams.task_consumer(self.lane)).await {
             tracing::debug!(%error, "NATS does not answer at the end");
         }
         let mut ahead = Vec::new();
@@ -93,8 +96,7 @@ impl Pulling {
     }
 
     async fn open(&self) -> Result<pull::Stream, Error> {
-        self.streams.ensure().await?;
-        let consumer = self.streams.task_consumer().await?;
+        let consumer = self.streams.ensure_tasks(self.lane).await?;
         let opened = consumer
             .stream()
             .max_messages_per_batch(self.batch)

@@ -20,8 +20,14 @@ use crate::place::{came_at, name_of};
 
 /// The consumer of tasks.
 const WORKERS: &str = "workers";
+/// The number of lanes. Each has a consumer, which costs the server some memory and a heartbeat.
+pub(crate) const LANES: usize = 8;
 /// The consumer of events that coordinators of older builds share. Only its position is read.
 const COORDINATORS: &str = "coordinators";
+
+fn lane_name(lane: usize) -> String {
+    format!("lane-{lane}")
+}
 
 /// By this machine's clock; never negative.
 fn age(of: DateTime) -> Duration {
@@ -152,7 +158,7 @@ impl Streams {
     /// # Errors
     /// JetStream doesn't answer, or a stream or consumer is gone.
     pub async fn backlog(&self, events: Option<&StreamPlace>) -> Result<(Backlog, Backlog), Error> {
-        let tasks = self.backlog_of(self.tasks(), WORKERS);
+        let tasks = self.tasks_backlog();
         let events = self.events_backlog(events);
         futures::future::try_join(tasks, events).await
     }
@@ -183,13 +189,37 @@ impl Streams {
 
     /// The number of tasks that no worker has taken.
     pub(crate) async fn tasks_pending(&self) -> Result<usize, Error> {
-        let backlog = self.backlog_of(self.tasks(), WORKERS).await?;
+        let backlog = self.tasks_backlog().await?;
         Ok(usize::try_from(backlog.pending).unwrap_or(usize::MAX))
     }
 
-    async fn backlog_of(&self, stream: String, consumer: &str) -> Result<Backlog, Error> {
+    /// Those of the queue and of all lanes.
+    async fn tasks_backlog(&self) -> Result<Backlog, Error> {
+        let mut all = self.backlog_of(&self.tasks(), WORKERS, ">").await?;
+        let lanes = self.lanes();
+        let stream = self.context.get_stream(&lanes).await;
+        let stream = stream.map_err(|error| Error::JetStream(format!("{lanes}: {error}")))?;
+        if stream.cached_info().state.messages == 0 {
+            return Ok(all);
+        }
+        for lane in 0..LANES {
+            let (name, subject) = (lane_name(lane), self.lane_subject(lane));
+            let of_lane = self.backlog_of(&lanes, &name, &subject).await?;
+            all.pending += of_lane.pending;
+            all.unacknowledged += of_lane.unacknowledged;
+            all.oldest = all.oldest.max(of_lane.oldest);
+        }
+        Ok(all)
+    }
+
+    async fn backlog_of(
+        &self,
+        stream: &str,
+        consumer: &str,
+        subject: &str,
+    ) -> Result<Backlog, Error> {
         let error = |reason: String| Error::JetStream(format!("{stream}: {reason}"));
-        let found = self.context.get_stream_no_info(&stream).await;
+        let found = self.context.get_stream_no_info(stream).await;
         let found = found.map_err(|found| error(found.to_string()))?;
         let info = found.consumer_info(consumer).await;
         let info = info.map_err(|found| error(found.to_string()))?;
@@ -197,7 +227,10 @@ impl Streams {
         let oldest = match info.num_pending {
             0 => None,
             // It may have been taken meanwhile.
-            _ => found.get_first_raw_message_by_subject(">", next).await.ok(),
+            _ => found
+                .get_first_raw_message_by_subject(subject, next)
+                .await
+                .ok(),
         };
         Ok(Backlog {
             pending: info.num_pending,
@@ -219,6 +252,11 @@ impl Streams {
         format!("SWIRL_{}_TASKS", self.namespace)
     }
 
+    /// Tasks of workflows that have their share of a worker.
+    pub fn lanes(&self) -> String {
+        format!("SWIRL_{}_LANES", self.namespace)
+    }
+
     pub fn events(&self) -> String {
         format!("SWIRL_{}_EVENTS", self.namespace)
     }
@@ -236,6 +274,10 @@ impl Streams {
         format!("swirl-tasks.{}", self.namespace)
     }
 
+    pub(crate) fn lane_subject(&self, lane: usize) -> String {
+        format!("swirl-lanes.{}.{lane}", self.namespace)
+    }
+
     pub(crate) fn dead_subject(&self, of: &str) -> String {
         format!("swirl-dead.{}.{of}", self.namespace)
     }
@@ -243,22 +285,37 @@ impl Streams {
     /// Creates missing streams, and checks existing ones.
     pub async fn ensure(&self) -> Result<(), Error> {
         for wanted in self.wanted() {
-            let name = wanted.name.clone();
-            let stream = self.context.get_or_create_stream(wanted.clone()).await;
-            let stream = stream.map_err(|error| Error::JetStream(format!("{name}: {error}")))?;
-            if let Some(reason) = check(&wanted, &stream.cached_info().config) {
-                return Err(Error::Stream {
-                    stream: name,
-                    reason,
-                });
-            }
+            self.ensure_stream(wanted).await?;
         }
-        self.task_consumer().await?;
+        self.task_consumer(None).await?;
+        for lane in 0..LANES {
+            self.task_consumer(Some(lane)).await?;
+        }
         Ok(())
     }
 
-    /// The configurations of the three streams.
-    pub fn wanted(&self) -> [Config; 3] {
+    /// The consumer of the queue or of a lane, with its stream; both are created if they are missing.
+    pub(crate) async fn ensure_tasks(&self, lane: Option<usize>) -> Result<PullConsumer, Error> {
+        let [tasks, lanes, ..] = self.wanted();
+        self.ensure_stream(lane.map_or(tasks, |_| lanes)).await?;
+        self.task_consumer(lane).await
+    }
+
+    async fn ensure_stream(&self, wanted: Config) -> Result<(), Error> {
+        let name = wanted.name.clone();
+        let stream = self.context.get_or_create_stream(wanted.clone()).await;
+        let stream = stream.map_err(|error| Error::JetStream(format!("{name}: {error}")))?;
+        if let Some(reason) = check(&wanted, &stream.cached_info().config) {
+            return Err(Error::Stream {
+                stream: name,
+                reason,
+            });
+        }
+        Ok(())
+    }
+
+    /// The configurations of the four streams.
+    pub fn wanted(&self) -> [Config; 4] {
         let options = &self.options;
         let storage = if options.memory {
             StorageType::Memory
@@ -279,6 +336,17 @@ impl Streams {
                 // New tasks are refused when it is full: the reconciler sends them later.
                 discard: DiscardPolicy::New,
                 max_bytes: options.tasks_bytes_max,
+                ..common.clone()
+            },
+            Config {
+                name: self.lanes(),
+                description: Some(
+                    "Swirl: tasks of workflows that have their share of the workers".to_owned(),
+                ),
+                subjects: vec![format!("swirl-lanes.{}.*", self.namespace)],
+                retention: RetentionPolicy::WorkQueue,
+                discard: DiscardPolicy::New,
+                max_bytes: options.tasks_bytes_max / 4,
                 ..common.clone()
             },
             Config {
@@ -306,8 +374,15 @@ impl Streams {
         ]
     }
 
-    pub(crate) async fn task_consumer(&self) -> Result<PullConsumer, Error> {
-        self.consumer(self.tasks(), WORKERS).await
+    /// That of a lane, or of the queue.
+    pub(crate) async fn task_consumer(&self, lane: Option<usize>) -> Result<PullConsumer, Error> {
+        match lane {
+            Some(lane) => {
+                let subject = self.lane_subject(lane);
+                self.consumer(self.lanes(), &lane_name(lane), subject).await
+            }
+            None => self.consumer(self.tasks(), WORKERS, String::new()).await,
+        }
     }
 
     /// The stream of events, with its current information.
@@ -332,7 +407,12 @@ impl Streams {
         Ok((done, at_ms.unwrap_or_default()))
     }
 
-    async fn consumer(&self, stream: String, name: &str) -> Result<PullConsumer, Error> {
+    async fn consumer(
+        &self,
+        stream: String,
+        name: &str,
+        filter_subject: String,
+    ) -> Result<PullConsumer, Error> {
         let error = |reason: String| Error::JetStream(format!("{stream}: {reason}"));
         let found = self.context.get_stream_no_info(&stream).await;
         let found = found.map_err(|found| error(found.to_string()))?;
@@ -342,6 +422,7 @@ impl Streams {
             ack_wait: self.options.ack_wait,
             max_ack_pending: self.options.ack_pending_max,
             max_deliver: -1,
+            filter_subject,
             ..pull::Config::default()
         };
         let consumer = found.get_or_create_consumer(name, config).await;

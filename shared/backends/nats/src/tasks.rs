@@ -6,6 +6,9 @@
 //! A header counts the failures of a task that are its own fault: JetStream's count of deliveries also grows
 //! when the store is away or a worker dies. So a task that failed is acknowledged, and published
 //! again with the next number; its receiver puts it off, once, for the time in its header.
+//!
+//! A task whose workflow has its share of a worker goes to a lane: a queue beside the first one, by a hash of
+//! the workflow. So the first one never fills up with tasks that wait for others of the same workflow.
 
 use async_nats::jetstream::{AckKind, Message};
 use async_nats::{Client, HeaderMap};
@@ -13,6 +16,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use std::time::Duration;
 
+use futures::future::join_all;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_ports::{Queue, Receipt, Task, Tasks};
 use tokio::sync::Mutex;
@@ -20,7 +24,7 @@ use tokio::sync::Mutex;
 use crate::counts::Which;
 use crate::dead::DeadLetters;
 use crate::pulling::Pulling;
-use crate::streams::Streams;
+use crate::streams::{LANES, Streams};
 
 /// A task that fails this often becomes a dead letter.
 const FAILURES_MAX: u64 = 20;
@@ -31,6 +35,8 @@ const AGAIN_MS_MAX: u64 = 30_000;
 /// Header of a task for a scope that should have been running.
 const LATE: &str = "Swirl-Late";
 
+/// How many tasks of a lane are requested ahead.
+const LANE_AHEAD: usize = 8;
 /// A queue with this many waiting tasks is behind.
 const BEHIND: usize = 5_000;
 
@@ -94,7 +100,8 @@ impl TaskQueue {
 
 /// The receiving end of the queue, for a worker.
 pub struct TaskSource {
-    pulling: Mutex<Pulling>,
+    queue: Mutex<Pulling>,
+    lanes: Vec<Mutex<Pulling>>,
     streams: Streams,
     dead: DeadLetters,
 }
@@ -104,16 +111,17 @@ impl TaskSource {
     pub fn new(streams: Streams, ahead: usize) -> TaskSource {
         TaskSource {
             dead: DeadLetters::new(streams.clone()),
-            streams: streams.clone(),
-            pulling: Mutex::new(Pulling::new(streams, ahead)),
+            queue: Mutex::new(Pulling::new(streams.clone(), None, ahead)),
+            lanes: (0..LANES)
+                .map(|lane| Pulling::new(streams.clone(), Some(lane), ahead.min(LANE_AHEAD)))
+                .map(Mutex::new)
+                .collect(),
+            streams,
         }
     }
-}
 
-#[async_trait]
-impl Tasks for TaskSource {
-    async fn pull(&self) -> Task {
-        let mut pulling = self.pulling.lock().await;
+    async fn next(&self, pulling: &Mutex<Pulling>, is_in_lane: bool) -> Task {
+        let mut pulling = pulling.lock().await;
         loop {
             let message = pulling.next().await;
             if let Some(scope) = read_task(&message.payload) {
@@ -121,6 +129,7 @@ impl Tasks for TaskSource {
                     message,
                     streams: self.streams.clone(),
                     dead: self.dead.clone(),
+                    is_in_lane,
                 };
                 if receipt.delivered() == 1
                     && let Some(after_ms) = number(&receipt.message, AFTER_MS)
@@ -128,10 +137,9 @@ impl Tasks for TaskSource {
                     receipt.put_off(after_ms.min(AGAIN_MS_MAX)).await;
                     continue;
                 }
-                let is_late = receipt.delivered() > 1 || number(&receipt.message, LATE).is_some();
                 return Task {
                     scope,
-                    is_late,
+                    is_late: receipt.is_late(),
                     receipt: Some(Box::new(receipt)),
                 };
             }
@@ -141,9 +149,28 @@ impl Tasks for TaskSource {
                 .await;
         }
     }
+}
+
+#[async_trait]
+impl Tasks for TaskSource {
+    async fn pull(&self) -> Task {
+        self.next(&self.queue, false).await
+    }
+
+    fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
+    async fn pull_lane(&self, lane: usize) -> Task {
+        match self.lanes.get(lane) {
+            Some(pulling) => self.next(pulling, true).await,
+            None => std::future::pending().await,
+        }
+    }
 
     async fn close(&self) {
-        self.pulling.lock().await.close().await;
+        let all = std::iter::once(&self.queue).chain(&self.lanes);
+        join_all(all.map(async |pulling| pulling.lock().await.close().await)).await;
     }
 }
 
@@ -151,9 +178,15 @@ struct TaskReceipt {
     message: Message,
     streams: Streams,
     dead: DeadLetters,
+    is_in_lane: bool,
 }
 
 impl TaskReceipt {
+    /// A process may have begun it without ever finishing.
+    fn is_late(&self) -> bool {
+        self.delivered() > 1 || number(&self.message, LATE).is_some()
+    }
+
     fn delivered(&self) -> i64 {
         self.message.info().map_or(1, |info| info.delivered)
     }
@@ -200,6 +233,33 @@ impl Receipt for TaskReceipt {
         self.say(AckKind::Ack).await;
     }
 
+    async fn put_into_lane(&self, workflow: &str) -> bool {
+        if self.is_in_lane {
+            return false;
+        }
+        let mut headers = HeaderMap::new();
+        if self.is_late() {
+            headers.insert(LATE, "1");
+        }
+        if let Some(failures) = number(&self.message, FAILURES) {
+            headers.insert(FAILURES, failures.to_string());
+        }
+        let subject = self.streams.lane_subject(lane_of(workflow));
+        let payload = self.message.payload.clone();
+        let sent = self
+            .streams
+            .context
+            .publish_with_headers(subject, headers, payload);
+        let kept = match sent.await {
+            Ok(sent) => sent.await.map(|_| ()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &kept {
+            tracing::debug!(%error, "a task waits in the queue, not in its lane");
+        }
+        kept.is_ok()
+    }
+
     async fn later(&self, after_ms: u64) {
         let times = u64::try_from(self.delivered()).unwrap_or(0);
         self.put_off(longer_ms(after_ms, times)).await;
@@ -227,6 +287,12 @@ impl Receipt for TaskReceipt {
         }
         false
     }
+}
+
+/// Workflows that have the same lane wait for each other, if both have their share of a worker.
+fn lane_of(workflow: &str) -> usize {
+    let hash = blake3::hash(workflow.as_bytes());
+    usize::from(hash.as_bytes()[0]) % LANES
 }
 
 /// Longer each time.

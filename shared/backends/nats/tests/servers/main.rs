@@ -1,6 +1,8 @@
 //! Tests with their own NATS server.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod tasks;
+
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -60,185 +62,6 @@ fn event(id: &str) -> CloudEvent {
         "specversion": "1.0", "id": id, "source": "/shop", "type": "org.example.paid",
     });
     serde_json::from_value(text).unwrap()
-}
-
-/// Waits until this many messages have arrived at clients.
-async fn all_delivered(rig: &Rig, stream: &str, consumer: &str, count: usize) {
-    let context = async_nats::jetstream::new(rig.client.clone());
-    let stream = format!("SWIRL_default_{stream}");
-    eventually("their delivery", async || {
-        let found = context.get_consumer_from_stream(consumer, &stream).await;
-        let mut found: PullConsumer = found.ok()?;
-        let info = found.info().await.ok()?;
-        (info.num_ack_pending == count).then_some(())
-    })
-    .await;
-    rig.client.flush().await.unwrap();
-}
-
-async fn pull(source: &TaskSource) -> swirl_ports::Task {
-    timeout(SOON, source.pull()).await.unwrap()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn tasks_come_until_they_are_done() {
-    let rig = rig().await;
-    let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
-    let source = TaskSource::new(rig.streams.clone(), 16);
-    queue.push(vec![task("a"), task("b")]).await;
-    let (a, b) = (pull(&source).await, pull(&source).await);
-    assert_eq!((a.scope, b.scope), (task("a"), task("b")));
-    a.receipt.unwrap().done().await;
-    b.receipt.unwrap().again(1, "not now").await;
-    let again = pull(&source).await;
-    assert_eq!(again.scope, task("b"));
-    again.receipt.unwrap().done().await;
-    assert!(
-        timeout(Duration::from_millis(300), source.pull())
-            .await
-            .is_err()
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_task_is_a_dead_letter() {
-    let rig = rig().await;
-    let source = TaskSource::new(rig.streams.clone(), 16);
-    rig.client
-        .publish("swirl-tasks.default", "hello".into())
-        .await
-        .unwrap();
-    TaskQueue::new(rig.client.clone(), &rig.streams)
-        .push(vec![task("a")])
-        .await;
-    assert_eq!(pull(&source).await.scope, task("a"));
-    let letters = DeadLetters::new(rig.streams.clone())
-        .list(0, 10)
-        .await
-        .unwrap();
-    assert_eq!(letters.len(), 1);
-    assert_eq!(letters[0].payload, b"hello");
-    assert_eq!(
-        (letters[0].kind.as_str(), letters[0].subject.as_str()),
-        ("task", "swirl-tasks.default")
-    );
-    assert!(letters[0].reason.contains("not a task"));
-}
-
-/// Puts a task off so often that each delivery would count against it, and then lets it fail.
-#[tokio::test(flavor = "multi_thread")]
-async fn only_failures_of_its_own_make_a_task_a_dead_letter() {
-    let rig = rig().await;
-    let source = TaskSource::new(rig.streams.clone(), 16);
-    TaskQueue::new(rig.client.clone(), &rig.streams)
-        .push(vec![task("a")])
-        .await;
-    for _ in 0..25 {
-        pull(&source).await.receipt.unwrap().later(0).await;
-    }
-    // Failures are counted regardless of postponements between them.
-    for _ in 0..19 {
-        let receipt = pull(&source).await.receipt.unwrap();
-        assert!(!receipt.again(0, "its own fault").await);
-        pull(&source).await.receipt.unwrap().later(0).await;
-    }
-    let letters = DeadLetters::new(rig.streams.clone());
-    assert_eq!(letters.list(0, 10).await.unwrap(), []);
-    let last = pull(&source).await;
-    assert_eq!(last.scope, task("a"));
-    assert!(last.receipt.unwrap().again(0, "its own fault").await);
-    let letters = letters.list(0, 10).await.unwrap();
-    assert_eq!(letters.len(), 1);
-    assert_eq!(letters[0].reason, "its own fault");
-    assert_eq!(letters[0].payload, br#"["a","r"]"#);
-    let none = timeout(Duration::from_millis(300), source.pull()).await;
-    assert!(none.is_err(), "nothing of it is left");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_failed_is_put_off() {
-    let rig = rig().await;
-    let source = TaskSource::new(rig.streams.clone(), 16);
-    TaskQueue::new(rig.client.clone(), &rig.streams)
-        .push(vec![task("a")])
-        .await;
-    let begun = std::time::Instant::now();
-    pull(&source).await.receipt.unwrap().again(300, "no").await;
-    pull(&source).await.receipt.unwrap().done().await;
-    let elapsed = begun.elapsed();
-    assert!(elapsed >= Duration::from_millis(600), "{elapsed:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_worker_fetched_ahead_goes_to_others_when_it_stops() {
-    let rig = rig().await;
-    let all: Vec<ScopeRef> = (0..20).map(|n| task(&n.to_string())).collect();
-    let stopping = TaskSource::new(rig.streams.clone(), 64);
-    TaskQueue::new(rig.client.clone(), &rig.streams)
-        .push(all)
-        .await;
-    let first = pull(&stopping).await;
-    all_delivered(&rig, "TASKS", "workers", 20).await;
-    stopping.close().await;
-    first.receipt.unwrap().later(0).await;
-    let other = TaskSource::new(rig.streams.clone(), 64);
-    let mut got = HashSet::new();
-    while got.len() < 20 {
-        let task = pull(&other).await;
-        task.receipt.unwrap().done().await;
-        got.insert(task.scope);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn two_workers_share_the_tasks() {
-    let rig = rig().await;
-    let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
-    let all: Vec<ScopeRef> = (0..200).map(|n| task(&n.to_string())).collect();
-    queue.push(all).await;
-    // Each has its first before either continues: one alone cannot take all of them.
-    let (both, count) = (Barrier::new(2), AtomicUsize::new(0));
-    let take = async |source: TaskSource| {
-        let mut got = Vec::new();
-        while count.load(Ordering::Relaxed) < 200 {
-            let next = timeout(Duration::from_millis(100), source.pull());
-            let Ok(task) = next.await else { continue };
-            if got.is_empty() {
-                timeout(SOON, both.wait()).await.unwrap();
-            }
-            task.receipt.unwrap().done().await;
-            got.push(task.scope);
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-        got
-    };
-    let both_take = futures::future::join(
-        take(TaskSource::new(rig.streams.clone(), 10)),
-        take(TaskSource::new(rig.streams.clone(), 10)),
-    );
-    let (one, two) = timeout(SOON, both_take).await.unwrap();
-    assert!(!one.is_empty() && !two.is_empty());
-    let all: HashSet<_> = one.iter().chain(&two).collect();
-    assert_eq!((all.len(), one.len() + two.len()), (200, 200));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_wiped_server_comes_back() {
-    let mut rig = rig().await;
-    let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
-    let source = std::sync::Arc::new(TaskSource::new(rig.streams.clone(), 16));
-    queue.push(vec![task("a")]).await;
-    pull(&source).await.receipt.unwrap().done().await;
-    rig.server.wipe().unwrap();
-    // Tasks published while there is no stream may be lost, so they are published again.
-    let puller = source.clone();
-    let pulled = tokio::spawn(async move { pull(&puller).await.scope });
-    eventually("a task", async || {
-        queue.push(vec![task("b")]).await;
-        pulled.is_finished().then_some(())
-    })
-    .await;
-    assert_eq!(pulled.await.unwrap(), task("b"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -482,13 +305,13 @@ async fn streams_are_looked_at_and_left_as_they_are() {
     let seen = rig.streams.inspect(&rig.client).await;
     assert_eq!((seen.findings, seen.missing), (Vec::new(), Vec::new()));
     let names: Vec<&str> = seen.streams.iter().map(|(name, _)| name.as_str()).collect();
-    let made = ["TASKS", "EVENTS", "DEAD"].map(|name| format!("SWIRL_default_{name}"));
+    let made = ["TASKS", "LANES", "EVENTS", "DEAD"].map(|name| format!("SWIRL_default_{name}"));
     assert_eq!(names, made);
 
     let other = streams(&rig.client, "other").inspect(&rig.client).await;
-    assert_eq!((other.streams.len(), other.missing.len()), (0, 3));
+    assert_eq!((other.streams.len(), other.missing.len()), (0, 4));
     let again = streams(&rig.client, "other").inspect(&rig.client).await;
-    assert_eq!(again.missing.len(), 3, "nothing was made");
+    assert_eq!(again.missing.len(), 4, "nothing was made");
 
     // Differences from the configuration are reported; unsuitable settings are errors.
     let codes = async |options: StreamOptions, subjects: &[&str]| {
@@ -558,13 +381,13 @@ async fn a_server_without_room_is_found_before_the_streams_are_made() {
         let client = connect(&Options::new(vec![server.url()], "test"))
             .await
             .unwrap();
-        // 96 MiB.
+        // 100 MiB.
         let streams = streams(&client, "default");
         let found = streams.inspect(&client).await;
         let codes: Vec<_> = found.findings.iter().map(|finding| finding.code).collect();
         let wanted: &[&str] = if has_room { &[] } else { &["room"] };
         assert_eq!(codes, wanted, "{:?}", found.findings);
-        assert_eq!(found.missing.len(), 3);
+        assert_eq!(found.missing.len(), 4);
         assert_eq!(streams.ensure().await.is_ok(), has_room);
         // Nothing of it is left, and existing streams need no more room.
         let found = streams.inspect(&client).await;
