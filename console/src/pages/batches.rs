@@ -204,9 +204,12 @@ pub async fn show(
 ) -> Answer {
     let shell = Shell::new(&visitor, "batches", "Batch").await?;
     let asking = &visitor.asking;
-    let found = asking
-        .get(&["batches", &id], &[("afterwards", "true")])
-        .await?;
+    let mut found = asking.get(&["batches", &id], &[]).await?;
+    // Each of its instances is looked at for this: not for a page that is loaded again every few seconds.
+    if found["endedAt"].is_string() {
+        let query = [("afterwards", "true")];
+        found = asking.get(&["batches", &id], &query).await?;
+    }
     let mut query = vec![("limit", PAGE)];
     for (name, value) in [("outcome", &look.outcome), ("after", &look.after)] {
         if !value.is_empty() {
@@ -233,7 +236,7 @@ pub async fn show(
     let batch = batch(&found);
     let shell = shell.with_done(done.done.as_deref());
     page(&Page {
-        shell: match look.after.is_empty() && (batch.is_running || batch.ended.is_empty()) {
+        shell: match look.after.is_empty() && batch.ended.is_empty() {
             true => shell.with_news(),
             false => shell,
         },

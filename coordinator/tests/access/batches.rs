@@ -1,13 +1,23 @@
 //! Batches: their limits, and the names of their operators.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
 use serde_json::{Value, json};
+use swirl_embedded::Embedded;
 use swirl_model::data;
+use swirl_model::event::Event;
 use swirl_model::ids::{DefinitionId, InstanceId, ScopeId};
 use swirl_model::instance::Header;
 use swirl_model::scope::{Role, Scope};
 use swirl_model::time::Timestamp;
-use swirl_ports::{ExecutionStore, InstanceQueries, NewInstance};
-use swirl_service::BatchLimits;
+use swirl_ports::{
+    Batch, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches, Error, ExecutionStore,
+    InstanceQueries, NewInstance, Result,
+};
+use swirl_servers::eventually;
+use swirl_service::{BatchLimits, Batching};
 
 use crate::running::{Running, Setup, client, guarded};
 
@@ -110,4 +120,141 @@ async fn so_many_are_under_way() {
     )
     .await;
     assert_eq!(status, 409);
+}
+
+/// A carrier dies each time before it records what it has done, so many times.
+struct Forgetful {
+    store: Arc<Embedded>,
+    deaths: AtomicUsize,
+}
+
+#[async_trait]
+impl Batches for Forgetful {
+    async fn create_batch(&self, order: &BatchOrder, instances: &[InstanceId]) -> Result<bool> {
+        self.store.create_batch(order, instances).await
+    }
+
+    async fn batch(&self, id: &str) -> Result<Option<Batch>> {
+        self.store.batch(id).await
+    }
+
+    async fn batches(&self) -> Result<Vec<Batch>> {
+        self.store.batches().await
+    }
+
+    async fn active_batches(&self) -> Result<Vec<Batch>> {
+        self.store.active_batches().await
+    }
+
+    async fn batch_items(&self, id: &str, from: u32, limit: u32) -> Result<Vec<BatchItem>> {
+        self.store.batch_items(id, from, limit).await
+    }
+
+    async fn change_batch(&self, id: &str, to: BatchState, at: Timestamp) -> Result<Option<Batch>> {
+        self.store.change_batch(id, to, at).await
+    }
+
+    async fn lease_batch(&self, id: &str, carrier: &str, now: Timestamp, ms: u64) -> Result<bool> {
+        self.store.lease_batch(id, carrier, now, ms).await
+    }
+
+    async fn record_outcomes(
+        &self,
+        id: &str,
+        from: u32,
+        outcomes: &[BatchOutcome],
+        at: Timestamp,
+    ) -> Result<Option<Batch>> {
+        let left = self.deaths.load(Ordering::Relaxed);
+        if left > 0 {
+            self.deaths.store(left - 1, Ordering::Relaxed);
+            return Err(Error::Unavailable("it died".to_owned()));
+        }
+        self.store.record_outcomes(id, from, outcomes, at).await
+    }
+
+    async fn drop_batch(&self, id: &str) -> Result<()> {
+        self.store.drop_batch(id).await
+    }
+}
+
+#[tokio::test]
+async fn what_a_carrier_did_and_did_not_record_is_not_done_again() {
+    let setup = Setup::new(guarded(None));
+    let store = setup.store.clone();
+    for n in 0..3 {
+        store.create(instance(&format!("i{n}"))).await.unwrap();
+    }
+    let running = setup.start().await;
+    for (deaths, operation) in [(2, "cancel"), (2, "suspend")] {
+        let carrier = Batching {
+            store: Arc::new(Forgetful {
+                store: store.clone(),
+                deaths: AtomicUsize::new(deaths),
+            }),
+            ..running.batching.clone()
+        };
+        let carried = tokio::spawn(async move { carrier.run().await });
+        let body = json!({"operation": operation, "query": "status = running", "reason": "a test"});
+        let (status, batch) = create(&running, body).await;
+        assert_eq!(status, 201, "{batch}");
+        let id = batch["id"].as_str().unwrap();
+        let ended = eventually("its end", async || {
+            let batch = store.batch(id).await.unwrap().unwrap();
+            (batch.state == BatchState::Completed).then_some(batch)
+        });
+        assert_eq!(ended.await.counts.done, 3);
+        for n in 0..3 {
+            let history = store.history(&InstanceId::new(format!("i{n}"))).await;
+            let operated = history.unwrap().into_iter().filter(|entry| {
+                matches!(&entry.event, Event::Operated { action, .. } if **action == *operation)
+            });
+            assert_eq!(operated.count(), 1, "{operation}");
+        }
+        carried.abort();
+    }
+}
+
+#[tokio::test]
+async fn old_batches_are_dropped() {
+    let setup = Setup::new(guarded(None));
+    let store = setup.store.clone();
+    let running = setup.start().await;
+    let now = running.batching.service.clock.now();
+    let order = |id: String, created_at: Timestamp, matched: usize| BatchOrder {
+        id,
+        operation: "cancel".to_owned(),
+        result: None,
+        state: None,
+        query: "id = a".to_owned(),
+        by: None,
+        reason: None,
+        rate: 1,
+        created_at,
+        matched: matched as u32,
+    };
+    // Ended long ago; paused since then; and 102 that have just ended.
+    let old = order("old".to_owned(), Timestamp(0), 0);
+    assert!(store.create_batch(&old, &[]).await.unwrap());
+    let paused = order("paused".to_owned(), Timestamp(0), 1);
+    let instances = [InstanceId::new("a")];
+    assert!(store.create_batch(&paused, &instances).await.unwrap());
+    let pause = store.change_batch("paused", BatchState::Paused, now);
+    pause.await.unwrap();
+    for n in 0..102 {
+        let order = order(format!("b{n}"), now.plus_ms(n), 0);
+        assert!(store.create_batch(&order, &[]).await.unwrap());
+    }
+    let carrier = running.batching.clone();
+    let carried = tokio::spawn(async move { carrier.run().await });
+    let kept = eventually("that old ones are dropped", async || {
+        let all = store.batches().await.unwrap();
+        (all.len() <= 101).then_some(all)
+    });
+    let kept = kept.await;
+    let ids: Vec<&str> = kept.iter().map(|batch| &*batch.order.id).collect();
+    assert_eq!(ids.len(), 101);
+    assert!(ids.contains(&"paused") && !ids.contains(&"old"));
+    assert!(!ids.contains(&"b0") && !ids.contains(&"b1") && ids.contains(&"b2"));
+    carried.abort();
 }

@@ -98,6 +98,7 @@ impl Reader for Held {
 
 pub struct Running {
     pub address: SocketAddr,
+    pub batching: Batching,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<std::io::Result<()>>,
 }
@@ -174,6 +175,7 @@ impl Setup {
         }));
         Running {
             address,
+            batching,
             stop: Some(stop),
             served,
         }
