@@ -10,7 +10,7 @@ use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_ports::addressed::Addressed;
 use swirl_ports::{Clock, FunctionCaller, Secrets};
 use swirl_runtime::{Driver, Lower, Observer, Recording, Registry, Settings, Shares};
-use swirl_service::{Service, draw_name};
+use swirl_service::{BatchLimits, Batching, Service, draw_name};
 use swirl_system::{Calls, System};
 use swirl_worker::pool;
 use tokio::task::JoinSet;
@@ -87,7 +87,16 @@ impl Node {
         }
     }
 
-    /// Starts the loops: workers, timers, schedules, reconciler. The first sweep brings back what
+    /// For the API: batches are carried out once the loops run.
+    pub fn batching(&self) -> Batching {
+        Batching {
+            service: self.service.clone(),
+            store: self.store.clone(),
+            limits: BatchLimits::default(),
+        }
+    }
+
+    /// Starts the loops: workers, timers, schedules, batches, reconciler. The first sweep brings back what
     /// a crash left behind.
     pub fn start(&mut self) {
         let (driver, tasks) = (self.driver.clone(), self.queue.clone());
@@ -100,6 +109,8 @@ impl Node {
         let service = self.service.clone();
         self.tasks
             .spawn(async move { service.run_schedules().await });
+        let batching = self.batching();
+        self.tasks.spawn(async move { batching.run().await });
         let (service, effects) = (self.service.clone(), self.service.clone());
         self.tasks
             .spawn(async move { service.run_reconciler(&effects, SWEEP).await });

@@ -19,6 +19,12 @@ pub fn router(console: Console) -> Router {
             get(pages::sign_in::show).post(pages::sign_in::sign_in),
         )
         .route("/sign-out", post(pages::sign_in::sign_out))
+        .route(
+            "/batches",
+            get(pages::batches::index).post(pages::batches::create),
+        )
+        .route("/batches/{id}", get(pages::batches::show))
+        .route("/batches/{id}/{action}", post(pages::batches::act))
         .route("/instances", get(pages::instances::show))
         .route(instance, get(pages::instance::show))
         .route("/instances/{id}/{action}", post(pages::instance::operate))

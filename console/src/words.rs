@@ -30,6 +30,17 @@ pub fn status(row: &Value) -> Pill {
     }
 }
 
+/// The status of a batch.
+pub fn batch_status(word: &str) -> Pill {
+    match word {
+        "running" => pill("running", "▶", "running"),
+        "paused" => pill("suspended", "‖", "paused"),
+        "stopped" => pill("terminated", "■", "stopped"),
+        "completed" => pill("completed", "✓", "completed"),
+        _ => pill("", "?", "unknown"),
+    }
+}
+
 /// An id that is short enough for a line.
 pub fn short(id: &str) -> String {
     const CHARS_MAX: usize = 14;

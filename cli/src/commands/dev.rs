@@ -167,6 +167,7 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
         Arc::new(reader),
         Access::open("default"),
     )
+    .with_batches(&node.batching())
     .with_answers(swirl_coordinator::process::answers(&telemetry, "http"))
     .with_metrics(Arc::new(move || metrics.text().ok()));
     let api = api

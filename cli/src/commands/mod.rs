@@ -1,5 +1,6 @@
 //! The commands: one file each, one line each in [`Command`].
 
+mod batch;
 mod call;
 mod completions;
 mod config;
@@ -77,6 +78,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Batch(batch::Args),
     Call(call::Args),
     Cancel(operate::Cancel),
     Completions(completions::Args),
@@ -130,6 +132,7 @@ pub fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     let done = match cli.command {
+        Command::Batch(args) => batch::run(&args, &terminal),
         Command::Call(args) => call::run(&args, &terminal),
         Command::Cancel(args) => operate::cancel(&args, &terminal),
         Command::Completions(args) => completions::run(&args, &terminal),

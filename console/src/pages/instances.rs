@@ -39,6 +39,8 @@ struct Page {
     scanned: u64,
     /// The address of the next page; empty if there is none.
     next: String,
+    /// The whole search as a query, for a batch; empty if nothing is searched for, or no query says the same.
+    all: String,
 }
 
 struct Choice {
@@ -90,6 +92,38 @@ impl Asked {
         .filter(|(_, value)| !value.is_empty())
         .collect()
     }
+}
+
+impl Asked {
+    /// The search as one query.
+    fn as_query(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        for (name, value) in self.given() {
+            parts.push(match (name, value) {
+                // Whether an instance waits is in no query.
+                ("status", "waiting") => return None,
+                ("status", "suspended") => "suspended = true".to_owned(),
+                ("status", word) => format!("status = {word}"),
+                ("query", query) => format!("({query})"),
+                (name, value) => format!("{name} = {}", quoted(value)?),
+            });
+        }
+        match parts.as_slice() {
+            [one] if !self.query.trim().is_empty() => {
+                let inner = one.strip_prefix('(').and_then(|one| one.strip_suffix(')'));
+                inner.map(str::to_owned)
+            }
+            _ => Some(parts.join(" and ")),
+        }
+    }
+}
+
+/// A text of a query: nothing in it can be escaped.
+fn quoted(text: &str) -> Option<String> {
+    let quote = ['"', '\'']
+        .into_iter()
+        .find(|quote| !text.contains(*quote))?;
+    Some(format!("{quote}{text}{quote}"))
 }
 
 pub async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Answer {
@@ -144,6 +178,7 @@ pub async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Answer {
         scanned: found["scanned"].as_u64().unwrap_or(0),
         wrong,
         next,
+        all: asked.as_query().unwrap_or_default(),
         asked,
     })
 }
@@ -180,5 +215,36 @@ fn row(row: &Value) -> Row {
         },
         started: text(row, "startedAt"),
         ended: text(row, "endedAt"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_becomes_one_query() {
+        let query = |workflow: &str, status: &str, key: &str, query: &str| {
+            let asked = Asked {
+                workflow: workflow.to_owned(),
+                status: status.to_owned(),
+                key: key.to_owned(),
+                query: query.to_owned(),
+                after: String::new(),
+            };
+            asked.as_query()
+        };
+        let same = |text: &str| Some(text.to_owned());
+        assert_eq!(query("", "", "", ""), same(""));
+        assert_eq!(query("", "", "", "a = 1 or b = 2"), same("a = 1 or b = 2"));
+        assert_eq!(
+            query("order", "faulted", "say \"x\"", "a = 1 or b = 2"),
+            same(
+                r#"workflow = "order" and status = faulted and key = 'say "x"' and (a = 1 or b = 2)"#
+            )
+        );
+        assert_eq!(query("", "suspended", "", ""), same("suspended = true"));
+        assert_eq!(query("order", "waiting", "", ""), None);
+        assert_eq!(query("", "", "\"'", ""), None);
     }
 }

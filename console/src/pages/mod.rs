@@ -1,5 +1,6 @@
 //! One file per page, or for a few that belong together.
 
+pub mod batches;
 pub mod definitions;
 pub mod events;
 pub mod instance;

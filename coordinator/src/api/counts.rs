@@ -96,7 +96,7 @@ fn answer(
     })
 }
 
-fn shown(counts: Counts) -> Value {
+pub(super) fn shown(counts: Counts) -> Value {
     json!({
         "running": counts.running,
         "completed": counts.completed,

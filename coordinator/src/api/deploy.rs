@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;
 use swirl_deployment::{Deployer, Outcome, Reader, Source};
-use swirl_ports::InstanceQueries;
-use swirl_service::{Error, Service};
+use swirl_ports::{Batches, InstanceQueries};
+use swirl_service::{BatchLimits, Batching, Error, Service};
 
 use super::answered::Answers;
 use super::dead_letters::DeadLetters;
@@ -34,6 +34,7 @@ pub struct Api {
     pub(super) answers: Option<Answers>,
     pub(super) limited: Option<Limited>,
     pub(super) dead_letters: Option<Arc<dyn DeadLetters>>,
+    pub(super) batches: Option<(Arc<dyn Batches>, BatchLimits)>,
 }
 
 /// Metrics in the text format of Prometheus; `None`: they are unavailable now.
@@ -63,6 +64,7 @@ impl Api {
             answers: None,
             limited: None,
             dead_letters: None,
+            batches: None,
         }
     }
 
@@ -77,6 +79,13 @@ impl Api {
     #[must_use]
     pub fn with_dead_letters(mut self, kept: Arc<dyn DeadLetters>) -> Api {
         self.dead_letters = Some(kept);
+        self
+    }
+
+    /// Sets the store of batches; without it there are none. Somebody has to carry them out ([`Batching::run`]).
+    #[must_use]
+    pub fn with_batches(mut self, batches: &Batching) -> Api {
+        self.batches = Some((batches.store.clone(), batches.limits));
         self
     }
 

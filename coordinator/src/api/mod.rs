@@ -7,6 +7,7 @@
 //! that a browser sends for a page of another origin are refused, unless that origin is named.
 
 mod answered;
+mod batches;
 mod console;
 mod cors;
 mod counts;

@@ -8,9 +8,10 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
-use swirl_model::instance::{Instance, Status};
+use swirl_model::ids::InstanceId;
+use swirl_model::instance::Instance;
 use swirl_model::workflow::Workflow;
-use swirl_service::{Action, NotRemoved, Operator};
+use swirl_service::{Action, NotRemoved, Operator, Unfit};
 
 use super::Api;
 use super::problem::{Problem, cut};
@@ -37,21 +38,21 @@ impl<S: Send + Sync> FromRequestParts<S> for Asker {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asker, Problem> {
         let Parameters(Why { reason }) = Parameters::from_request_parts(parts, state).await?;
-        if reason
-            .as_ref()
-            .is_some_and(|reason| reason.chars().count() > REASON_CHARS_MAX)
-        {
-            return Err(Problem::bad_request(
-                "invalid-query",
-                format!("a reason has at most {REASON_CHARS_MAX} characters"),
-            ));
-        }
+        reason.as_deref().map_or(Ok(()), check_reason)?;
         let caller = parts.extensions.get::<Caller>();
         Ok(Asker(Operator {
             name: caller.map(|caller| caller.name.clone()),
             reason: reason.filter(|reason| !reason.is_empty()),
         }))
     }
+}
+
+pub(super) fn check_reason(reason: &str) -> Result<(), Problem> {
+    if reason.chars().count() <= REASON_CHARS_MAX {
+        return Ok(());
+    }
+    let detail = format!("a reason has at most {REASON_CHARS_MAX} characters");
+    Err(Problem::bad_request("invalid-query", detail))
 }
 
 pub async fn cancel(
@@ -154,7 +155,7 @@ pub async fn remove(
     let instance = find(&api, &id).await?;
     let header = &instance.header;
     if let Err(reason) = api.service.remove(&instance, &operator).await? {
-        return Err(not_removed(&id, header.id.as_str(), reason));
+        return Err(not_removed(&id, &header.id, &reason));
     }
     let body = json!({
         "id": header.id.as_str(),
@@ -165,30 +166,11 @@ pub async fn remove(
     Ok(Json(body).into_response())
 }
 
-fn not_removed(asked: &str, id: &str, reason: NotRemoved) -> Problem {
-    let (code, detail) = match reason {
-        NotRemoved::Unknown => return Problem::no_instance(asked),
-        NotRemoved::Running => (
-            "still-running",
-            format!("instance {id} is running: cancel it first"),
-        ),
-        NotRemoved::Awaits(child) => (
-            "still-running",
-            format!("{child}, a sub-workflow of instance {id}, is running: cancel that first"),
-        ),
-        NotRemoved::Needed(parent) => (
-            "still-needed",
-            format!(
-                "instance {parent} failed with its sub-workflow {id}, and its retry would run that again from the \
-                 beginning: remove {parent} first"
-            ),
-        ),
-        NotRemoved::Busy => (
-            "still-busy",
-            format!("instance {id} has effects that are not carried out yet: try again soon"),
-        ),
-    };
-    Problem::conflict(code, detail)
+fn not_removed(asked: &str, id: &InstanceId, reason: &NotRemoved) -> Problem {
+    match reason {
+        NotRemoved::Unknown => Problem::no_instance(asked),
+        reason => Problem::conflict(reason.code(), reason.says(id)),
+    }
 }
 
 async fn find(api: &Api, id: &str) -> Result<Instance, Problem> {
@@ -204,17 +186,12 @@ async fn operate(
     Asker(operator): Asker,
 ) -> Result<Response, Problem> {
     let instance = find(api, id).await?;
-    if let Some(reason) = hindrance(&instance, &action) {
-        return Err(Problem::conflict("wrong-status", reason));
-    }
-    if let Some(reason) = api.service.refusal(&instance, &action).await? {
-        return Err(Problem::conflict("wrong-status", reason));
-    }
-    let continues = matches!(action, Action::Retry | Action::Skip(_) | Action::Rerun(_));
-    if continues && let Some(by) = api.service.key_in_use(&instance).await? {
-        let key = instance.header.instance_key.as_deref().unwrap_or_default();
-        let detail = format!("instance {by} runs under the key '{}' by now", cut(key));
-        return Err(Problem::conflict("key-in-use", detail).with("instance", by.as_str()));
+    if let Some(unfit) = api.service.unfit(&instance, &action).await? {
+        let problem = Problem::conflict(unfit.code(), unfit.to_string());
+        return Err(match unfit {
+            Unfit::KeyInUse { by, .. } => problem.with("instance", by.as_str()),
+            _ => problem,
+        });
     }
     let word = action.word();
     let done = api
@@ -226,21 +203,4 @@ async fn operate(
     }
     let body = json!({"id": instance.header.id.as_str(), "accepted": word});
     Ok((StatusCode::ACCEPTED, Json(body)).into_response())
-}
-
-/// The reason why an instance of that status doesn't allow this.
-fn hindrance(instance: &Instance, action: &Action) -> Option<String> {
-    let (status, suspended) = (instance.state.status, instance.state.suspended);
-    let word = status.word();
-    match action {
-        Action::Retry | Action::Skip(_) | Action::Rerun(_) if status != Status::Faulted => Some(
-            format!("only a faulted instance can be continued; this one is {word}"),
-        ),
-        Action::Cancel | Action::Suspend | Action::Resume if status.ended() => {
-            Some(format!("the instance has ended: it is {word}"))
-        }
-        Action::Suspend if suspended => Some("the instance is suspended already".to_owned()),
-        Action::Resume if !suspended => Some("the instance isn't suspended".to_owned()),
-        _ => None,
-    }
 }

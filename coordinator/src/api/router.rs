@@ -21,8 +21,8 @@ use super::answered::{self, Watched};
 use super::hosts::plain_host;
 use super::problem::Problem;
 use super::{
-    Api, console, cors, counts, dead_letters, definitions, events, gate, instances, listing,
-    operate, overview, pictures, schedules, start,
+    Api, batches, console, cors, counts, dead_letters, definitions, events, gate, instances,
+    listing, operate, overview, pictures, schedules, start,
 };
 use crate::access::Need;
 
@@ -35,6 +35,17 @@ const OPENAPI: &str = include_str!("openapi.json");
 fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
     use Need::{Deploy, Nothing, Operate, Read, Start};
     vec![
+        (Read, "/api/v1/batches", get(batches::list)),
+        (Operate, "/api/v1/batches", post(batches::create)),
+        (Read, "/api/v1/batches/{id}", get(batches::one)),
+        (Operate, "/api/v1/batches/{id}/pause", post(batches::pause)),
+        (Read, "/api/v1/batches/{id}/results", get(batches::results)),
+        (
+            Operate,
+            "/api/v1/batches/{id}/resume",
+            post(batches::resume),
+        ),
+        (Operate, "/api/v1/batches/{id}/stop", post(batches::stop)),
         (Read, "/api/v1/counts", get(counts::counts)),
         (Read, "/api/v1/dead-letters", get(dead_letters::list)),
         (

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use swirl_cluster::{Cluster, FLUSH_MAX};
 use swirl_config::Coordinator;
 use swirl_redis::Redis;
-use swirl_service::{Outward, Service};
+use swirl_service::{BatchLimits, Batching, Outward, Service};
 use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -82,6 +82,13 @@ pub async fn coordinate(
     start(&mut tasks, service.clone(), |service| async move {
         service.run_reconciler(&effects, SWEEP).await;
     });
+    let batching = Batching {
+        service: service.clone(),
+        store: Arc::new(redis.clone()),
+        limits: BatchLimits::default(),
+    };
+    let carried = batching.clone();
+    tasks.spawn(async move { carried.run().await });
     let metrics = telemetry.metrics().clone();
     let seen = watch_queues(redis.clone(), cluster.streams.clone(), metrics.clone());
     tasks.spawn(seen);
@@ -97,6 +104,7 @@ pub async fn coordinate(
         async move { servers.limited().await }.boxed()
     };
     let api = api.with_limited(Arc::new(limited));
+    let api = api.with_batches(&batching);
     let api = api.with_dead_letters(Arc::new(Kept::new(cluster.streams.clone())));
     let api = api.with_answers(answers(&telemetry, scheme));
     let api = api.with_metrics(Arc::new(move || metrics.text().ok()));

@@ -15,6 +15,13 @@ const DEPLOY: &[&str] = &["deployer", "admin"];
 
 /// Method, path, and the roles that may use it: empty if everybody may, even without a token.
 const ROUTES: &[(&str, &str, &[&str])] = &[
+    ("GET", "/api/v1/batches", VIEW),
+    ("POST", "/api/v1/batches", OPERATE),
+    ("GET", "/api/v1/batches/{id}", VIEW),
+    ("POST", "/api/v1/batches/{id}/pause", OPERATE),
+    ("GET", "/api/v1/batches/{id}/results", VIEW),
+    ("POST", "/api/v1/batches/{id}/resume", OPERATE),
+    ("POST", "/api/v1/batches/{id}/stop", OPERATE),
     ("GET", "/api/v1/counts", VIEW),
     ("GET", "/api/v1/dead-letters", VIEW),
     ("DELETE", "/api/v1/dead-letters/{sequence}", OPERATE),

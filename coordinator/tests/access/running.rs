@@ -12,7 +12,7 @@ use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_model::ids::DefinitionId;
 use swirl_runtime::{Registry, StartLimits};
 use swirl_servers::PATIENCE;
-use swirl_service::Deployment;
+use swirl_service::{BatchLimits, Batching, Deployment};
 use swirl_spec::resource::{ResourceError, Resources};
 use swirl_system::System;
 use tokio::net::TcpListener;
@@ -98,6 +98,7 @@ impl Reader for Held {
 
 pub struct Running {
     pub address: SocketAddr,
+    pub batching: Batching,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<std::io::Result<()>>,
 }
@@ -114,6 +115,8 @@ pub struct Setup {
     pub health: Option<TcpListener>,
     pub starts: StartLimits,
     pub origins: Vec<String>,
+    pub store: Arc<Embedded>,
+    pub limits: BatchLimits,
 }
 
 impl Setup {
@@ -130,11 +133,13 @@ impl Setup {
             health: None,
             starts: StartLimits::default(),
             origins: Vec::new(),
+            store: Arc::new(Embedded::memory()),
+            limits: BatchLimits::default(),
         }
     }
 
     pub async fn start(self) -> Running {
-        let store = Arc::new(Embedded::memory());
+        let store = self.store;
         let lower: swirl_runtime::Lower = Box::new(|_| Err("nothing is deployed".to_owned()));
         let registry = Registry::new(store.clone(), lower).starting(self.starts);
         let queue = Arc::new(MemoryQueue::default());
@@ -150,7 +155,13 @@ impl Setup {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
+        let batching = Batching {
+            service: service.clone(),
+            store: store.clone(),
+            limits: self.limits,
+        };
         let api = Api::new(service, store, self.reader, self.access).with_origins(&self.origins);
+        let api = api.with_batches(&batching);
         let server = Server::new(api)
             .tls(self.tls)
             .drain(self.drain)
@@ -164,6 +175,7 @@ impl Setup {
         }));
         Running {
             address,
+            batching,
             stop: Some(stop),
             served,
         }

@@ -21,6 +21,9 @@ use swirl_model::{Data, WorkflowError};
 
 use crate::error::Result;
 
+/// How many marks an instance keeps. More batches than that are never under way at once.
+pub const MARKS_MAX: usize = 32;
+
 /// A scope that is held by this process, and until when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
@@ -281,6 +284,16 @@ pub enum Removed {
     Busy,
 }
 
+/// The outcome of an operator's action that is carried out once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operated {
+    New,
+    /// It was carried out before, under the same mark: nothing was changed.
+    Known,
+    /// There is no such instance.
+    Unknown,
+}
+
 /// Which instance has a key, and since when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyHolder {
@@ -368,6 +381,19 @@ pub trait ExecutionStore: InstanceRecords {
 
     /// Adds an entry to the history that doesn't come from a commit. False: there is no such instance.
     async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool>;
+
+    /// Carries an operator's action out once: adds its entry to the history, and its input for the root scope if it has
+    /// one, unless the instance has this mark. Then it has it. An instance keeps its last [`MARKS_MAX`] marks.
+    async fn operate(
+        &self,
+        id: &InstanceId,
+        mark: &str,
+        entry: HistoryEntry,
+        input: Option<Input>,
+    ) -> Result<Operated>;
+
+    /// Whether the instance has this mark ([`ExecutionStore::operate`]).
+    async fn is_marked(&self, id: &InstanceId, mark: &str) -> Result<bool>;
 
     /// Suspends or resumes. With it [`Command::SuspendAwaited`] is in the instance's outbox. `None`: there is no
     /// such active instance.

@@ -4,6 +4,7 @@
 //! combine the two.
 
 pub mod addressed;
+pub mod batches;
 pub mod call;
 pub mod clock;
 pub mod definitions;
@@ -16,6 +17,7 @@ pub mod queries;
 pub mod queue;
 pub mod store;
 
+pub use batches::{Batch, BatchCounts, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches};
 pub use call::{
     CallRequest, Exchange, FunctionCaller, Secrets, Seen, Spoken, Stored, Storing, Told,
 };
@@ -27,8 +29,8 @@ pub use error::{Error, Result};
 pub use events::{EventBus, EventLog, Offered, Start, StreamPlace, Trigger};
 pub use execution::{
     Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, Held, InboxItem, InstanceKey,
-    InstanceRecords, KeyHolder, Known, Lease, NewInstance, OutboxEntry, Released, Removed,
-    Suspended, Whole,
+    InstanceRecords, KeyHolder, Known, Lease, MARKS_MAX, NewInstance, Operated, OutboxEntry,
+    Released, Removed, Suspended, Whole,
 };
 pub use finding::{Finding, Severity};
 pub use queries::{

@@ -3,6 +3,7 @@
 //!
 //! [`Service`] is one handle on the stores; any number of them may work at once, none is a leader.
 
+mod batches;
 mod calendar;
 pub mod cloudevents;
 mod deploy;
@@ -11,6 +12,7 @@ mod events;
 mod explain;
 mod intake;
 mod named;
+mod once;
 mod operator;
 mod outward;
 mod reach;
@@ -21,8 +23,10 @@ mod service;
 mod start;
 mod subflows;
 mod timers;
+mod unfit;
 mod windows;
 
+pub use batches::{BadOperation, BatchLimits, Batching, Operation, RATE, RATE_MAX};
 pub use calendar::{BACKFILL_MAX, Filled, NotFilled, Planned};
 pub use deploy::{Deletion, Deployed, Deployment, instances_of};
 pub use explain::{Asks, Explained, Miss, Taker, Why};
@@ -33,5 +37,6 @@ pub use reach::Reach;
 pub use recent::{Recent, Seen};
 pub use service::{Service, draw_name};
 pub use start::{Refused, StartRequest, Started};
+pub use unfit::Unfit;
 
 pub use swirl_runtime::Error;

@@ -44,6 +44,36 @@ pub enum NotRemoved {
     Busy,
 }
 
+impl NotRemoved {
+    /// Programs distinguish refusals by it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            NotRemoved::Unknown => "unknown-instance",
+            NotRemoved::Running | NotRemoved::Awaits(_) => "still-running",
+            NotRemoved::Needed(_) => "still-needed",
+            NotRemoved::Busy => "still-busy",
+        }
+    }
+
+    /// The same for people.
+    pub fn says(&self, id: &InstanceId) -> String {
+        match self {
+            NotRemoved::Unknown => format!("there is no instance '{id}'"),
+            NotRemoved::Running => format!("instance {id} is running: cancel it first"),
+            NotRemoved::Awaits(child) => {
+                format!("{child}, a sub-workflow of instance {id}, is running: cancel that first")
+            }
+            NotRemoved::Needed(parent) => format!(
+                "instance {parent} failed with its sub-workflow {id}, and its retry would run that again from the \
+                 beginning: remove {parent} first"
+            ),
+            NotRemoved::Busy => {
+                format!("instance {id} has effects that are not carried out yet: try again soon")
+            }
+        }
+    }
+}
+
 impl Action {
     /// The word that clients use for it.
     pub fn word(&self) -> &'static str {
@@ -68,7 +98,7 @@ impl Service {
         instance: &Instance,
         action: &Action,
     ) -> Result<Option<String>, Error> {
-        if matches!(action, Action::Retry | Action::Skip(_) | Action::Rerun(_))
+        if action.revives()
             && let Some(parent) = self.parent_gone_on(instance).await?
         {
             return Ok(Some(format!(
@@ -228,18 +258,14 @@ impl Service {
         operator: &Operator,
     ) -> Result<(), Error> {
         let id = &parent.header.id;
-        let operator = Operator {
-            name: operator.name.clone(),
-            reason: Some(format!("its sub-workflow {child} continues")),
-        };
-        let entry = self.operated(&Action::Retry, &operator);
+        let entry = self.operated(&Action::Retry, &because_of(child, operator));
         if let Err(error) = self.store.note(id, entry).await {
             tracing::warn!(%error, "an operator's action is missing in the history");
         }
         self.tell(ScopeRef::root(id.clone()), Input::Retry).await
     }
 
-    fn operated(&self, action: &Action, operator: &Operator) -> HistoryEntry {
+    pub(crate) fn operated(&self, action: &Action, operator: &Operator) -> HistoryEntry {
         HistoryEntry {
             at: self.clock.now(),
             scope: ScopeId::root(),
@@ -257,6 +283,14 @@ impl Service {
                 _ => None,
             },
         }
+    }
+}
+
+/// The operator of a parent that continues with its sub-workflow.
+pub(crate) fn because_of(child: &InstanceId, operator: &Operator) -> Operator {
+    Operator {
+        name: operator.name.clone(),
+        reason: Some(format!("its sub-workflow {child} continues")),
     }
 }
 

@@ -27,6 +27,11 @@ pub struct Service {
 }
 
 impl Service {
+    /// The id of a batch: the same for the same request.
+    pub fn batch_id(&self, request: &str) -> String {
+        self.derive(&["batch", request]).as_str().to_owned()
+    }
+
     /// An id that these parts have in this installation only.
     pub(crate) fn derive(&self, parts: &[&str]) -> InstanceId {
         // Simulations have none, and their ids are the same on any machine.

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
-use swirl_model::event::{EventMatch, HistoryEntry};
+use swirl_model::event::{EventMatch, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
@@ -22,8 +22,8 @@ use swirl_ports::events::Trigger;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, EventBus, EventLog, ExecutionStore,
     Filter, HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries, InstanceRecords,
-    Keep, KeptHistory, KeyHolder, Lease, NewInstance, Offered, OutboxEntry, Page, Queue, Released,
-    Removed, Result, Store, Summary, Suspended,
+    Keep, KeptHistory, KeyHolder, Lease, NewInstance, Offered, Operated, OutboxEntry, Page, Queue,
+    Released, Removed, Result, Store, Summary, Suspended,
 };
 
 use crate::metrics::{Conflict, Metrics};
@@ -157,6 +157,22 @@ impl ExecutionStore for Measured<dyn Store> {
 
     async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool> {
         self.redis("note", self.inner.note(id, entry)).await
+    }
+
+    async fn operate(
+        &self,
+        id: &InstanceId,
+        mark: &str,
+        entry: HistoryEntry,
+        input: Option<Input>,
+    ) -> Result<Operated> {
+        self.redis("operate", self.inner.operate(id, mark, entry, input))
+            .await
+    }
+
+    async fn is_marked(&self, id: &InstanceId, mark: &str) -> Result<bool> {
+        self.redis("is_marked", self.inner.is_marked(id, mark))
+            .await
     }
 
     async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {

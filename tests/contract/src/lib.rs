@@ -7,9 +7,10 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use swirl_ports::{Definitions, EventLog, Store};
+use swirl_ports::{Batches, Definitions, EventLog, Store};
 
 pub mod attributes;
+pub mod batches;
 pub mod branches;
 pub mod definitions;
 pub mod events;
@@ -35,6 +36,7 @@ pub struct Backend {
     pub store: Arc<dyn Store>,
     pub events: Arc<dyn EventLog>,
     pub definitions: Arc<dyn Definitions>,
+    pub batches: Arc<dyn Batches>,
     /// Lives as long as the backend: a folder, a server.
     pub guard: Box<dyn Any + Send + Sync>,
 }
@@ -43,12 +45,13 @@ impl Backend {
     /// A backend of one value that implements all ports.
     pub fn of<S>(store: Arc<S>, guard: impl Any + Send + Sync) -> Backend
     where
-        S: Store + EventLog + Definitions + 'static,
+        S: Store + EventLog + Definitions + Batches + 'static,
     {
         Backend {
             store: store.clone(),
             events: store.clone(),
-            definitions: store,
+            definitions: store.clone(),
+            batches: store,
             guard: Box::new(guard),
         }
     }
@@ -92,6 +95,10 @@ macro_rules! store_suite {
             attributes {
                 instances_are_found_by_attributes, attributes_follow_the_instance,
                 pages_by_attribute_say_how_far_they_came
+            }
+            batches {
+                a_batch_keeps_its_instances, outcomes_are_recorded_in_order_and_once, batches_are_paused_and_stopped,
+                batches_are_listed_and_dropped, one_carries_a_batch_out, a_marked_action_is_carried_out_once
             }
             named { a_key_goes_from_hand_to_hand, keys_are_kept_apart }
             reuse { an_id_that_is_used_again_takes_nothing_of_before }

@@ -392,6 +392,20 @@ impl ExecutionStore for ChaosStore {
         self.inner.note(id, entry).await
     }
 
+    async fn operate(
+        &self,
+        id: &InstanceId,
+        mark: &str,
+        entry: HistoryEntry,
+        input: Option<Input>,
+    ) -> Result<Operated> {
+        self.inner.operate(id, mark, entry, input).await
+    }
+
+    async fn is_marked(&self, id: &InstanceId, mark: &str) -> Result<bool> {
+        self.inner.is_marked(id, mark).await
+    }
+
     async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {
         self.inner.suspend(id, on, at).await
     }

@@ -31,6 +31,11 @@ pub const REFUSALS: &[Row] = &[
         "'diagnostics' lists what is wrong; 'swirl validate FILE' shows the same.",
     ),
     (
+        "empty-query",
+        "A batch has no query.",
+        "An empty query would mean all instances. Say which are meant: 'status = faulted', 'started < now'; docs/search.md has the language.",
+    ),
+    (
         "forbidden",
         "The token has not the role, or not the namespace, that this needs.",
         "Use another token, or ask for the role: docs/security.md has the table.",
@@ -69,6 +74,11 @@ pub const REFUSALS: &[Row] = &[
         "invalid-json",
         "The body is not valid JSON, or not the expected JSON.",
         "The message says where it breaks off, or which members are wanted.",
+    ),
+    (
+        "invalid-operation",
+        "The operation of a batch is unknown, or its options don't fit it.",
+        "The message says which. 'skip' needs 'result', 'rerun' needs 'state', and 'rate' is at most 1000 instances per second.",
     ),
     (
         "invalid-query",
@@ -126,6 +136,11 @@ pub const REFUSALS: &[Row] = &[
         "The log of the server says why; try again.",
     ),
     (
+        "query-too-broad",
+        "A batch would have to examine too many instances to find those that match.",
+        "Nothing was done. Narrow the query with a status, a workflow, 'started > ...' or a search attribute: these have indexes (docs/search.md).",
+    ),
+    (
         "start-refused",
         "The instance cannot be started with this input, or not now.",
         "The message says why: the input fails its schema, or the schedule allows no start.",
@@ -171,9 +186,19 @@ pub const REFUSALS: &[Row] = &[
         "The message says the limit. Keep large data elsewhere, and pass a reference.",
     ),
     (
+        "too-many-batches",
+        "As many batches are under way as may be.",
+        "Wait until one has ended, or stop one: 'swirl batch list'.",
+    ),
+    (
         "too-many-deployments",
         "As many deployments of this caller are being read as one may have at once.",
         "Deploy a few at a time: the next one is taken when one of them is answered.",
+    ),
+    (
+        "too-many-instances",
+        "More instances match than a batch may have.",
+        "Nothing was done. Narrow the query, for example with 'started', and create several batches one after another.",
     ),
     (
         "too-many-refusals",
@@ -194,6 +219,11 @@ pub const REFUSALS: &[Row] = &[
         "unknown-attribute",
         "The query for instances asks for an attribute that no definition declares.",
         "The message names those that are declared. 'metadata.swirl.search' of a definition declares them (docs/search.md).",
+    ),
+    (
+        "unknown-batch",
+        "There is no batch with this id.",
+        "'swirl batch list' has those that are kept: a batch is dropped some time after its end.",
     ),
     (
         "unknown-dead-letter",

@@ -73,6 +73,7 @@ pub async fn check(dev: &Dev) {
     definitions(dev, &browser).await;
     events(dev, &browser).await;
     schedules(&browser).await;
+    batches(dev, &browser).await;
     has(
         &browser.page("/system").await,
         &["This server is ready", "Memory of this process"],
@@ -213,6 +214,80 @@ async fn definitions(dev: &Dev, browser: &Browser<'_>) {
     dev.get("/api/v1/definitions/written/1")
         .await
         .refused(404, "unknown-workflow");
+}
+
+/// A search, what a batch would act on, the batch, and its end.
+async fn batches(dev: &Dev, browser: &Browser<'_>) {
+    let id = waiting(dev, "console-batch").await;
+    let query = format!("id = {id} and status = running");
+    let page = browser.page("/instances").await;
+    assert!(
+        !page.contains("Act on all that match"),
+        "nothing is searched for"
+    );
+    let search = query.replace(' ', "%20").replace('=', "%3D");
+    let page = browser.page(&format!("/instances?query={search}")).await;
+    has(
+        &page,
+        &["Act on all that match", &format!("value=\"{query}\"")],
+    );
+    let fields = [
+        ("operation", "cancel"),
+        ("query", query.as_str()),
+        ("reason", "a <b>batch</b>"),
+        ("rate", "10"),
+    ];
+    let cookie = browser.cookie.borrow().clone();
+    let form = ("content-type", "application/x-www-form-urlencoded");
+    let forged = "operation=cancel&do=create&query=status%3Drunning";
+    let headers = [("cookie", cookie.as_str()), form];
+    let forged = dev.post("/console/batches", &headers, forged).await;
+    assert_eq!(forged.status, 403, "no page of the console sent it");
+    let trial = browser
+        .send("/batches", &[&fields[..], &[("do", "show")]].concat())
+        .await;
+    assert_eq!(trial.status, 200, "{}", trial.text);
+    has(
+        &trial.text,
+        &["Cancel: 1 instance", "Nothing has been done yet", &id],
+    );
+    having(dev, &id, "running").await;
+    let (_, key) = trial.text.split_once("name=\"key\" value=\"").unwrap();
+    let key = key.split_once('"').unwrap().0;
+    let create = [&fields[..], &[("key", key), ("do", "create")]].concat();
+    // The page of the batch follows.
+    let shown = async || {
+        let created = browser.send("/batches", &create).await;
+        assert_eq!(created.status, 200, "{}", created.text);
+        let (_, id) = created.text.split_once("Id <code title=\"").unwrap();
+        id.split_once('"').unwrap().0.to_owned()
+    };
+    let batch = shown().await;
+    assert_eq!(shown().await, batch, "the form was sent twice");
+    having(dev, &id, "cancelled").await;
+    let path = &format!("/batches/{batch}");
+    let api = path.replacen("/batches", "/api/v1/batches", 1);
+    let ended = |batch: &serde_json::Value| batch["status"] == "completed";
+    dev.until(&api, "the end of the batch", ended).await;
+    let page = browser.page(path).await;
+    has(
+        &page,
+        &[
+            "1 of 1 instances had their turn",
+            "Done: 1. Refused: 0. Failed: 0.",
+            "1 cancelled",
+            "a &#60;b&#62;batch&#60;/b&#62;",
+            &id,
+        ],
+    );
+    let stopped = browser.send(&format!("{path}/stop"), &[]).await;
+    assert_eq!(stopped.status, 409, "it has ended");
+    let unknown = browser.send(&format!("{path}/repair"), &[]).await;
+    assert_eq!(unknown.status, 404);
+    has(
+        &browser.page("/batches").await,
+        &["Cancel", "1 of 1", "completed"],
+    );
 }
 
 async fn events(dev: &Dev, browser: &Browser<'_>) {

@@ -8,6 +8,8 @@
 //! so equal inputs give equal runs; nothing here reads the clock.
 
 mod attributes;
+mod batched;
+mod batches;
 mod branch;
 mod buckets;
 mod clock;

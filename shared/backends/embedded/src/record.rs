@@ -13,8 +13,9 @@ use swirl_model::instance::{Header, Instance, InstanceState};
 use swirl_model::scope::{BranchResult, Fork};
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::Set;
-use swirl_ports::{DefinitionRecord, Error, InboxItem, InstanceKey, KeyHolder};
+use swirl_ports::{BatchOutcome, DefinitionRecord, Error, InboxItem, InstanceKey, KeyHolder};
 
+use crate::batched::BatchEntry;
 use crate::branch;
 use crate::kept::KeptEvent;
 use crate::known::KnownEvent;
@@ -46,6 +47,11 @@ pub(crate) enum Key {
     Got(u64, Seq),
     Known(u64),
     Set(u64),
+    Batch(u64),
+    /// A part of its instances.
+    BatchIds(u64, u32),
+    /// The outcomes that were recorded together; the place of the first one.
+    BatchOutcomes(u64, u32),
     /// See [`crate::page`].
     History(Seq, u64),
 }
@@ -65,6 +71,8 @@ struct StateRecord {
     /// Absent: when it was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     born: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    marks: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -126,6 +134,9 @@ impl Key {
             Key::Got(n, seq) => format!("got/{n:016x}/{seq:016x}"),
             Key::Known(n) => format!("known/{n:016x}"),
             Key::Set(n) => format!("set/{n:016x}"),
+            Key::Batch(n) => format!("batch/{n:016x}"),
+            Key::BatchIds(n, page) => format!("batchids/{n:016x}/{page:08x}"),
+            Key::BatchOutcomes(n, from) => format!("batchdone/{n:016x}/{from:08x}"),
             Key::History(seq, n) => format!("{HISTORY}{seq:016x}/{n:016x}"),
         }
     }
@@ -138,7 +149,7 @@ const RUN_NUMBERS: u64 = 1 << 40;
 pub(crate) const HISTORY: &str = "history/";
 
 /// Kinds in the order in which they are read: owners before the records that belong to them.
-pub(crate) const KINDS: [&str; 20] = [
+pub(crate) const KINDS: [&str; 23] = [
     "counter/",
     "installation/",
     "definition/",
@@ -159,6 +170,9 @@ pub(crate) const KINDS: [&str; 20] = [
     "got/",
     "known/",
     "set/",
+    "batch/",
+    "batchids/",
+    "batchdone/",
 ];
 
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<Option<Vec<u8>>, serde_json::Error> {
@@ -211,6 +225,7 @@ impl State {
                     history_first: inst.history_first,
                     history_next: inst.history_next,
                     born: (inst.born != *seq).then_some(inst.born),
+                    marks: inst.marks.clone(),
                 })
             }),
             Key::Child(seq, id) => inst(seq)
@@ -271,6 +286,20 @@ impl State {
             }
             Key::Known(n) => self.known.get(*n).map_or(Ok(None), json),
             Key::Set(n) => self.sets.get(*n).map_or(Ok(None), json),
+            Key::Batch(n) => self
+                .batches
+                .get(n)
+                .map_or(Ok(None), |entry| json(&entry.record)),
+            Key::BatchIds(n, page) => self
+                .batches
+                .get(n)
+                .and_then(|entry| entry.ids(*page))
+                .map_or(Ok(None), |ids| json(&ids)),
+            Key::BatchOutcomes(n, from) => self
+                .batches
+                .get(n)
+                .and_then(|entry| entry.part(*from))
+                .map_or(Ok(None), |outcomes| json(&outcomes)),
             // Appended where they are made.
             Key::History(..) => Ok(None),
         }
@@ -337,6 +366,7 @@ impl State {
                 inst.history_first = record.history_first;
                 inst.history_next = record.history_next;
                 inst.born = record.born.unwrap_or(n);
+                inst.marks = record.marks;
             }
             "child" => {
                 let child = read(key, value)?;
@@ -436,6 +466,20 @@ impl State {
                 }
             }
             "known" => self.known.insert(n, read::<KnownEvent>(key, value)?),
+            "batch" => {
+                self.batches.insert(n, BatchEntry::new(read(key, value)?));
+            }
+            "batchids" => {
+                let ids: Vec<InstanceId> = read(key, value)?;
+                let entry = self.batches.get_mut(&n).ok_or_else(lost)?;
+                entry.instances.extend(ids);
+            }
+            "batchdone" => {
+                let outcomes: Vec<BatchOutcome> = read(key, value)?;
+                let entry = self.batches.get_mut(&n).ok_or_else(lost)?;
+                entry.parts.push(entry.outcomes.len() as u32);
+                entry.outcomes.extend(outcomes);
+            }
             "set" => self.sets.insert(n, read::<Set>(key, value)?),
             _ => {
                 return Err(damaged(

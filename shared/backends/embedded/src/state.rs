@@ -19,6 +19,7 @@ use swirl_model::time::Timestamp;
 use swirl_ports::{DefinitionRecord, InstanceKey, KeyHolder};
 
 use crate::Options;
+use crate::batched::BatchEntry;
 use crate::buckets::Places;
 use crate::inbox::Inbox;
 use crate::kept::Kept;
@@ -57,6 +58,8 @@ pub(crate) struct State {
     pub sets: Sets,
     /// In the order of deployment.
     pub definitions: BTreeMap<u64, DefinitionRecord>,
+    /// In the order of creation.
+    pub batches: BTreeMap<u64, BatchEntry>,
     /// Up to when each workflow's schedule has been carried out.
     pub marks: BTreeMap<Arc<str>, Timestamp>,
     /// Which instances have keys.
@@ -86,6 +89,8 @@ pub(crate) struct Inst {
     pub children: BTreeSet<InstanceId>,
     /// Attempts to drive a scope that began at its current revision, and did not end.
     pub attempts: BTreeMap<ScopeId, (u64, u32)>,
+    /// Of actions that are carried out once ([`State::operate`]).
+    pub marks: Vec<String>,
     /// How many entries were dropped, and the number of the next one.
     pub history_first: u64,
     pub history_next: u64,
@@ -203,6 +208,7 @@ impl Inst {
             outbox: BTreeMap::new(),
             children: BTreeSet::new(),
             attempts: BTreeMap::new(),
+            marks: Vec::new(),
             history_first: 0,
             history_next: 0,
             history: VecDeque::new(),

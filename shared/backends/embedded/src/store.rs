@@ -16,8 +16,8 @@ use swirl_ports::execution::Record;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter, Held,
     HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries, InstanceRecords, Keep,
-    KeptHistory, KeyHolder, Lease, NewInstance, OutboxEntry, Page as ListPage, Released, Removed,
-    Result, Suspended,
+    KeptHistory, KeyHolder, Lease, NewInstance, Operated, OutboxEntry, Page as ListPage, Released,
+    Removed, Result, Suspended,
 };
 
 use crate::Embedded;
@@ -173,6 +173,25 @@ impl ExecutionStore for Embedded {
             true
         })
         .await
+    }
+
+    async fn operate(
+        &self,
+        id: &InstanceId,
+        mark: &str,
+        entry: HistoryEntry,
+        input: Option<Input>,
+    ) -> Result<Operated> {
+        let page = Page::new(vec![entry], self.journal().is_some())?;
+        self.write(|state| state.operate(id, mark, page, input))
+            .await?
+    }
+
+    async fn is_marked(&self, id: &InstanceId, mark: &str) -> Result<bool> {
+        self.read(|state| {
+            let found = state.find(id);
+            found.is_some_and(|(_, inst)| inst.marks.iter().any(|known| known == mark))
+        })
     }
 
     async fn suspend(
@@ -421,7 +440,7 @@ impl State {
         Released::Free
     }
 
-    fn add_input(&mut self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
+    pub fn add_input(&mut self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
         let max = self.options.inbox_max;
         let Some((seq, inst)) = self.find_mut(&to.instance) else {
             return Ok(false);

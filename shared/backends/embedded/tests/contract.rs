@@ -16,12 +16,7 @@ fn options() -> Options {
 
 fn backend(store: Embedded, guard: impl Send + Sync + 'static) -> Backend {
     let store = Arc::new(store);
-    Backend {
-        store: store.clone(),
-        events: store.clone(),
-        definitions: store,
-        guard: Box::new(guard),
-    }
+    Backend::of(store, guard)
 }
 
 mod memory {

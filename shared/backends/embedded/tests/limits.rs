@@ -17,12 +17,7 @@ use swirl_ports::{Commit, Error, ExecutionStore, Filter, InboxItem, InstanceKey,
 
 fn backend(store: Embedded) -> Backend {
     let store = Arc::new(store);
-    Backend {
-        store: store.clone(),
-        events: store.clone(),
-        definitions: store,
-        guard: Box::new(()),
-    }
+    Backend::of(store, ())
 }
 
 fn ids(b: &Backend) -> Vec<String> {

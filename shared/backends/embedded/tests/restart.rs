@@ -11,7 +11,7 @@ use futures::executor::block_on;
 use swirl_contract::Backend;
 use swirl_embedded::{Embedded, Options};
 use swirl_model::CloudEvent;
-use swirl_model::event::{EventMatch, HistoryEntry};
+use swirl_model::event::{EventMatch, HistoryEntry, Input};
 use swirl_model::ids::{DefinitionId, InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
@@ -125,6 +125,20 @@ impl ExecutionStore for Restarting {
         self.get().note(id, entry).await
     }
 
+    async fn operate(
+        &self,
+        id: &InstanceId,
+        mark: &str,
+        entry: HistoryEntry,
+        input: Option<Input>,
+    ) -> Result<Operated> {
+        self.get().operate(id, mark, entry, input).await
+    }
+
+    async fn is_marked(&self, id: &InstanceId, mark: &str) -> Result<bool> {
+        self.get().is_marked(id, mark).await
+    }
+
     async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {
         self.get().suspend(id, on, at).await
     }
@@ -224,6 +238,55 @@ impl Definitions for Restarting {
     }
 }
 
+#[async_trait]
+impl Batches for Restarting {
+    async fn create_batch(&self, order: &BatchOrder, instances: &[InstanceId]) -> Result<bool> {
+        self.get().create_batch(order, instances).await
+    }
+
+    async fn batch(&self, id: &str) -> Result<Option<Batch>> {
+        self.get().batch(id).await
+    }
+
+    async fn batches(&self) -> Result<Vec<Batch>> {
+        self.get().batches().await
+    }
+
+    async fn active_batches(&self) -> Result<Vec<Batch>> {
+        self.get().active_batches().await
+    }
+
+    async fn batch_items(&self, id: &str, from: u32, limit: u32) -> Result<Vec<BatchItem>> {
+        self.get().batch_items(id, from, limit).await
+    }
+
+    async fn change_batch(&self, id: &str, to: BatchState, at: Timestamp) -> Result<Option<Batch>> {
+        self.get().change_batch(id, to, at).await
+    }
+
+    async fn lease_batch(&self, id: &str, carrier: &str, now: Timestamp, ms: u64) -> Result<bool> {
+        let taken = self.get().lease_batch(id, carrier, now, ms).await?;
+        if taken {
+            self.held.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(taken)
+    }
+
+    async fn record_outcomes(
+        &self,
+        id: &str,
+        from: u32,
+        outcomes: &[BatchOutcome],
+        at: Timestamp,
+    ) -> Result<Option<Batch>> {
+        self.get().record_outcomes(id, from, outcomes, at).await
+    }
+
+    async fn drop_batch(&self, id: &str) -> Result<()> {
+        self.get().drop_batch(id).await
+    }
+}
+
 fn open() -> Backend {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(Restarting {
@@ -231,12 +294,7 @@ fn open() -> Backend {
         store: Mutex::new(None),
         held: AtomicUsize::new(0),
     });
-    Backend {
-        store: store.clone(),
-        events: store.clone(),
-        definitions: store,
-        guard: Box::new(folder),
-    }
+    Backend::of(store, folder)
 }
 
 swirl_contract::suite!(open(), block_on);

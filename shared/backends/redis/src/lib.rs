@@ -9,6 +9,7 @@
 
 mod admin;
 mod attributes;
+mod batches;
 mod branch;
 mod check;
 mod commit;
@@ -126,6 +127,7 @@ impl Redis {
         let format = redis.check_namespace().await?;
         redis.take_over(format).await?;
         redis.prepare(&store::freeing()).await;
+        redis.prepare(&batches::freeing()).await;
         // Without messages everything works, but later: not worth failing.
         let limit = Duration::from_millis(redis.options().connect_timeout_ms);
         let mut connected = redis.news().connected();

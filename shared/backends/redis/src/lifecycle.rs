@@ -32,7 +32,9 @@ static WHOLE: Lazy = Lazy::new(|| Script::alone(include_str!("lua/whole.lua")));
 static CHILD: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("lua/child.lua")]));
 static SUSPEND: Lazy =
     Lazy::new(|| Script::of_instance(&[SCOPES, include_str!("lua/suspend.lua")]).freeing());
-static NOTE: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("lua/note.lua")]));
+static NOTE: Lazy = Lazy::new(|| {
+    Script::of_instance(&[include_str!("lua/lines.lua"), include_str!("lua/note.lua")])
+});
 static REMOVE: Lazy =
     Lazy::new(|| Script::of_instance(&[LISTING, include_str!("lua/remove.lua")]).freeing());
 static CLEAR: Lazy = Lazy::new(|| Script::alone(include_str!("lua/clear.lua")).freeing());

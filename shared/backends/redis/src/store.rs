@@ -17,8 +17,8 @@ use swirl_ports::execution::Record;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter,
     HISTORY_BYTES_MAX, Held, HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries,
-    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, NewInstance, OutboxEntry, Page, Released,
-    Removed, Result, Suspended,
+    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, NewInstance, Operated, OutboxEntry, Page,
+    Released, Removed, Result, Suspended,
 };
 use tokio::time::{sleep, timeout};
 
@@ -275,6 +275,20 @@ impl ExecutionStore for Redis {
 
     async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool> {
         self.note_history(id, &entry).await
+    }
+
+    async fn operate(
+        &self,
+        id: &InstanceId,
+        mark: &str,
+        entry: HistoryEntry,
+        input: Option<Input>,
+    ) -> Result<Operated> {
+        self.operate_once(id, mark, &entry, input).await
+    }
+
+    async fn is_marked(&self, id: &InstanceId, mark: &str) -> Result<bool> {
+        self.has_mark(id, mark).await
     }
 
     async fn suspend(

@@ -44,12 +44,7 @@ impl Rig {
 
     async fn backend(&self, namespace: &str) -> Backend {
         let store = Arc::new(self.process(namespace).await);
-        Backend {
-            store: store.clone(),
-            events: store.clone(),
-            definitions: store,
-            guard: Box::new(()),
-        }
+        Backend::of(store, ())
     }
 }
 

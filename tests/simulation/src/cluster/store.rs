@@ -3,6 +3,7 @@
 
 mod broken;
 mod definitions;
+mod queries;
 mod untaken;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,6 @@ use swirl_model::CloudEvent;
 use swirl_model::event::{Command, EventMatch, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
-use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::*;
 use swirl_world::VirtualClock;
@@ -511,6 +511,21 @@ impl ExecutionStore for SharedStore {
         self.call(|inner| block_on(inner.note(id, entry))).await
     }
 
+    async fn operate(
+        &self,
+        id: &InstanceId,
+        mark: &str,
+        entry: HistoryEntry,
+        input: Option<Input>,
+    ) -> Result<Operated> {
+        self.call(|inner| block_on(inner.operate(id, mark, entry, input)))
+            .await
+    }
+
+    async fn is_marked(&self, id: &InstanceId, mark: &str) -> Result<bool> {
+        self.call(|inner| block_on(inner.is_marked(id, mark))).await
+    }
+
     async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {
         self.call(|inner| block_on(inner.suspend(id, on, at))).await
     }
@@ -531,35 +546,6 @@ impl ExecutionStore for SharedStore {
     /// In a cluster other processes are not notified: they poll soon.
     async fn timers_changed(&self) {
         self.clock.sleep_until(self.clock.now().plus_ms(400)).await;
-    }
-}
-
-#[async_trait]
-impl InstanceRecords for SharedStore {
-    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
-        self.call(|inner| block_on(inner.instance(id))).await
-    }
-
-    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
-        self.call(|inner| block_on(inner.scopes(id))).await
-    }
-}
-
-#[async_trait]
-impl InstanceQueries for SharedStore {
-    async fn page(&self, filter: &Filter, keep: Keep<'_>) -> Result<Page> {
-        self.call(|inner| block_on(inner.page(filter, keep))).await
-    }
-
-    async fn counts(
-        &self,
-        workflows: &[Arc<str>],
-    ) -> Result<(swirl_ports::Counts, Vec<swirl_ports::Counts>)> {
-        self.call(|inner| block_on(inner.counts(workflows))).await
-    }
-
-    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
-        self.call(|inner| block_on(inner.history(id))).await
     }
 }
 

@@ -1,0 +1,478 @@
+//! `swirl batch`
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use swirl_presentation::timeline::{error, shown};
+
+use super::list;
+use super::start::drawn_key;
+use crate::arguments::json_argument;
+use crate::client::{Answer, Client, Patience, Repeat, Server, TIMED_OUT, Timeout};
+use crate::terminal::{Output, Terminal};
+use crate::text::table;
+
+/// The pause between two looks at a batch.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Carries out one operation on all instances that match a query.
+///
+/// The server records the matching instances when the batch is created, and acts on each of them once; instances that
+/// match later don't belong to it. An instance that is in no state for the operation by then is refused, and the batch
+/// continues. Begin with '--dry-run': it counts the instances, shows some, and does nothing.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  swirl batch create retry --query 'workflow = order and status = faulted and started > -1h' --dry-run
+  swirl batch create retry --query 'workflow = order and status = faulted and started > -1h' --reason 'bank is back' --wait
+  swirl batch create cancel --query 'workflow = order and @customer = c-7' --rate 5
+  swirl batch create skip --query 'status = faulted and state = Notify' --result '{\"sent\": false}'
+  swirl batch create rerun --query 'status = faulted and workflow = order' --state Charge
+  swirl batch list
+  swirl batch show 2f6c0d9b
+  swirl batch results 2f6c0d9b --outcome refused
+  swirl batch pause 2f6c0d9b")]
+pub struct Args {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Task {
+    /// Creates a batch, or with '--dry-run' shows what it would act on.
+    Create(Box<Create>),
+    /// Lists the batches, newest first.
+    List(List),
+    /// Shows a batch: how far it has come, and the statuses of its instances by now.
+    Show(Of),
+    /// Lists the instances of a batch, and what became of each.
+    Results(Results),
+    /// Pauses a batch, until it is resumed.
+    Pause(Of),
+    /// Resumes a paused batch.
+    Resume(Of),
+    /// Ends a batch before all its instances had their turn; what it did stays done.
+    Stop(Of),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Operation {
+    Cancel,
+    /// Retry what failed in faulted instances.
+    Retry,
+    /// Continue faulted instances after the action that failed.
+    Skip,
+    /// Continue faulted instances at a state.
+    Rerun,
+    Suspend,
+    Resume,
+    /// Remove instances that have ended or failed.
+    Remove,
+}
+
+#[derive(Debug, clap::Args)]
+struct Create {
+    /// What to do with each instance.
+    #[arg(value_enum)]
+    operation: Operation,
+
+    /// The instances: a query as in 'swirl list --query'. An empty one is refused.
+    #[arg(long, value_name = "QUERY")]
+    query: String,
+
+    /// Show how many instances match, and some of them; do nothing.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// The reason, for the history of each instance.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+
+    /// How many instances per second at most, up to 1000 [default: 50].
+    #[arg(long, value_name = "COUNT")]
+    rate: Option<u32>,
+
+    /// Of 'skip': the value to use as the action's result: JSON as it is, '@FILE', or '-' for stdin [default: null].
+    #[arg(long, value_name = "JSON")]
+    result: Option<String>,
+
+    /// Of 'rerun': the state's name.
+    #[arg(long, value_name = "NAME")]
+    state: Option<String>,
+
+    /// Wait for the end, and show the progress. Exit code 1 if any instance was refused or failed, or the batch was
+    /// stopped.
+    #[arg(long, conflicts_with = "dry_run")]
+    wait: bool,
+
+    #[command(flatten)]
+    timeout: Timeout,
+
+    /// The same key gives the same batch [default: a random key].
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    #[command(flatten)]
+    server: Server,
+}
+
+#[derive(Debug, clap::Args)]
+struct List {
+    #[command(flatten)]
+    server: Server,
+}
+
+#[derive(Debug, clap::Args)]
+struct Of {
+    /// The batch's id.
+    #[arg(value_name = "ID")]
+    id: String,
+
+    #[command(flatten)]
+    server: Server,
+}
+
+#[derive(Debug, clap::Args)]
+struct Results {
+    /// Only instances with this outcome: done, refused, failed or waiting.
+    #[arg(long, value_name = "OUTCOME")]
+    outcome: Option<String>,
+
+    /// Continue where another listing ended.
+    #[arg(long, value_name = "PLACE")]
+    after: Option<String>,
+
+    /// How many at most, up to 1000.
+    #[arg(long, default_value_t = 100, value_name = "COUNT")]
+    limit: u32,
+
+    #[command(flatten)]
+    of: Of,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    match &args.task {
+        Task::Create(create) => create.run(terminal),
+        Task::List(list) => list.server.run(async |client| {
+            let answer = client.get_pages(&["batches"], &[], "batches");
+            answer.await?.show(terminal, listed)
+        }),
+        Task::Show(of) => of.server.run(async |client| {
+            let query = [("afterwards", "true")];
+            let answer = client.get(&["batches", &of.id], &query).await?;
+            answer.show(terminal, described)
+        }),
+        Task::Results(results) => results.run(terminal),
+        Task::Pause(of) => of.change("pause", terminal),
+        Task::Resume(of) => of.change("resume", terminal),
+        Task::Stop(of) => of.change("stop", terminal),
+    }
+}
+
+impl Create {
+    fn body(&self) -> anyhow::Result<Value> {
+        let operation = clap::ValueEnum::to_possible_value(&self.operation);
+        let word = operation.map(|value| value.get_name().to_owned());
+        let mut body = json!({"operation": word, "query": self.query, "dryRun": self.dry_run});
+        let result = match (&self.result, self.operation) {
+            (Some(text), Operation::Skip) => {
+                Some(Value::from(&json_argument(text).context("--result")?))
+            }
+            (None, Operation::Skip) => Some(Value::Null),
+            (Some(_), _) => bail!("--result is for 'skip' only"),
+            (None, _) => None,
+        };
+        for (name, value) in [
+            ("result", result),
+            ("state", self.state.as_ref().map(|state| json!(state))),
+            ("reason", self.reason.as_ref().map(|reason| json!(reason))),
+            ("rate", self.rate.map(|rate| json!(rate))),
+        ] {
+            if let Some(value) = value {
+                body[name] = value;
+            }
+        }
+        Ok(body)
+    }
+
+    fn run(&self, terminal: &Terminal) -> anyhow::Result<u8> {
+        let body = self.body()?;
+        let key = match &self.key {
+            Some(key) => key.clone(),
+            None => drawn_key()?,
+        };
+        self.server.run(async |client| {
+            let headers = [
+                ("content-type", "application/json"),
+                ("idempotency-key", key.as_str()),
+            ];
+            let body = body.to_string().into_bytes();
+            let answer = client
+                .post(&["batches"], &[], &headers, body, Repeat::Safe)
+                .await?;
+            if self.wait && !answer.refused() {
+                return ended(&client, &answer, self.timeout.begin(), terminal).await;
+            }
+            answer.show(terminal, |body| match body["dryRun"] == true {
+                true => tried(body),
+                false => format!("{}\n", shown(&body["id"])),
+            })
+        })
+    }
+}
+
+async fn ended(
+    client: &Client,
+    created: &Answer,
+    mut patience: Patience,
+    terminal: &Terminal,
+) -> anyhow::Result<u8> {
+    let id = shown(&created.body["id"]);
+    terminal.message(&format!("batch {id} is created"));
+    let mut told = String::new();
+    let batch = loop {
+        match client.get(&["batches", &id], &[]).await {
+            Ok(answer) if answer.refused() => return answer.show(terminal, described),
+            Ok(answer) if has_ended(&answer.body) => break answer.body,
+            Ok(answer) => {
+                patience.answered();
+                let progress = progress(&answer.body);
+                if progress != told {
+                    terminal.message(&progress);
+                    told = progress;
+                }
+            }
+            Err(error) => {
+                if patience.failed(error)? {
+                    terminal.message("the connection is lost: trying again");
+                }
+            }
+        }
+        if patience.is_over() {
+            terminal.message(&format!("error: batch {id} has not ended"));
+            return Ok(TIMED_OUT);
+        }
+        patience.pause(AGAIN).await;
+    };
+    match terminal.output {
+        Output::Json => terminal.result(&format!("{batch:#}\n"))?,
+        _ => terminal.result(&described(&batch))?,
+    }
+    Ok(u8::from(batch["done"] != batch["matched"]))
+}
+
+fn has_ended(batch: &Value) -> bool {
+    batch["status"] == "completed" || batch["status"] == "stopped"
+}
+
+impl Results {
+    fn run(&self, terminal: &Terminal) -> anyhow::Result<u8> {
+        let limit = self.limit.to_string();
+        let mut query = vec![("limit", limit.as_str())];
+        for (name, value) in [("outcome", &self.outcome), ("after", &self.after)] {
+            query.extend(value.as_deref().map(|value| (name, value)));
+        }
+        self.of.server.run(async |client| {
+            let answer = client
+                .get(&["batches", &self.of.id, "results"], &query)
+                .await?;
+            answer.show_page(terminal, results, |body| {
+                let next = body["next"].as_str()?;
+                Some(format!("there may be more: --after '{next}'"))
+            })
+        })
+    }
+}
+
+impl Of {
+    fn change(&self, word: &str, terminal: &Terminal) -> anyhow::Result<u8> {
+        self.server.run(async |client| {
+            let path = ["batches", &self.id, word];
+            let answer = client.post(&path, &[], &[], Vec::new(), Repeat::Never);
+            answer.await?.show(terminal, |body| {
+                format!(
+                    "batch {} is {}\n",
+                    shown(&body["id"]),
+                    shown(&body["status"])
+                )
+            })
+        })
+    }
+}
+
+fn tried(body: &Value) -> String {
+    let (matched, fit) = (&body["matched"], &body["fit"]);
+    let operation = shown(&body["operation"]);
+    let mut text =
+        format!("{matched} instances match; {fit} of them are in a state for {operation}\n");
+    let rows = body["sample"].as_array().map_or(&[][..], Vec::as_slice);
+    if rows.is_empty() {
+        return text;
+    }
+    let header = ["ID", "WORKFLOW", "STATUS", "STARTED", "ERROR"].map(str::to_owned);
+    let mut table_rows = vec![header];
+    table_rows.extend(rows.iter().map(|row| {
+        let found = &row["error"];
+        [
+            shown(&row["id"]),
+            format!("{}:{}", shown(&row["workflow"]), shown(&row["version"])),
+            list::status(row),
+            shown(&row["startedAt"]),
+            if found.is_null() {
+                String::new()
+            } else {
+                error(found)
+            },
+        ]
+    }));
+    text.push_str(&table(&table_rows));
+    text
+}
+
+fn listed(body: &Value) -> String {
+    let header = [
+        "ID",
+        "OPERATION",
+        "STATUS",
+        "DONE",
+        "REFUSED",
+        "FAILED",
+        "OF",
+        "CREATED",
+        "QUERY",
+    ];
+    let mut rows = vec![header.map(str::to_owned)];
+    rows.extend(body["batches"].as_array().into_iter().flatten().map(|row| {
+        [
+            "id",
+            "operation",
+            "status",
+            "done",
+            "refused",
+            "failed",
+            "matched",
+            "createdAt",
+            "query",
+        ]
+        .map(|name| shown(&row[name]))
+    }));
+    table(&rows)
+}
+
+fn progress(batch: &Value) -> String {
+    let turns = ["done", "refused", "failed"];
+    let turns: u64 = turns.iter().filter_map(|name| batch[*name].as_u64()).sum();
+    let (status, matched) = (shown(&batch["status"]), &batch["matched"]);
+    format!("{status}: {turns} of {matched}")
+}
+
+fn described(batch: &Value) -> String {
+    let text = |name: &str| shown(&batch[name]);
+    let mut lines = vec![
+        format!("{} {}: {}", text("operation"), text("id"), progress(batch)),
+        format!("  query    {}", text("query")),
+    ];
+    for (title, name) in [
+        ("result", "result"),
+        ("state", "state"),
+        ("reason", "reason"),
+        ("by", "by"),
+        ("created", "createdAt"),
+        ("ended", "endedAt"),
+    ] {
+        if !batch[name].is_null() {
+            lines.push(format!("  {title:<8} {}", text(name)));
+        }
+    }
+    lines.push(format!("  done     {}", text("done")));
+    let codes = batch["refusals"].as_object().into_iter().flatten();
+    let codes: Vec<String> = codes
+        .map(|(code, count)| format!("{code} {count}"))
+        .collect();
+    let codes = match codes.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", codes.join(", ")),
+    };
+    lines.push(format!("  refused  {}{codes}", text("refused")));
+    lines.push(format!("  failed   {}", text("failed")));
+    if let Some(now) = batch["afterwards"].as_object() {
+        let words = [
+            "running",
+            "completed",
+            "faulted",
+            "cancelled",
+            "terminated",
+            "gone",
+        ];
+        let some = words.iter().filter(|word| now[**word] != 0);
+        let some: Vec<String> = some.map(|word| format!("{} {word}", now[*word])).collect();
+        if !some.is_empty() {
+            lines.push(format!("  now      {}", some.join(", ")));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+fn results(body: &Value) -> String {
+    let mut rows = vec![["INSTANCE", "OUTCOME", "NOW", "REASON"].map(str::to_owned)];
+    rows.extend(body["results"].as_array().into_iter().flatten().map(|row| {
+        let reason = match row["code"].as_str() {
+            Some(code) => format!("{code}: {}", shown(&row["detail"])),
+            None => shown(&row["detail"]),
+        };
+        let status = match row["status"].is_null() {
+            true => "gone".to_owned(),
+            false => shown(&row["status"]),
+        };
+        [
+            shown(&row["instance"]),
+            shown(&row["outcome"]),
+            status,
+            reason,
+        ]
+    }));
+    table(&rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_read() {
+        let batch = json!({"id": "b1", "operation": "retry", "status": "stopped", "query": "status = faulted",
+            "reason": "bank is back", "by": null, "createdAt": "2026-01-31T01:00:00.000Z", "endedAt": null, "matched": 9,
+            "done": 5, "refused": 2, "failed": 0, "refusals": {"key-in-use": 1, "wrong-status": 1},
+            "afterwards": {"running": 1, "completed": 3, "faulted": 1, "cancelled": 0, "terminated": 0, "gone": 0}});
+        insta::assert_snapshot!(described(&batch), @r"
+        retry b1: stopped: 7 of 9
+          query    status = faulted
+          reason   bank is back
+          created  2026-01-31T01:00:00.000Z
+          done     5
+          refused  2 (key-in-use 1, wrong-status 1)
+          failed   0
+          now      1 running, 3 completed, 1 faulted
+        ");
+        insta::assert_snapshot!(listed(&json!({"batches": [batch]})), @r"
+        ID  OPERATION  STATUS   DONE  REFUSED  FAILED  OF  CREATED                   QUERY
+        b1  retry      stopped  5     2        0       9   2026-01-31T01:00:00.000Z  status = faulted
+        ");
+        let rows = json!({"results": [{"instance": "i1", "outcome": "done", "status": null},
+            {"instance": "i2", "outcome": "refused", "status": "running", "code": "wrong-status", "detail": "it runs"}]});
+        insta::assert_snapshot!(results(&rows), @r"
+        INSTANCE  OUTCOME  NOW      REASON
+        i1        done     gone
+        i2        refused  running  wrong-status: it runs
+        ");
+        let trial = json!({"dryRun": true, "operation": "retry", "matched": 2, "fit": 1, "sample": [
+            {"id": "a", "workflow": "order", "version": "1", "status": "faulted", "suspended": false,
+                "startedAt": "2026-01-31T01:00:00.000Z", "error": {"name": "FunctionError", "message": "busy"}}]});
+        insta::assert_snapshot!(tried(&trial), @r"
+        2 instances match; 1 of them are in a state for retry
+        ID  WORKFLOW  STATUS   STARTED                   ERROR
+        a   order:1   faulted  2026-01-31T01:00:00.000Z  FunctionError: busy
+        ");
+    }
+}

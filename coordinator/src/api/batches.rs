@@ -1,0 +1,515 @@
+//! `/batches`: one operation on all instances that match a query.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use swirl_model::Data;
+use swirl_model::ids::InstanceId;
+use swirl_model::instance::Status;
+use swirl_ports::{
+    Batch, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches, Counts, Filter, Summary,
+};
+use swirl_service::{BatchLimits, Operation, RATE, RATE_MAX};
+
+use super::problem::{Problem, cut};
+use super::request::{self, Parameters, located};
+use super::{Api, counts, listing, operate, paging};
+use crate::access::Caller;
+
+/// The largest body, in bytes.
+const BODY_BYTES_MAX: usize = 64 << 10;
+/// How many instances a dry run shows.
+const SAMPLE: usize = 10;
+/// How many instances of a batch a request looks through, how many of them at a time, and how many concurrently.
+const LOOKED_MAX: usize = 20_000;
+const LOOKED_AT_ONCE: u32 = 1_000;
+const CONCURRENT: usize = 32;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Asked {
+    operation: String,
+    #[serde(default, deserialize_with = "given")]
+    result: Option<Data>,
+    state: Option<String>,
+    query: String,
+    reason: Option<String>,
+    rate: Option<u32>,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// `null` is a result, too.
+fn given<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Data>, D::Error> {
+    Data::deserialize(from).map(Some)
+}
+
+pub async fn create(
+    State(api): State<Api>,
+    caller: Option<Extension<Caller>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let (store, limits) = store(&api)?;
+    let bytes = request::body(body, BODY_BYTES_MAX).await?;
+    let asked: Asked = serde_json::from_slice(&bytes).map_err(|error| {
+        let detail = format!(
+            "the body must be {{\"operation\": \"retry\", \"query\": \"status = faulted\", \"dryRun\": true}}: {error}"
+        );
+        Problem::bad_request("invalid-json", cut(&detail))
+    })?;
+    let dry_run = asked.dry_run;
+    let request = match request::key(&headers)? {
+        Some(key) => format!("key {key}"),
+        None => request::draw()?,
+    };
+    let by = caller.map(|Extension(caller)| caller.name);
+    let mut order = order(&api, asked, by, &request)?;
+    let operation = Operation::of(&order)
+        .map_err(|error| Problem::bad_request("invalid-operation", error.to_string()))?;
+    if !dry_run && let Some(found) = store.batch(&order.id).await? {
+        return repeated(&order, &found);
+    }
+    let found = find(&api, &order.query, &operation, limits).await?;
+    order.matched = found.ids.len() as u32;
+    if dry_run {
+        return Ok(Json(found.shown(&order)).into_response());
+    }
+    if store.active_batches().await?.len() >= limits.active {
+        return Err(Problem::conflict(
+            "too-many-batches",
+            format!(
+                "{} batches are under way: stop one, or wait until one has ended",
+                limits.active
+            ),
+        ));
+    }
+    store.create_batch(&order, &found.ids).await?;
+    let batch = store.batch(&order.id).await?;
+    let batch = batch.ok_or_else(|| unknown(&order.id))?;
+    let (by, operation) = (order.by.as_deref(), &*order.operation);
+    tracing::info!(
+        batch = order.id,
+        by,
+        operation,
+        matched = order.matched,
+        query = order.query,
+        reason = order.reason.as_deref(),
+        "a batch was created"
+    );
+    Ok(answer(&batch))
+}
+
+/// Also if it was created by an earlier request: a dry run is what 200 means.
+fn answer(batch: &Batch) -> Response {
+    let mut response = (StatusCode::CREATED, Json(shown(batch))).into_response();
+    if let Ok(location) = located(&["batches", &batch.order.id]).parse() {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
+}
+
+fn order(
+    api: &Api,
+    asked: Asked,
+    by: Option<String>,
+    request: &str,
+) -> Result<BatchOrder, Problem> {
+    if asked.query.trim().is_empty() {
+        return Err(Problem::bad_request(
+            "empty-query",
+            "a batch needs a query: an empty one would mean all instances",
+        ));
+    }
+    if let Some(reason) = &asked.reason {
+        operate::check_reason(reason)?;
+    }
+    let rate = asked.rate.unwrap_or(RATE);
+    if !(1..=RATE_MAX).contains(&rate) {
+        let detail = format!("'rate' is the number of instances per second, from 1 to {RATE_MAX}");
+        return Err(Problem::bad_request("invalid-operation", detail));
+    }
+    Ok(BatchOrder {
+        id: api.service.batch_id(request),
+        operation: asked.operation,
+        result: asked.result,
+        state: asked.state,
+        query: asked.query,
+        by,
+        reason: asked.reason.filter(|reason| !reason.is_empty()),
+        rate,
+        created_at: api.service.clock.now(),
+        matched: 0,
+    })
+}
+
+/// The answer to a request with the `Idempotency-Key` of an earlier one.
+fn repeated(order: &BatchOrder, found: &Batch) -> Result<Response, Problem> {
+    let same = BatchOrder {
+        created_at: found.order.created_at,
+        matched: found.order.matched,
+        by: found.order.by.clone(),
+        ..order.clone()
+    };
+    if same != found.order {
+        return Err(Problem::conflict(
+            "key-conflict",
+            "this Idempotency-Key was used for another batch",
+        ));
+    }
+    Ok(answer(found))
+}
+
+/// The instances that match a query, all of them.
+#[derive(Default)]
+struct Found {
+    ids: Vec<InstanceId>,
+    known: HashSet<InstanceId>,
+    counts: Counts,
+    /// How many are in a state for the operation.
+    fit: u32,
+    sample: Vec<Summary>,
+    scanned: usize,
+}
+
+async fn find(
+    api: &Api,
+    query: &str,
+    operation: &Operation,
+    limits: BatchLimits,
+) -> Result<Found, Problem> {
+    let declared = listing::declared(api, query).await?;
+    let query = listing::parse(api, query, &declared)?;
+    let filter = Filter {
+        limit: 1,
+        seen_max: limits.examined,
+        ..query.filter(&declared)
+    };
+    let found: Mutex<Found> = Mutex::default();
+    // A row is returned only to end the search: there are too many.
+    let keep = |row: &Summary| {
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        query.matches(row) && {
+            found.add(row, operation);
+            found.ids.len() > limits.instances
+        }
+    };
+    let page = api.queries.page(&filter, &keep).await?;
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.scanned = page.seen;
+    if found.ids.len() > limits.instances {
+        return Err(Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "too-many-instances",
+            format!(
+                "more than {} instances match: narrow the query, for example with 'started'",
+                limits.instances
+            ),
+        ));
+    }
+    if page.next.is_some() {
+        return Err(Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "query-too-broad",
+            format!(
+                "{} instances were examined, and there are more: narrow the query with a status, a workflow, \
+                 'started > ...' or a search attribute, which have indexes",
+                page.seen
+            ),
+        ));
+    }
+    Ok(found)
+}
+
+impl Found {
+    fn add(&mut self, row: &Summary, operation: &Operation) {
+        let id = &row.header.id;
+        // An instance whose status changes during the search may be seen twice.
+        if !self.known.insert(id.clone()) {
+            return;
+        }
+        self.ids.push(id.clone());
+        *self.counts.of(row.status) += 1;
+        let hindered = match operation {
+            Operation::Act(action) => action.hindrance(row.status, row.suspended).is_some(),
+            Operation::Remove => row.status == Status::Running,
+        };
+        self.fit += u32::from(!hindered);
+        if self.sample.len() < SAMPLE {
+            self.sample.push(row.clone());
+        }
+    }
+
+    fn shown(&self, order: &BatchOrder) -> Value {
+        let sample = self.sample.iter().map(|row| {
+            let mut shown = json!({
+                "id": row.header.id.as_str(),
+                "workflow": &*row.header.definition.workflow,
+                "version": row.header.version,
+                "status": row.status.word(),
+                "suspended": row.suspended,
+                "startedAt": format!("{:.3}", row.header.started_at),
+            });
+            if let Some(error) = &row.error {
+                shown["error"] = Value::from(&error.to_data());
+            }
+            shown
+        });
+        json!({
+            "dryRun": true,
+            "operation": order.operation,
+            "query": order.query,
+            "matched": order.matched,
+            "fit": self.fit,
+            "counts": counts::shown(self.counts),
+            "sample": sample.collect::<Vec<_>>(),
+            "scanned": self.scanned,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listed {
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+pub async fn list(
+    State(api): State<Api>,
+    Parameters(asked): Parameters<Listed>,
+) -> Result<Json<Value>, Problem> {
+    let limit = paging::limit(asked.limit)?;
+    let after: Option<(i64, String)> = paging::place(asked.after.as_deref())?;
+    let place = |batch: &Batch| (batch.order.created_at.0, batch.order.id.clone());
+    let mut all = store(&api)?.0.batches().await?;
+    all.retain(|batch| after.as_ref().is_none_or(|after| place(batch) < *after));
+    all.sort_by_key(|batch| std::cmp::Reverse(place(batch)));
+    let next = paging::cut(&mut all, limit, place);
+    Ok(Json(json!({
+        "batches": all.iter().map(shown).collect::<Vec<_>>(),
+        "complete": next.is_none(),
+        "next": next,
+    })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Look {
+    #[serde(default)]
+    afterwards: bool,
+}
+
+pub async fn one(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    Parameters(look): Parameters<Look>,
+) -> Result<Json<Value>, Problem> {
+    let store = store(&api)?.0;
+    let batch = store.batch(&id).await?;
+    let batch = batch.ok_or_else(|| unknown(&id))?;
+    let mut view = shown(&batch);
+    if look.afterwards {
+        view["afterwards"] = afterwards(&api, &*store, &batch).await?;
+    }
+    Ok(Json(view))
+}
+
+/// The statuses by now of the instances that were acted on.
+async fn afterwards(api: &Api, store: &dyn Batches, batch: &Batch) -> Result<Value, Problem> {
+    let (mut counts, mut counted, mut gone) = (Counts::default(), 0, 0);
+    let turns = batch.counts.all();
+    let looked = turns.min(LOOKED_MAX as u32);
+    for from in (0..looked).step_by(LOOKED_AT_ONCE as usize) {
+        let limit = LOOKED_AT_ONCE.min(looked - from);
+        let mut items = store.batch_items(&batch.order.id, from, limit).await?;
+        items.retain(|item| item.outcome == Some(BatchOutcome::Done));
+        for item in with_status(api, items).await? {
+            counted += 1;
+            match item.1 {
+                Some(status) => *counts.of(status) += 1,
+                None => gone += 1,
+            }
+        }
+    }
+    let mut shown = counts::shown(counts);
+    shown["gone"] = json!(gone);
+    shown["counted"] = json!(counted);
+    shown["complete"] = json!(looked == turns);
+    Ok(shown)
+}
+
+async fn with_status(
+    api: &Api,
+    items: Vec<BatchItem>,
+) -> Result<Vec<(BatchItem, Option<Status>)>, Problem> {
+    let found = stream::iter(items)
+        .map(async |item| {
+            let instance = api.queries.instance(&item.instance).await?;
+            let status = instance.map(|instance| instance.state.status);
+            Ok::<_, Problem>((item, status))
+        })
+        .buffered(CONCURRENT);
+    found.try_collect().await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Results {
+    after: Option<String>,
+    limit: Option<usize>,
+    outcome: Option<String>,
+}
+
+pub async fn results(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    Parameters(asked): Parameters<Results>,
+) -> Result<Json<Value>, Problem> {
+    const WORDS: [&str; 4] = ["done", "refused", "failed", "waiting"];
+    let limit = paging::limit(asked.limit)?;
+    let after: Option<u32> = paging::place(asked.after.as_deref())?;
+    if let Some(other) = asked
+        .outcome
+        .as_deref()
+        .filter(|word| !WORDS.contains(word))
+    {
+        let detail = format!(
+            "there is no outcome '{}'; they are {}",
+            cut(other),
+            WORDS.join(", ")
+        );
+        return Err(Problem::bad_request("invalid-query", detail));
+    }
+    let store = store(&api)?.0;
+    let batch = store.batch(&id).await?;
+    let matched = batch.ok_or_else(|| unknown(&id))?.order.matched;
+    let mut place = after.unwrap_or(0).min(matched);
+    let end = matched.min(place.saturating_add(LOOKED_MAX as u32));
+    let mut rows: Vec<BatchItem> = Vec::new();
+    while place < end && rows.len() < limit {
+        let size = LOOKED_AT_ONCE.min(end - place);
+        for item in store.batch_items(&id, place, size).await? {
+            if rows.len() >= limit {
+                break;
+            }
+            place += 1;
+            let word = word(item.outcome.as_ref());
+            if asked.outcome.as_deref().is_none_or(|wanted| wanted == word) {
+                rows.push(item);
+            }
+        }
+    }
+    let rows = with_status(&api, rows).await?;
+    let next = if place < matched {
+        paging::next(&place)
+    } else {
+        None
+    };
+    Ok(Json(json!({
+        "results": rows.iter().map(result).collect::<Vec<_>>(),
+        "complete": next.is_none(),
+        "next": next,
+    })))
+}
+
+fn word(outcome: Option<&BatchOutcome>) -> &'static str {
+    match outcome {
+        None => "waiting",
+        Some(BatchOutcome::Done) => "done",
+        Some(BatchOutcome::Refused { .. }) => "refused",
+        Some(BatchOutcome::Failed { .. }) => "failed",
+    }
+}
+
+fn result((item, status): &(BatchItem, Option<Status>)) -> Value {
+    let mut row = json!({
+        "instance": item.instance.as_str(),
+        "outcome": word(item.outcome.as_ref()),
+        "status": status.map(Status::word),
+    });
+    match &item.outcome {
+        Some(BatchOutcome::Refused { code, detail }) => {
+            row["code"] = json!(code);
+            row["detail"] = json!(detail);
+        }
+        Some(BatchOutcome::Failed { detail }) => row["detail"] = json!(detail),
+        Some(BatchOutcome::Done) | None => {}
+    }
+    row
+}
+
+pub async fn pause(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
+    change(&api, &id, BatchState::Paused).await
+}
+
+pub async fn resume(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
+    change(&api, &id, BatchState::Running).await
+}
+
+pub async fn stop(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
+    change(&api, &id, BatchState::Stopped).await
+}
+
+async fn change(api: &Api, id: &str, to: BatchState) -> Result<Response, Problem> {
+    let store = store(api)?.0;
+    let before = store.batch(id).await?;
+    let before = before.ok_or_else(|| unknown(id))?.state;
+    if !before.may_become(to) {
+        let detail = format!("the batch is {}", before.word());
+        return Err(Problem::conflict("wrong-status", detail));
+    }
+    let after = store.change_batch(id, to, api.service.clock.now()).await?;
+    let after = after.ok_or_else(|| unknown(id))?;
+    if after.state != to {
+        let detail = format!("the batch has just become {}", after.state.word());
+        return Err(Problem::conflict("wrong-status", detail));
+    }
+    Ok(Json(shown(&after)).into_response())
+}
+
+fn shown(batch: &Batch) -> Value {
+    let (order, counts) = (&batch.order, &batch.counts);
+    let mut shown = json!({
+        "id": order.id,
+        "operation": order.operation,
+        "query": order.query,
+        "reason": order.reason,
+        "by": order.by,
+        "rate": order.rate,
+        "status": batch.state.word(),
+        "createdAt": format!("{:.3}", order.created_at),
+        "endedAt": batch.ended_at.map(|at| format!("{at:.3}")),
+        "matched": order.matched,
+        "done": counts.done,
+        "refused": counts.refused,
+        "failed": counts.failed,
+        "waiting": order.matched.saturating_sub(counts.all()),
+        "refusals": counts.refusals,
+    });
+    if let Some(result) = &order.result {
+        shown["result"] = Value::from(result);
+    }
+    if let Some(state) = &order.state {
+        shown["state"] = json!(state);
+    }
+    shown
+}
+
+fn store(api: &Api) -> Result<(Arc<dyn Batches>, BatchLimits), Problem> {
+    let store = api.batches.clone();
+    store.ok_or_else(|| Problem::not_found("unknown-route", "this server has no batches"))
+}
+
+fn unknown(id: &str) -> Problem {
+    let detail = format!("there is no batch '{}'; it may have been dropped", cut(id));
+    Problem::not_found("unknown-batch", detail)
+}

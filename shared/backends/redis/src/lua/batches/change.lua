@@ -1,0 +1,16 @@
+-- Changes the state of a batch. KEYS: 1 those that have not ended, 2 the batch. ARGV: 1 id, 2 the state, 3 when it ends,
+-- or '', 4.. the states from which it may.
+
+local call = redis.call
+local state = call('HGET', KEYS[2], 'state')
+for at = 4, #ARGV do
+  if ARGV[at] == state then
+    call('HSET', KEYS[2], 'state', ARGV[2])
+    if ARGV[3] ~= '' then
+      call('HSET', KEYS[2], 'ended', ARGV[3])
+      call('ZREM', KEYS[1], ARGV[1])
+    end
+    break
+  end
+end
+return call('HGETALL', KEYS[2])

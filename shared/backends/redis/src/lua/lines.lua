@@ -1,0 +1,18 @@
+-- Adds lines to the history that come from no commit. `at`: where in ARGV the number of lines is, which the number of
+-- elements and the elements follow. `keep`: lines of history to keep. For scripts with the keys of Span::All.
+
+local function add_lines(keep, at)
+  local history = KEYS[9]
+  for place = at + 2, #ARGV do call('RPUSH', history, ARGV[place]) end
+  local lines = (tonumber(read('hn')) or 0) + tonumber(ARGV[at])
+  -- As in commit.lua.
+  for _ = 1, 1000 do
+    if lines <= keep then break end
+    local oldest = tonumber(string.match(call('LINDEX', history, 0) or '', '^%d+'))
+    if not oldest or lines - oldest < keep then break end
+    call('LPOP', history)
+    call('HINCRBY', K, 'hd', oldest)
+    lines = lines - oldest
+  end
+  write('hn', lines)
+end

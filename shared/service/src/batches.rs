@@ -1,0 +1,266 @@
+//! Batches: one action on many instances, carried out at a bounded rate by any one coordinator at a time.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use futures::{StreamExt, TryStreamExt, stream};
+use swirl_model::ids::InstanceId;
+use swirl_model::time::Timestamp;
+use swirl_ports::{Batch, BatchOrder, BatchOutcome, BatchState, Batches};
+
+use crate::{Action, Error, NotRemoved, Operator, Service, draw_name};
+
+/// The default and the highest rate, in instances per second.
+pub const RATE: u32 = 50;
+pub const RATE_MAX: u32 = 1_000;
+
+/// Batches that have ended are kept for this time, and at most so many of them, with so many instances together.
+const KEPT_MS: i64 = 30 * 24 * 3_600_000;
+const KEPT_MAX: usize = 100;
+const KEPT_INSTANCES_MAX: u64 = 500_000;
+/// How often those that are too old are looked for.
+const DROP_MS: u64 = 60_000;
+
+/// How many outcomes are recorded at once, and how many instances are acted on concurrently.
+const PART: u32 = 25;
+const CONCURRENT: usize = 8;
+/// A carrier that is silent for this long loses the batch to another one.
+const LEASE_MS: u64 = 5_000;
+/// After this time a carrier looks for other batches.
+const TURN_MS: u64 = 2_000;
+/// The pause between two looks for batches.
+const PAUSE_MS: u64 = 500;
+
+/// What a batch does with each instance.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Operation {
+    Act(Action),
+    /// Remove it, with its history.
+    Remove,
+}
+
+/// An operation and its options don't belong together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadOperation {
+    #[error(
+        "there is no operation '{0}'; they are cancel, retry, skip, rerun, suspend, resume and remove"
+    )]
+    Unknown(String),
+    #[error("'skip' needs 'result': the JSON that is taken as the result of the failed action")]
+    NoResult,
+    #[error("'rerun' needs 'state': the name of the state at which the instances continue")]
+    NoState,
+    #[error("'result' is for 'skip', and 'state' for 'rerun'")]
+    Surplus,
+}
+
+impl Operation {
+    /// The operation that an order describes.
+    ///
+    /// # Errors
+    /// It has options of another one, or lacks one.
+    pub fn of(order: &BatchOrder) -> Result<Operation, BadOperation> {
+        let (word, result, state) = (&*order.operation, &order.result, &order.state);
+        if result.is_some() && word != "skip" || state.is_some() && word != "rerun" {
+            return Err(BadOperation::Surplus);
+        }
+        Ok(Operation::Act(match word {
+            "cancel" => Action::Cancel,
+            "suspend" => Action::Suspend,
+            "resume" => Action::Resume,
+            "retry" => Action::Retry,
+            "skip" => Action::Skip(result.clone().ok_or(BadOperation::NoResult)?),
+            "rerun" => Action::Rerun(state.clone().ok_or(BadOperation::NoState)?),
+            "remove" => return Ok(Operation::Remove),
+            other => {
+                let word = other.chars().take(100).collect();
+                return Err(BadOperation::Unknown(word));
+            }
+        }))
+    }
+}
+
+/// How large batches may be.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchLimits {
+    /// How many may be under way at once. An instance keeps more marks than that.
+    pub active: usize,
+    /// How many instances one may have.
+    pub instances: usize,
+    /// How many instances are examined to find those that match.
+    pub examined: usize,
+}
+
+impl Default for BatchLimits {
+    fn default() -> BatchLimits {
+        BatchLimits {
+            active: 10,
+            instances: 50_000,
+            examined: 200_000,
+        }
+    }
+}
+
+/// Batches and all that they need.
+#[derive(Clone)]
+pub struct Batching {
+    pub service: Service,
+    pub store: Arc<dyn Batches>,
+    pub limits: BatchLimits,
+}
+
+impl Batching {
+    /// Carries batches out for ever, together with all other processes that do.
+    pub async fn run(&self) {
+        let carrier = draw_name();
+        let mut drop_at = Timestamp(i64::MIN);
+        loop {
+            let carried = self.turn(&carrier).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "batches are late");
+                false
+            });
+            let now = self.service.clock.now();
+            if now >= drop_at {
+                drop_at = now.plus_ms(DROP_MS);
+                if let Err(error) = self.drop_old(now).await {
+                    tracing::warn!(%error, "old batches are kept for longer");
+                }
+            }
+            if !carried {
+                self.service.clock.sleep_until(now.plus_ms(PAUSE_MS)).await;
+            }
+        }
+    }
+
+    /// Carries those out that no other process does, for a while. False: there is none.
+    async fn turn(&self, carrier: &str) -> Result<bool, Error> {
+        let mut active = self.store.active_batches().await?;
+        active.retain(|batch| batch.state == BatchState::Running);
+        let turns = active.into_iter().map(async |batch| {
+            let id = batch.order.id.clone();
+            self.carry(carrier, batch).await.unwrap_or_else(|error| {
+                tracing::warn!(batch = id, %error, "a batch is late");
+                false
+            })
+        });
+        Ok(join_all(turns).await.contains(&true))
+    }
+
+    /// Carries one out until it has ended, or for a while. False: another process does, or it cannot be done now.
+    async fn carry(&self, carrier: &str, mut batch: Batch) -> Result<bool, Error> {
+        let clock = &self.service.clock;
+        let until = clock.now().plus_ms(TURN_MS);
+        let order = batch.order.clone();
+        while batch.state == BatchState::Running {
+            let now = clock.now();
+            let leased = self.store.lease_batch(&order.id, carrier, now, LEASE_MS);
+            if !leased.await? {
+                return Ok(false);
+            }
+            if now >= until {
+                break;
+            }
+            let from = batch.counts.all();
+            let size = (order.rate / 4).clamp(1, PART);
+            let items = self.store.batch_items(&order.id, from, size).await?;
+            let count = items.len() as u64;
+            let outcomes: Vec<BatchOutcome> = stream::iter(items)
+                .map(|item| self.act(&order, item.instance))
+                .buffered(CONCURRENT)
+                .try_collect()
+                .await?;
+            let recorded = self
+                .store
+                .record_outcomes(&order.id, from, &outcomes, clock.now());
+            let Some(after) = recorded.await? else {
+                break;
+            };
+            if after.counts.all() <= from {
+                // Another process has recorded other outcomes meanwhile: begin anew.
+                return Ok(false);
+            }
+            batch = after;
+            if batch.state == BatchState::Running {
+                let pause = count * 1_000 / u64::from(order.rate.max(1));
+                clock.sleep_until(now.plus_ms(pause)).await;
+            }
+        }
+        if batch.state == BatchState::Completed {
+            let counts = &batch.counts;
+            tracing::info!(
+                batch = order.id,
+                done = counts.done,
+                refused = counts.refused,
+                failed = counts.failed,
+                "a batch has ended"
+            );
+        }
+        Ok(true)
+    }
+
+    /// An error that trying again can help against is not an outcome.
+    async fn act(&self, order: &BatchOrder, id: InstanceId) -> Result<BatchOutcome, Error> {
+        let operator = Operator {
+            name: order.by.clone(),
+            reason: order.reason.clone(),
+        };
+        let done = match Operation::of(order) {
+            Ok(Operation::Act(action)) => {
+                let done = self
+                    .service
+                    .operate_once(&id, &order.id, &action, &operator);
+                done.await.map(|done| match done {
+                    Ok(()) => BatchOutcome::Done,
+                    Err(unfit) => refused(unfit.code(), unfit.to_string()),
+                })
+            }
+            Ok(Operation::Remove) => self.remove(&id, &operator).await,
+            Err(bad) => Ok(BatchOutcome::Failed {
+                detail: bad.to_string(),
+            }),
+        };
+        match done {
+            Err(Error::Store(error)) if error.is_retryable() => Err(error.into()),
+            Err(error) => Ok(BatchOutcome::Failed {
+                detail: error.to_string(),
+            }),
+            Ok(outcome) => Ok(outcome),
+        }
+    }
+
+    /// One that is gone is removed: perhaps by this batch, whose carrier died before it recorded that.
+    async fn remove(&self, id: &InstanceId, operator: &Operator) -> Result<BatchOutcome, Error> {
+        let Some(instance) = self.service.store.instance(id).await? else {
+            return Ok(BatchOutcome::Done);
+        };
+        let removed = self.service.remove(&instance, operator).await?;
+        Ok(match removed {
+            Ok(()) | Err(NotRemoved::Unknown) => BatchOutcome::Done,
+            Err(reason) => refused(reason.code(), reason.says(id)),
+        })
+    }
+
+    /// Drops those that ended too long ago, and the oldest of those that are too many.
+    async fn drop_old(&self, now: Timestamp) -> Result<(), Error> {
+        let (mut kept, mut instances) = (0, 0);
+        for batch in self.store.batches().await? {
+            let Some(ended_at) = batch.ended_at else {
+                continue;
+            };
+            kept += 1;
+            instances += u64::from(batch.order.matched);
+            let is_old = now.0.saturating_sub(ended_at.0) > KEPT_MS;
+            if is_old || kept > KEPT_MAX || kept > 1 && instances > KEPT_INSTANCES_MAX {
+                self.store.drop_batch(&batch.order.id).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(code: &str, detail: String) -> BatchOutcome {
+    BatchOutcome::Refused {
+        code: code.to_owned(),
+        detail,
+    }
+}

@@ -1,0 +1,109 @@
+//! An operator's action that is carried out once, however often it is tried: for batches, whose carrier may die between
+//! an action and its record of it.
+
+use swirl_model::event::Input;
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::{EndStatus, Instance};
+use swirl_ports::{Operated, Suspended};
+
+use crate::operator::because_of;
+use crate::{Action, Error, Operator, Service, Unfit};
+
+impl Service {
+    /// Carries the action out unless the instance has the mark. The line in the history, the mark and the input are one
+    /// atomic step; what follows it may be repeated.
+    ///
+    /// # Errors
+    /// The store failed, or the definition cannot be read.
+    pub async fn operate_once(
+        &self,
+        id: &InstanceId,
+        mark: &str,
+        action: &Action,
+        operator: &Operator,
+    ) -> Result<Result<(), Unfit>, Error> {
+        let Some(instance) = self.store.instance(id).await? else {
+            return Ok(Err(Unfit::Unknown));
+        };
+        if let Some(unfit) = self.unfit(&instance, action).await? {
+            // It may be the effect of this very action. The mark is read after the instance, so it is there then.
+            if !self.store.is_marked(id, mark).await? {
+                return Ok(Err(unfit));
+            }
+        } else {
+            for parent in self.continue_with_it(&instance, action).await? {
+                if let Some(unfit) = self.unfit_for_key(&parent).await? {
+                    return Ok(Err(unfit));
+                }
+            }
+            let entry = self.operated(action, operator);
+            let input = input_of(action);
+            if self.store.operate(id, mark, entry, input).await? == Operated::Unknown {
+                return Ok(Err(Unfit::Unknown));
+            }
+        }
+        self.follow_up(&instance, mark, action, operator).await?;
+        Ok(Ok(()))
+    }
+
+    async fn follow_up(
+        &self,
+        instance: &Instance,
+        mark: &str,
+        action: &Action,
+        operator: &Operator,
+    ) -> Result<(), Error> {
+        let id = &instance.header.id;
+        if let Action::Suspend | Action::Resume = action {
+            let on = *action == Action::Suspend;
+            let done = match instance.state.suspended == on {
+                true => None,
+                false => self.store.suspend(id, on, self.clock.now()).await?,
+            };
+            if let Some(Suspended { wake, outbox }) = done {
+                self.queue.push(wake).await;
+                // As for a single action.
+                swirl_runtime::flush(&*self.store, self, outbox).await;
+            }
+            return Ok(());
+        }
+        self.queue.push(vec![ScopeRef::root(id.clone())]).await;
+        for parent in self.continue_with_it(instance, action).await? {
+            let parent = &parent.header.id;
+            let entry = self.operated(&Action::Retry, &because_of(id, operator));
+            // A parent that belongs to the batch as well has had its turn with this.
+            let input = Some(Input::Retry);
+            self.store.operate(parent, mark, entry, input).await?;
+            self.queue.push(vec![ScopeRef::root(parent.clone())]).await;
+        }
+        Ok(())
+    }
+
+    /// The instances that failed because this one did, if it continues.
+    async fn continue_with_it(
+        &self,
+        instance: &Instance,
+        action: &Action,
+    ) -> Result<Vec<Instance>, Error> {
+        match action.revives() {
+            true => self.failed_with_it(instance).await,
+            false => Ok(Vec::new()),
+        }
+    }
+}
+
+fn input_of(action: &Action) -> Option<Input> {
+    match action {
+        Action::Suspend | Action::Resume => None,
+        Action::Cancel => Some(Input::Cancel {
+            status: EndStatus::Cancelled,
+        }),
+        Action::Retry => Some(Input::Retry),
+        Action::Skip(result) => Some(Input::Skip {
+            result: result.clone(),
+        }),
+        Action::Rerun(state) => Some(Input::Rerun {
+            state: state.clone(),
+        }),
+    }
+}

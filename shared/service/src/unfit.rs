@@ -1,0 +1,103 @@
+//! Why an operator's action doesn't fit an instance as it is now.
+
+use std::fmt;
+
+use swirl_model::ids::InstanceId;
+use swirl_model::instance::{Instance, Status};
+
+use crate::{Action, Error, Service};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unfit {
+    Unknown,
+    /// With the reason.
+    Status(String),
+    /// This instance runs under its key by now.
+    KeyInUse {
+        key: String,
+        by: InstanceId,
+    },
+}
+
+impl Unfit {
+    /// Programs distinguish refusals by it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Unfit::Unknown => "unknown-instance",
+            Unfit::Status(_) => "wrong-status",
+            Unfit::KeyInUse { .. } => "key-in-use",
+        }
+    }
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unfit::Unknown => write!(f, "the instance is no longer there"),
+            Unfit::Status(reason) => write!(f, "{reason}"),
+            Unfit::KeyInUse { key, by } => {
+                const CHARS_MAX: usize = 100;
+                let short: String = key.chars().take(CHARS_MAX).collect();
+                let rest = if short.len() < key.len() { "…" } else { "" };
+                write!(f, "instance {by} runs under the key '{short}{rest}' by now")
+            }
+        }
+    }
+}
+
+impl Action {
+    /// Whether a failed instance continues with it.
+    pub fn revives(&self) -> bool {
+        matches!(self, Action::Retry | Action::Skip(_) | Action::Rerun(_))
+    }
+
+    /// The reason why an instance of this status doesn't allow it.
+    pub fn hindrance(&self, status: Status, suspended: bool) -> Option<String> {
+        let word = status.word();
+        match self {
+            Action::Retry | Action::Skip(_) | Action::Rerun(_) if status != Status::Faulted => {
+                Some(format!(
+                    "only a faulted instance can be continued; this one is {word}"
+                ))
+            }
+            Action::Cancel | Action::Suspend | Action::Resume if status.ended() => {
+                Some(format!("the instance has ended: it is {word}"))
+            }
+            Action::Suspend if suspended => Some("the instance is suspended already".to_owned()),
+            Action::Resume if !suspended => Some("the instance isn't suspended".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl Service {
+    /// Why the action doesn't fit; `None`: it does. A failed instance that may continue takes its key again.
+    ///
+    /// # Errors
+    /// The store failed, or the definition cannot be read.
+    pub async fn unfit(
+        &self,
+        instance: &Instance,
+        action: &Action,
+    ) -> Result<Option<Unfit>, Error> {
+        let state = &instance.state;
+        if let Some(reason) = action.hindrance(state.status, state.suspended) {
+            return Ok(Some(Unfit::Status(reason)));
+        }
+        if let Some(reason) = self.refusal(instance, action).await? {
+            return Ok(Some(Unfit::Status(reason)));
+        }
+        match action.revives() {
+            true => self.unfit_for_key(instance).await,
+            false => Ok(None),
+        }
+    }
+
+    pub(crate) async fn unfit_for_key(&self, instance: &Instance) -> Result<Option<Unfit>, Error> {
+        let by = self.key_in_use(instance).await?;
+        Ok(by.map(|by| Unfit::KeyInUse {
+            key: instance.header.instance_key.clone().unwrap_or_default(),
+            by,
+        }))
+    }
+}
