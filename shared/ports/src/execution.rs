@@ -379,6 +379,13 @@ pub trait ExecutionStore: InstanceRecords {
     /// left half done is completed regardless of the limit.
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>>;
 
+    /// As [`ExecutionStore::runnable`], while the queue is behind: most scopes that it would return have a task that waits.
+    /// Looks at `limit` of them, and of a workflow that has more than `of_each` among these, returns only that many. A
+    /// store that doesn't know their workflows returns `of_each`.
+    async fn runnable_of_each(&self, limit: usize, of_each: usize) -> Result<Vec<ScopeRef>> {
+        self.runnable(of_each.min(limit)).await
+    }
+
     /// Adds an entry to the history that doesn't come from a commit. False: there is no such instance.
     async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool>;
 

@@ -12,6 +12,10 @@ const SWEEP_MAX: usize = 10_000;
 /// While the queue is behind, one sweep in this many still puts some scopes into it: their tasks may have been lost.
 const PATIENCE: usize = 30;
 const SOME: usize = 500;
+/// Every sweep looks at so many then, and puts so many of each workflow into the queue: most have a task that waits, and
+/// a workflow that has few is not behind by itself.
+const LOOKED_AT: usize = 1_000;
+const FEW: usize = 16;
 
 impl Service {
     /// Scopes that should be running are put into the queue, pending effects are carried out, and everything older than
@@ -24,10 +28,13 @@ impl Service {
     async fn sweep_some(&self, effects: &dyn Effects, least: usize) -> Result<(), Error> {
         let outbox = self.store.unflushed(SWEEP_MAX).await?;
         flush(&*self.store, effects, outbox).await;
-        let limit = self.queue.room().await.min(SWEEP_MAX).max(least);
-        self.queue
-            .push_late(self.store.runnable(limit).await?)
-            .await;
+        let room = self.queue.room().await.min(SWEEP_MAX).max(least);
+        let late = if room < SOME {
+            self.store.runnable_of_each(LOOKED_AT, FEW).await?
+        } else {
+            self.store.runnable(room).await?
+        };
+        self.queue.push_late(late).await;
         Ok(self.events.expire(self.clock.now()).await?)
     }
 

@@ -155,6 +155,11 @@ impl ExecutionStore for Measured<dyn Store> {
         self.redis("runnable", self.inner.runnable(limit)).await
     }
 
+    async fn runnable_of_each(&self, limit: usize, of_each: usize) -> Result<Vec<ScopeRef>> {
+        let found = self.inner.runnable_of_each(limit, of_each);
+        self.redis("runnable_of_each", found).await
+    }
+
     async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool> {
         self.redis("note", self.inner.note(id, entry)).await
     }

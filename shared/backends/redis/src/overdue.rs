@@ -1,5 +1,6 @@
 //! Entries that stay in an index for too long: a process died, or a message was lost.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::try_join_all;
@@ -20,6 +21,25 @@ const AT_LEAST: usize = 16;
 /// The shard that the next search for scopes begins with: if the first ones always have as many as are wanted, the others
 /// have their turn, too.
 static BEGINS: AtomicUsize = AtomicUsize::new(0);
+
+/// A scope that should be running.
+pub(crate) struct Overdue {
+    pub scope: ScopeRef,
+    pub workflow: String,
+}
+
+impl Overdue {
+    /// Those that are returned if the workflows are to have so many at most.
+    pub fn of_each(all: Vec<Overdue>, most: usize) -> Vec<ScopeRef> {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        let few = all.into_iter().filter_map(|found| {
+            let count = counts.entry(found.workflow).or_default();
+            *count += 1;
+            (*count <= most).then_some(found.scope)
+        });
+        few.collect()
+    }
+}
 
 impl Redis {
     /// Members of an index of our shards that have been there for longer than the grace time.
@@ -48,7 +68,7 @@ impl Redis {
     }
 
     /// Scopes of our shards that should be running, and that no process holds.
-    pub(crate) async fn overdue_scopes(&self, limit: usize) -> Result<Vec<ScopeRef>> {
+    pub(crate) async fn overdue_scopes(&self, limit: usize) -> Result<Vec<Overdue>> {
         let (mut shards, each) = self.divided(limit);
         let at_once = limit.div_ceil(each.max(1)).max(1);
         let begin = BEGINS.fetch_add(at_once, Ordering::Relaxed) % shards.len().max(1);
@@ -56,7 +76,7 @@ impl Redis {
         let mut found = Vec::new();
         for shards in shards.chunks(at_once) {
             let pages = shards.iter().map(|shard| self.free_in(*shard, each));
-            found.extend(try_join_all(pages).await?.concat());
+            found.extend(try_join_all(pages).await?.into_iter().flatten());
             // More would be put off without being returned.
             if found.len() >= limit {
                 break;
@@ -65,7 +85,7 @@ impl Redis {
         Ok(found)
     }
 
-    async fn free_in(&self, shard: u16, limit: usize) -> Result<Vec<ScopeRef>> {
+    async fn free_in(&self, shard: u16, limit: usize) -> Result<Vec<Overdue>> {
         let members = self.overdue_in(shard, "ready", limit).await?;
         if members.is_empty() {
             return Ok(Vec::new());
@@ -85,8 +105,11 @@ impl Redis {
         for (member, scope) in members.iter().zip(&scopes) {
             call.arg(member).arg(scope.scope.as_str());
         }
-        let free: Vec<usize> = self.run(&FREE, call).await?;
-        let free = free.into_iter();
-        Ok(free.filter_map(|at| scopes.get(at).cloned()).collect())
+        let free: Vec<(usize, String)> = self.run(&FREE, call).await?;
+        let free = free.into_iter().filter_map(|(at, workflow)| {
+            let scope = scopes.get(at)?.clone();
+            Some(Overdue { scope, workflow })
+        });
+        Ok(free.collect())
     }
 }

@@ -26,6 +26,7 @@ use crate::Redis;
 use crate::branch::{differs, read_scope, read_scopes};
 use crate::connect::damaged;
 use crate::keys::Span;
+use crate::overdue::Overdue;
 use crate::record::{
     encode, kind, read_branch, read_instance, read_items, read_status, read_timer,
 };
@@ -260,13 +261,17 @@ impl ExecutionStore for Redis {
     }
 
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {
+        self.runnable_of_each(limit, usize::MAX).await
+    }
+
+    async fn runnable_of_each(&self, limit: usize, of_each: usize) -> Result<Vec<ScopeRef>> {
         let mut found = Vec::new();
         self.settle_dirty(limit.max(SETTLED_AT_LEAST), &mut found)
             .await?;
         if limit > 0 {
             let mut late = self.overdue_scopes(limit).await?;
             late.truncate(limit);
-            found.extend(late);
+            found.extend(Overdue::of_each(late, of_each));
         }
         found.sort_unstable();
         found.dedup();

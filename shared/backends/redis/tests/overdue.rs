@@ -1,0 +1,73 @@
+//! While one workflow has thousands of scopes that wait, those of others that lost their task are found all the same.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::Arc;
+
+use swirl_contract::Backend;
+use swirl_contract::kit::*;
+use swirl_ports::ExecutionStore as _;
+use swirl_redis::{Options, Redis};
+use swirl_servers::RedisServer;
+
+const FLOOD: usize = 300;
+const FEW: usize = 8;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_each_workflow_some_are_found() {
+    let server = RedisServer::start().unwrap();
+    let options = Options {
+        grace_ms: 0,
+        // What was looked at isn't looked at again.
+        repeat_ms: 60 * 60 * 1_000,
+        ..Options::single(server.url())
+    };
+    let store = Arc::new(Redis::connect(options).await.unwrap());
+    let b = Backend::of(store.clone(), ());
+    for n in 0..FLOOD {
+        b.create(new(&format!("flood-{n}"))).await;
+    }
+    let others = ["one", "two"].map(|id| {
+        let mut new = new(id);
+        new.header.definition.workflow = "other".into();
+        new
+    });
+    for other in others {
+        b.create(other).await;
+    }
+    let mut found = Vec::new();
+    let mut sweeps = 0;
+    while found.len() < FEW + 2 {
+        let more = store.runnable_of_each(FLOOD + 2, FEW).await.unwrap();
+        found.extend(more);
+        sweeps += 1;
+        assert!(sweeps <= 3, "{found:?}");
+    }
+    assert!(found.contains(&root("one")) && found.contains(&root("two")));
+    assert!(found.len() <= FEW * sweeps + 2, "{found:?}");
+}
+
+/// If the first shards always have as many as are wanted, the others have their turn, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_shards_have_their_turn() {
+    let server = RedisServer::start().unwrap();
+    let options = Options {
+        grace_ms: 0,
+        // Found ones stay overdue.
+        repeat_ms: 0,
+        ..Options::single(server.url())
+    };
+    let store = Arc::new(Redis::connect(options).await.unwrap());
+    let b = Backend::of(store.clone(), ());
+    let all: Vec<String> = (0..2_000).map(|n| format!("i-{n}")).collect();
+    for id in &all {
+        b.create(new(id)).await;
+    }
+    let mut found = std::collections::BTreeSet::new();
+    for _ in 0..64 {
+        let some = store.runnable(32).await.unwrap();
+        assert_eq!(some.len(), 32);
+        found.extend(some);
+    }
+    // Sixteen of each of 64 shards, which is all that a shard gives while they stay overdue.
+    assert!(found.len() >= 64 * 16 * 9 / 10, "{}", found.len());
+}
