@@ -575,7 +575,9 @@ async fn a_token_is_not_given_again_after_lost_writes() {
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let mut ask = async |words: &[&[u8]]| {
         let mut command = redis::Cmd::new();
-        words.iter().for_each(|word| drop(command.arg(*word)));
+        for word in words {
+            command.arg(*word);
+        }
         let answer: redis::Value = command.query_async(&mut connection).await.unwrap();
         answer
     };
