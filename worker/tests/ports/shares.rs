@@ -251,3 +251,35 @@ async fn an_instance_has_a_limit_over_all_its_branches() {
         }
     }
 }
+
+/// A queue that is far behind, which keeps what is late.
+#[derive(Default)]
+struct Behind(Mutex<Vec<ScopeRef>>);
+
+#[async_trait]
+impl Queue for Behind {
+    async fn push(&self, _: Vec<ScopeRef>) {}
+
+    async fn push_late(&self, tasks: Vec<ScopeRef>) {
+        self.0.lock().unwrap().extend(tasks);
+    }
+
+    async fn room(&self) -> usize {
+        0
+    }
+}
+
+/// A task that was lost is put into the queue again, however many others wait in it.
+#[tokio::test]
+async fn a_queue_that_is_behind_gets_some_late_tasks() {
+    let store = Arc::new(Embedded::memory());
+    let queue = Arc::new(Behind::default());
+    let service = service(&store, queue.clone());
+    deploy(&service, LIGHT).await;
+    for request in 0..40 {
+        start(&service, "light", request).await;
+    }
+    service.sweep(&service).await.unwrap();
+    let late = queue.0.lock().unwrap().len();
+    assert_eq!(late, 16, "as many as of each workflow");
+}
