@@ -15,7 +15,7 @@ const SOME: usize = 500;
 /// Every sweep looks at so many then, and puts so many of each workflow into the queue: most have a task that waits, and
 /// a workflow that has few is not behind by itself.
 const LOOKED_AT: usize = 1_000;
-const FEW: usize = 16;
+const FEW: usize = 100;
 
 impl Service {
     /// Scopes that should be running are put into the queue, pending effects are carried out, and everything older than

@@ -276,10 +276,10 @@ async fn a_queue_that_is_behind_gets_some_late_tasks() {
     let queue = Arc::new(Behind::default());
     let service = service(&store, queue.clone());
     deploy(&service, LIGHT).await;
-    for request in 0..40 {
+    for request in 0..120 {
         start(&service, "light", request).await;
     }
     service.sweep(&service).await.unwrap();
     let late = queue.0.lock().unwrap().len();
-    assert_eq!(late, 16, "as many as of each workflow");
+    assert_eq!(late, 100, "as many as of each workflow");
 }
