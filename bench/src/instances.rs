@@ -11,10 +11,9 @@ use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Status;
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{
-    CallRequest, Clock, DefinitionRecord, Definitions, FunctionCaller, NewInstance as Records,
-    Secrets,
+    CallRequest, Clock, DefinitionRecord, Definitions, FunctionCaller, NewRecords, Secrets,
 };
-use swirl_runtime::{Driver, Registry, Settings, carry_out};
+use swirl_runtime::{Driver, Registry, Settings, run_inline};
 use swirl_system::{Calls, System};
 
 use crate::measure::{Caller, Figure, closed_loop};
@@ -110,20 +109,20 @@ async fn one(
     };
     let now = driver.clock.now();
     let (header, root) = new_instance(definition, id.clone(), new, now)?;
-    let whole = if at_once {
-        let whole = carry_out(definition, &header, &root, now);
-        Some(Box::new(whole.context("it cannot be carried out")?))
+    let inline_run = if at_once {
+        let inline_run = run_inline(definition, &header, &root, now);
+        Some(Box::new(inline_run.context("it cannot be carried out")?))
     } else {
         None
     };
     driver
         .store
-        .create(Records {
+        .create(NewRecords {
             header,
             root,
             ends_with_parent: false,
             watched: false,
-            whole,
+            inline_run,
         })
         .await?;
     if !at_once {

@@ -84,7 +84,7 @@ fn line(entry: &HistoryEntry) -> Option<String> {
         Event::ErrorHandled { error } => format!("  handled: {error}"),
         Event::Compensating { states } => format!("  compensating {}", states.join(", ")),
         Event::Ended { status, .. } => swirl_model::instance::Status::from(*status)
-            .word()
+            .as_str()
             .to_owned(),
         _ => return None,
     };

@@ -148,7 +148,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("coordinator.listen", "cli/tests/observe/processes.rs"),
     ("log.format", "cli/tests/observe/processes.rs"),
     ("log.filter", "cli/tests/observe/processes.rs"),
-    ("coordinator.carries_out", "cli/tests/observe/pure.rs"),
+    ("coordinator.runs_inline", "cli/tests/observe/pure.rs"),
 ];
 
 /// The options that the libraries get.

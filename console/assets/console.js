@@ -15,7 +15,7 @@ function readable(root) {
   }
 }
 
-// What the visitor has opened, by its place in the page.
+// The parts that the visitor has opened, by their place in the page.
 function opened(root) {
   return [...root.querySelectorAll('details')].map((one) => one.open);
 }
@@ -33,7 +33,7 @@ async function look(main) {
   const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
   const fresh = page.querySelector('main');
   if (!fresh || isBusy(main)) return;
-  // What was just done stays to be read.
+  // The result of the last action stays to be read.
   fresh.querySelector(':scope > .notice[role=status]')?.remove();
   const scrolled = [...main.querySelectorAll('.picture')].map((one) => [one.scrollLeft, one.scrollTop]);
   const before = opened(main);

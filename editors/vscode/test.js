@@ -76,7 +76,7 @@ async function extension() {
   const started = [];
   const commands = new Map();
   const nothing = { dispose() {} };
-  // Who listens to what, by the name of the event.
+  // The listeners, by the name of the event.
   const listeners = new Map();
   const on = (name) => (listener) => (listeners.set(name, listener), nothing);
   const shown = [];

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Long enough to write the entry.
 const LEASE_MS: u64 = 10_000;
 
-pub(crate) async fn stand_still(driver: &Driver, scope: &ScopeRef, why: &swirl_runtime::Error) {
+pub(crate) async fn quarantine(driver: &Driver, scope: &ScopeRef, why: &swirl_runtime::Error) {
     match note(driver, scope, why).await {
         Ok(true) => {}
         Ok(false) => tracing::warn!("the history doesn't say why: the instance is unavailable"),
@@ -97,14 +97,14 @@ async fn commit(
         history: vec![entry],
         commands: Vec::new(),
         at,
-        if_quiet: false,
+        require_unchanged_inbox: false,
         fits: true,
         release: true,
         lease_ms: LEASE_MS,
     };
     match driver.store.commit(commit).await? {
         Committed::Done { released, .. } => Ok(Some(released)),
-        Committed::News | Committed::Full(_) | Committed::Refused => Ok(None),
+        Committed::InboxChanged | Committed::Full(_) | Committed::Refused => Ok(None),
     }
 }
 

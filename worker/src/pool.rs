@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tracing::Instrument;
 
-use crate::given_up::stand_still;
+use crate::given_up::quarantine;
 
 /// How long a task may continue from scope to scope: others wait for its place.
 const LEAD_MAX: Duration = Duration::from_secs(1);
@@ -240,7 +240,7 @@ impl Lead {
                 if let Some(receipt) = task.receipt.as_ref().filter(|_| moves)
                     && receipt.put_into_lane(&workflow).await
                 {
-                    return Ok(Driven::Wholly);
+                    return Ok(Driven::Done);
                 }
                 match self.place_for(&workflow, &task, in_lane).await {
                     Some(found) => place = Some(found),
@@ -261,11 +261,11 @@ impl Lead {
         let Task { scope, receipt, .. } = task;
         let driver = &self.driver;
         match result {
-            Ok(driven @ (Driven::Wholly | Driven::On(_))) => {
+            Ok(driven @ (Driven::Done | Driven::Continue(_))) => {
                 if let Some(receipt) = receipt {
                     receipt.done().await;
                 }
-                if let Driven::On(next) = driven {
+                if let Driven::Continue(next) = driven {
                     return Some((next, place?));
                 }
             }
@@ -279,7 +279,7 @@ impl Lead {
                 }
             }
             Err(error @ Error::Attempts { .. }) => {
-                stand_still(driver, &scope, &error).await;
+                quarantine(driver, &scope, &error).await;
                 if let Some(receipt) = receipt {
                     receipt.give_up(&error.to_string()).await;
                 }
@@ -292,7 +292,7 @@ impl Lead {
                     return None;
                 }
                 if receipt.again(AGAIN_MS, &error.to_string()).await {
-                    stand_still(driver, &scope, &error).await;
+                    quarantine(driver, &scope, &error).await;
                 }
             }
         }
@@ -339,8 +339,8 @@ impl Lead {
     async fn go_on(&self, scope: ScopeRef) -> Option<ScopeRef> {
         let stop = over(self.is_over.clone());
         match self.driver.drive_until(&scope, stop).await {
-            Ok(Driven::Wholly) => return None,
-            Ok(Driven::On(next)) => return Some(next),
+            Ok(Driven::Done) => return None,
+            Ok(Driven::Continue(next)) => return Some(next),
             Ok(Driven::Stopped | Driven::Crowded(_)) => {}
             Err(error) => tracing::warn!(%error, "a scope is put off"),
         }

@@ -12,10 +12,11 @@ use swirl_functions::resources::Hosts;
 use swirl_nats::TaskSource;
 use swirl_ports::{FunctionCaller, Secrets};
 use swirl_runtime::{Places, Settings, Shares};
-use swirl_service::Outward;
+use swirl_service::PublishingEffects;
 use swirl_system::Calls;
 use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::watch;
 
 use crate::health;
@@ -23,6 +24,17 @@ use crate::pool;
 
 /// How many tasks are fetched ahead of those that are being worked on.
 const AHEAD_MAX: usize = 64;
+
+/// The number of scopes that are active at a time, by thread. More would only wait for each other.
+const ACTIVE_PER_THREAD: usize = 32;
+
+/// Gives the thread's other tasks, which may be those of the connections to the servers, to another thread.
+pub fn aside(work: &mut dyn FnMut()) {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
 
 /// The number of threads that drive scopes: two on one processor, so that slow expressions leave one to
 /// all others.
@@ -104,9 +116,13 @@ pub async fn work(
     ));
 
     let system = cluster.system(telemetry.clone());
-    let effects = Arc::new(Outward::new(system.service(), cluster.bus.clone()));
+    let effects = Arc::new(PublishingEffects::new(
+        system.service(),
+        cluster.bus.clone(),
+    ));
     let mut driver = system.driver(Calls { caller, secrets }, effects, driving(settings));
-    driver.shares = Some(Shares::new(threads()));
+    driver.shares = Some(Shares::aside(threads(), aside));
+    driver.activity = Some(Shares::equal(threads() * ACTIVE_PER_THREAD));
     driver.places = Some(Places::new(settings.concurrency));
     let ahead = settings.concurrency.clamp(1, AHEAD_MAX);
     let tasks = Arc::new(TaskSource::new(cluster.streams.clone(), ahead));
@@ -140,7 +156,7 @@ pub fn driving(settings: &Worker) -> Settings {
     Settings {
         lease_ms,
         renew_ms: Some((lease_ms / 3).max(1)),
-        keeps_one: settings.local_scopes > 0,
+        local_handoff: settings.local_scopes > 0,
         recording: settings.recording,
         recorded_bytes_max: settings.recorded_bytes_max,
     }

@@ -200,7 +200,7 @@ async fn message_driven(plan: &Plan, setup: &Setup, add: Add<'_>) -> Result<()> 
     for in_flight in plan.in_flight() {
         let figure = repeated(plan, &cluster, &pure, in_flight).await?;
         let name = "ten pure states by a worker, start to result";
-        let note = "coordinator.carries_out = false: a message, a read and two commits".to_owned();
+        let note = "coordinator.runs_inline = false: a message, a read and two commits".to_owned();
         let case = Case::new(name, "instances", figure);
         add(case.against(Floor::TenLocal).noting(note));
     }

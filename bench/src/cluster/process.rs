@@ -125,7 +125,7 @@ impl Node {
         if role == "coordinator" {
             command.args(["--auth-mode", "off"]);
             if setup.a_message_each {
-                command.arg("--coordinator-carries-out=false");
+                command.arg("--coordinator-runs-inline=false");
             }
         } else if setup.a_message_each {
             command.args(["--worker-local-scopes", "0"]);

@@ -359,7 +359,7 @@ impl Answer {
         format!("error[{code}]: {detail}{hint}")
     }
 
-    /// Writes a page of a listing as `show` does. How it continues is no part of the result: `more` goes to stderr.
+    /// Writes a page of a listing as `show` does. How it continues is not part of the result: `more` goes to stderr.
     /// In JSON the result itself says it.
     ///
     /// # Errors

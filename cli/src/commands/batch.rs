@@ -73,7 +73,7 @@ enum Operation {
 
 #[derive(Debug, clap::Args)]
 struct Create {
-    /// What to do with each instance.
+    /// The operation for each instance.
     #[arg(value_enum)]
     operation: Operation,
 

@@ -118,7 +118,7 @@ async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::R
         bail!(
             "'--selection-set' is given, and '{}' is of type '{}': only functions of type 'graphql' take one",
             function.name,
-            function.kind.word()
+            function.kind.as_str()
         );
     }
     if args.timeout.is_some() {

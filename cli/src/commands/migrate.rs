@@ -114,14 +114,14 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         save(args, migrated, format, terminal.output)?;
     }
     if terminal.output == Output::Json {
-        let report = as_json(detected.edition.word(), &done);
+        let report = as_json(detected.edition.as_str(), &done);
         terminal.result(&format!("{report:#}\n"))?;
     } else {
         match &done {
             Ok(migrated) if args.out.is_none() => terminal.result(&migrated.text)?,
             Ok(_) => {}
             Err(obstacles) => {
-                terminal.message(&told(&args.file, detected.edition.word(), obstacles));
+                terminal.message(&told(&args.file, detected.edition.as_str(), obstacles));
             }
         }
         if let (Ok(migrated), Format::Json) = (&done, format) {

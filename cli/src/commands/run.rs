@@ -422,13 +422,13 @@ fn tell(terminal: &Terminal, id: &InstanceId, state: &InstanceState) -> anyhow::
                 .map(|state| format!(" in state '{state}'"));
             terminal.message(&format!(
                 "error: instance {id} {}{}: {error}",
-                status.word(),
+                status.as_str(),
                 place.unwrap_or_default()
             ));
             Ok(1)
         }
         (status, _, None) => {
-            terminal.message(&format!("error: instance {id} was {}", status.word()));
+            terminal.message(&format!("error: instance {id} was {}", status.as_str()));
             Ok(1)
         }
     }

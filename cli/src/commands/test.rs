@@ -288,7 +288,7 @@ fn coverage_json(coverage: &Coverage) -> serde_json::Value {
         });
         let missed = covered
             .missed()
-            .map(|item| json!({"kind": item.kind.word(), "name": item.name, "line": item.line}));
+            .map(|item| json!({"kind": item.kind.as_str(), "name": item.name, "line": item.line}));
         json!({
             "file": covered.file.display().to_string(),
             "shares": shares.collect::<serde_json::Map<_, _>>(),

@@ -275,7 +275,7 @@ fn as_json(reads: &[Read]) -> String {
             let text = render::json(&name, read.reading.diagnostics.as_slice());
             let mut file: Value = serde_json::from_str(&text).unwrap_or_default();
             let edition = read.reading.edition.as_ref();
-            file["edition"] = json!(edition.map(|detected| detected.edition.word()));
+            file["edition"] = json!(edition.map(|detected| detected.edition.as_str()));
             file["because"] = json!(edition.map(|detected| &detected.why));
             if !read.missing.is_empty() {
                 let missing = read.missing.iter();

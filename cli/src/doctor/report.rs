@@ -13,7 +13,7 @@ pub enum Status {
 }
 
 impl Status {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Status::Ok => "ok",
             Status::Warning => "warning",
@@ -89,7 +89,7 @@ impl Report {
     pub fn text(&self, colours: bool) -> String {
         let mut text = String::new();
         for check in &self.checks {
-            let word = format!("{:<8}", check.status.word());
+            let word = format!("{:<8}", check.status.as_str());
             let word = match (colours, check.status) {
                 (false, _) => word,
                 (true, Status::Ok) => format!("\x1b[32m{word}\x1b[0m"),
@@ -117,7 +117,7 @@ impl Report {
             .map(|check| {
                 json!({
                     "check": check.name,
-                    "status": check.status.word(),
+                    "status": check.status.as_str(),
                     "message": check.message,
                     "hint": check.hint,
                 })

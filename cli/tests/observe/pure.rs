@@ -26,7 +26,7 @@ fn definition() -> Value {
 
 /// There is no worker.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_coordinator_carries_out_what_needs_nothing_but_data() {
+async fn a_coordinator_runs_inline_what_needs_nothing_but_data() {
     let cluster = Cluster::start(0, &[]).await;
     cluster.deploy(&definition(), "{}").await;
     let url = format!(
@@ -60,7 +60,7 @@ async fn a_coordinator_carries_out_what_needs_nothing_but_data() {
     });
     assert_eq!(ended.count(), 1, "{metrics}");
 
-    let cluster = Cluster::start(0, &["--coordinator-carries-out=false"]).await;
+    let cluster = Cluster::start(0, &["--coordinator-runs-inline=false"]).await;
     cluster.deploy(&definition(), "{}").await;
     let id = cluster.start_instance("grade").await;
     let url = format!("{}/api/v1/instances/{id}", cluster.coordinator.url);

@@ -349,7 +349,7 @@ fn sample(row: &Value) -> Sample {
 
 pub async fn act(visitor: Visitor, Path((id, action)): Path<(String, String)>, _: Form) -> Answer {
     if !["pause", "resume", "stop"].contains(&action.as_str()) {
-        return Err(Failure::not_found("there is no such action"));
+        return Err(Failure::not_found("unknown action"));
     }
     let path = ["batches", id.as_str(), action.as_str()];
     visitor.asking.post(&path, &[], &[], "").await?;

@@ -326,7 +326,7 @@ pub async fn operate(
             };
             parsed.map_err(wrong)?.to_string()
         }
-        _ => return Err(Failure::not_found("there is no such action")),
+        _ => return Err(Failure::not_found("unknown action")),
     };
     let path = ["instances", id.as_str(), action.as_str()];
     visitor

@@ -63,7 +63,7 @@ pub async fn act(
             visitor.asking.delete(&["dead-letters", &number]).await?;
             "dropped"
         }
-        _ => return Err(Failure::not_found("there is no such action")),
+        _ => return Err(Failure::not_found("unknown action")),
     };
     go_to(&format!("/console/events?done={done}"))
 }

@@ -132,7 +132,7 @@ pub async fn act(
             });
             with_status(StatusCode::OK, &page)
         }
-        _ => Err(Failure::not_found("there is no such action")),
+        _ => Err(Failure::not_found("unknown action")),
     }
 }
 

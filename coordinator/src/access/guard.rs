@@ -200,7 +200,7 @@ fn words(roles: &[Role]) -> String {
     if roles.is_empty() {
         return "none".to_owned();
     }
-    let words: Vec<&str> = roles.iter().map(|role| role.word()).collect();
+    let words: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
     words.join(", ")
 }
 

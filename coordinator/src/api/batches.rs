@@ -239,7 +239,7 @@ impl Found {
         self.ids.push(id.clone());
         *self.counts.of(row.status) += 1;
         let hindered = match operation {
-            Operation::Act(action) => action.hindrance(row.status, row.suspended).is_some(),
+            Operation::Act(action) => action.rejection_reason(row.status, row.suspended).is_some(),
             Operation::Remove => row.status == Status::Running,
         };
         self.fit += u32::from(!hindered);
@@ -254,7 +254,7 @@ impl Found {
                 "id": row.header.id.as_str(),
                 "workflow": &*row.header.definition.workflow,
                 "version": row.header.version,
-                "status": row.status.word(),
+                "status": row.status.as_str(),
                 "suspended": row.suspended,
                 "startedAt": format!("{:.3}", row.header.started_at),
             });
@@ -383,7 +383,7 @@ pub async fn results(
         .filter(|word| !WORDS.contains(word))
     {
         let detail = format!(
-            "there is no outcome '{}'; they are {}",
+            "'{}' is not a valid outcome; use one of {}",
             cut(other),
             WORDS.join(", ")
         );
@@ -434,7 +434,7 @@ fn result((item, status): &(BatchItem, Option<Status>)) -> Value {
     let mut row = json!({
         "instance": item.instance.as_str(),
         "outcome": word(item.outcome.as_ref()),
-        "status": status.map(Status::word),
+        "status": status.map(Status::as_str),
     });
     match &item.outcome {
         Some(BatchOutcome::Refused { code, detail }) => {
@@ -464,13 +464,13 @@ async fn change(api: &Api, id: &str, to: BatchState) -> Result<Response, Problem
     let before = store.batch(id).await?;
     let before = before.ok_or_else(|| unknown(id))?.state;
     if !before.may_become(to) {
-        let detail = format!("the batch is {}", before.word());
+        let detail = format!("the batch is {}", before.as_str());
         return Err(Problem::conflict("wrong-status", detail));
     }
     let after = store.change_batch(id, to, api.service.clock.now()).await?;
     let after = after.ok_or_else(|| unknown(id))?;
     if after.state != to {
-        let detail = format!("the batch has just become {}", after.state.word());
+        let detail = format!("the batch has just become {}", after.state.as_str());
         return Err(Problem::conflict("wrong-status", detail));
     }
     Ok(Json(shown(&after)).into_response())
@@ -485,7 +485,7 @@ fn shown(batch: &Batch) -> Value {
         "reason": order.reason,
         "by": order.by,
         "rate": order.rate,
-        "status": batch.state.word(),
+        "status": batch.state.as_str(),
         "createdAt": format!("{:.3}", order.created_at),
         "endedAt": batch.ended_at.map(|at| format!("{at:.3}")),
         "matched": order.matched,
@@ -510,6 +510,9 @@ fn store(api: &Api) -> Result<(Arc<dyn Batches>, BatchLimits), Problem> {
 }
 
 fn unknown(id: &str) -> Problem {
-    let detail = format!("there is no batch '{}'; it may have been dropped", cut(id));
+    let detail = format!(
+        "batch '{}' doesn't exist, or was removed after its retention",
+        cut(id)
+    );
     Problem::not_found("unknown-batch", detail)
 }

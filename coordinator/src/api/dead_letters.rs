@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -10,10 +9,10 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
-use swirl_model::time::Timestamp;
 use swirl_service::Action;
 
 use super::Api;
+use super::letters::{DeadLetter, DeadLetters};
 use super::problem::{Problem, cut};
 use super::request::Parameters;
 
@@ -22,34 +21,6 @@ const LIMIT_MAX: usize = 500;
 
 /// The kind of letters that are tasks: `["instance","scope"]`.
 const TASK: &str = "task";
-
-/// An original message, and the reason why it could not be used.
-#[derive(Debug, Clone)]
-pub struct DeadLetter {
-    pub sequence: u64,
-    pub at: Timestamp,
-    /// `event` or `task`.
-    pub kind: String,
-    /// The subject that the message was sent to.
-    pub subject: String,
-    pub reason: String,
-    pub headers: Vec<(String, String)>,
-    pub payload: Vec<u8>,
-    /// Its data was left out: it cannot be sent again.
-    pub is_cut: bool,
-}
-
-/// The store of dead letters.
-#[async_trait]
-pub trait DeadLetters: Send + Sync {
-    /// From this sequence number on, oldest first.
-    async fn list(&self, from: u64, limit: usize) -> swirl_ports::Result<Vec<DeadLetter>>;
-    async fn get(&self, sequence: u64) -> swirl_ports::Result<Option<DeadLetter>>;
-    /// Sends it to its original subject. It stays a dead letter.
-    async fn send_again(&self, sequence: u64) -> swirl_ports::Result<()>;
-    /// False if there is no such letter.
-    async fn remove(&self, sequence: u64) -> swirl_ports::Result<bool>;
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -9,8 +9,8 @@ use swirl_ports::{Batches, InstanceQueries};
 use swirl_service::{BatchLimits, Batching, Error, Service};
 
 use super::answered::Answers;
-use super::dead_letters::DeadLetters;
 use super::hosts::plain_host;
+use super::letters::DeadLetters;
 use super::places::Places;
 use crate::access::Access;
 

@@ -104,7 +104,7 @@ fn refuse(denied: &Denied, request: &Request) -> Response {
             tracing::info!(%method, path, detail, "a request is refused");
             let mut problem = Problem::new(StatusCode::FORBIDDEN, "forbidden", detail);
             if let Denied::Role { role, .. } = denied {
-                problem = problem.with("role", role.word());
+                problem = problem.with("role", role.as_str());
             }
             let challenge = "Bearer realm=\"swirl\", error=\"insufficient_scope\"";
             (problem, Some(challenge))

@@ -6,15 +6,11 @@ use axum::Json;
 use axum::extract::{Path, State};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use swirl_model::ids::InstanceId;
-use swirl_model::instance::Instance;
-use swirl_model::scope::Scope;
 use swirl_ports::HistoryPart;
-use swirl_presentation::place::place;
 use swirl_presentation::timeline;
 
 use super::Api;
-use super::listing;
+use super::instance_view::shown;
 use super::problem::Problem;
 use super::request::Parameters;
 use super::start;
@@ -22,8 +18,7 @@ use super::start;
 /// The limit of the state data in an answer, in bytes of JSON. Scopes beyond the limit are shown
 /// without data.
 const DATA_BYTES_MAX: usize = 1 << 20;
-/// The maximum number of scopes of an instance in an answer, and of entries of a history.
-const SCOPES_MAX: usize = 1_000;
+/// The maximum number of entries of a history in an answer.
 const ENTRIES_MAX: usize = 2_000;
 /// The longest pause between two polls of an instance.
 const PAUSE_MAX: Duration = Duration::from_millis(200);
@@ -64,50 +59,6 @@ pub async fn one(
         }
     }
     Ok(Json(view))
-}
-
-/// An instance, and those of its scopes that have not ended.
-pub async fn shown(api: &Api, found: &(Instance, Vec<Scope>)) -> Result<Value, Problem> {
-    let (instance, scopes) = found;
-    let (header, state) = (&instance.header, &instance.state);
-    let mut view = json!({
-        "id": header.id.as_str(),
-        "workflow": &*header.definition.workflow,
-        "version": header.version,
-        "status": state.status.word(),
-        "suspended": state.suspended,
-        "startedAt": format!("{:.3}", header.started_at),
-        "endedAt": state.ended_at.map(|at| format!("{at:.3}")),
-        "key": header.key,
-        "instanceKey": header.instance_key,
-        "parent": header.parent.as_ref().map(|parent| parent.scope.instance.as_str()),
-        "continuedFrom": header.continued_from.as_ref().map(InstanceId::as_str),
-        "correlation": state.correlation,
-        "input": Value::from(&header.input),
-    });
-    if let Some(output) = &state.output {
-        view["output"] = Value::from(output);
-    }
-    if !state.attributes.is_empty() {
-        view["attributes"] = listing::shown(&state.attributes);
-    }
-    if let Some(error) = &state.error {
-        view["error"] = Value::from(&error.to_data());
-    }
-    if !scopes.is_empty() {
-        let definition = api.service.registry.get(&header.definition).await?;
-        let open = scopes.iter().filter(|scope| !scope.ended());
-        let left_out = open.clone().count().saturating_sub(SCOPES_MAX);
-        let places: Vec<Value> = open
-            .take(SCOPES_MAX)
-            .map(|scope| place(&definition.workflow, scope))
-            .collect();
-        view["scopes"] = json!(places);
-        if left_out > 0 {
-            view["scopesLeftOut"] = json!(left_out);
-        }
-    }
-    Ok(view)
 }
 
 #[derive(Deserialize)]
@@ -157,7 +108,7 @@ pub async fn history(
         "id": id.as_str(),
         "workflow": &*instance.header.definition.workflow,
         "version": instance.header.version,
-        "status": instance.state.status.word(),
+        "status": instance.state.status.as_str(),
         "before": page.before.max(since.after.unwrap_or(0)),
         "total": page.total,
         "more": more,

@@ -259,7 +259,7 @@ async fn line(api: &Api, row: &Row) -> Value {
         "id": header.id.as_str(),
         "workflow": &*header.definition.workflow,
         "version": header.version,
-        "status": status.word(),
+        "status": status.as_str(),
         "suspended": suspended,
         "key": header.key,
         "instanceKey": header.instance_key,

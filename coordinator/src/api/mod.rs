@@ -17,7 +17,9 @@ mod deploy;
 mod events;
 mod gate;
 mod hosts;
+mod instance_view;
 mod instances;
+mod letters;
 mod listing;
 mod operate;
 mod overview;
@@ -31,8 +33,8 @@ mod schedules;
 mod start;
 
 pub use answered::{Answered, Answers};
-pub use dead_letters::{DeadLetter, DeadLetters};
 pub use deploy::{Api, Limited, Metrics};
+pub use letters::{DeadLetter, DeadLetters};
 pub use router::{health_router, router};
 
 pub use swirl_deployment::{Outcome, Reader, Source};

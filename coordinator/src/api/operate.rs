@@ -161,7 +161,7 @@ pub async fn remove(
         "id": header.id.as_str(),
         "workflow": &*header.definition.workflow,
         "version": &*header.definition.version,
-        "status": instance.state.status.word(),
+        "status": instance.state.status.as_str(),
     });
     Ok(Json(body).into_response())
 }
@@ -193,7 +193,7 @@ async fn operate(
             _ => problem,
         });
     }
-    let word = action.word();
+    let word = action.as_str();
     let done = api
         .service
         .operate_by(&instance.header.id, action, &operator);

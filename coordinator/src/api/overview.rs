@@ -43,7 +43,7 @@ pub async fn overview(State(api): State<Api>) -> Result<Json<Value>, Problem> {
     let (total, _) = api.queries.counts(&[]).await?;
     let counts = STATUSES.map(|status| {
         let mut total = total;
-        json!({"status": status.word(), "count": *total.of(status), "more": false})
+        json!({"status": status.as_str(), "count": *total.of(status), "more": false})
     });
     let some = async |status| {
         let filter = Filter {
@@ -128,7 +128,7 @@ async fn failures(api: &Api, faulted: &[Summary]) -> Result<Vec<Value>, Problem>
 pub async fn me(State(api): State<Api>, caller: Option<Extension<Caller>>) -> Json<Value> {
     let caller = caller.map(|Extension(caller)| caller);
     let roles = caller.iter().flat_map(|caller| &caller.roles);
-    let roles: Vec<&str> = roles.map(|role| role.word()).collect();
+    let roles: Vec<&str> = roles.map(|role| role.as_str()).collect();
     Json(json!({
         "name": caller.as_ref().map(|caller| &caller.name),
         "roles": roles,

@@ -361,7 +361,7 @@ mod tests {
             let shown = format!("{handler:?}");
             for method in METHODS {
                 if shown.contains(&format!(" {method}: BoxedHandler")) {
-                    let role = need.role().map(|role| role.word());
+                    let role = need.role().map(|role| role.as_str());
                     served.insert(format!("{method} {path}"), role);
                 }
             }

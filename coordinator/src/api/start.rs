@@ -18,7 +18,7 @@ use swirl_model::trace::TraceContext;
 use swirl_service::{Refused, StartRequest, Started};
 
 use super::Api;
-use super::instances::shown;
+use super::instance_view::shown;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, located};
 

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use swirl_cluster::{Cluster, FLUSH_MAX};
 use swirl_config::Coordinator;
 use swirl_redis::Redis;
-use swirl_service::{BatchLimits, Batching, Outward, Service};
+use swirl_service::{BatchLimits, Batching, PublishingEffects, Service};
 use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -59,7 +59,7 @@ pub async fn coordinate(
     let tls = tls.transpose().context("coordinator.tls_cert")?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let system = cluster.system(telemetry.clone());
-    let service = system.carrying_out(settings.carries_out).service();
+    let service = system.running_inline(settings.runs_inline).service();
     let mut tasks = JoinSet::new();
     tasks.spawn(keep_shards(redis.clone()));
     let (stopping, mut stopped) = watch::channel(false);
@@ -78,7 +78,7 @@ pub async fn coordinate(
     start(&mut tasks, service.clone(), |service| async move {
         service.run_schedules().await;
     });
-    let effects = Outward::new(service.clone(), cluster.bus.clone());
+    let effects = PublishingEffects::new(service.clone(), cluster.bus.clone());
     start(&mut tasks, service.clone(), |service| async move {
         service.run_reconciler(&effects, SWEEP).await;
     });

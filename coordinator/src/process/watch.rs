@@ -59,7 +59,7 @@ fn tell(seen: &Arc<Mutex<Seen>>, metrics: &Metrics) {
         let seen = instances.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = seen.instances.iter();
         counts
-            .map(|(status, count)| (status.word(), *count))
+            .map(|(status, count)| (status.as_str(), *count))
             .collect()
     });
     let doing = seen.clone();

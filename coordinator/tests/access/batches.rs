@@ -14,15 +14,15 @@ use swirl_model::scope::{Role, Scope};
 use swirl_model::time::Timestamp;
 use swirl_ports::{
     Batch, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches, Error, ExecutionStore,
-    InstanceQueries, NewInstance, Result,
+    InstanceQueries, NewRecords, Result,
 };
 use swirl_servers::eventually;
 use swirl_service::{BatchLimits, Batching};
 
 use crate::running::{Running, Setup, client, guarded};
 
-fn instance(id: &str) -> NewInstance {
-    NewInstance {
+fn instance(id: &str) -> NewRecords {
+    NewRecords {
         header: Header {
             id: InstanceId::new(id),
             definition: DefinitionId {
@@ -44,7 +44,7 @@ fn instance(id: &str) -> NewInstance {
         root: Scope::new(ScopeId::root(), Role::Root, data!({})),
         ends_with_parent: false,
         watched: false,
-        whole: None,
+        inline_run: None,
     }
 }
 

@@ -151,7 +151,7 @@ impl Setup {
             clock,
             Arc::new(registry),
         );
-        let service = system.carrying_out(false).service();
+        let service = system.running_inline(false).service();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();

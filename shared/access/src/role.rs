@@ -39,7 +39,7 @@ pub struct UnknownRole(pub String);
 impl Role {
     pub const ALL: [Role; 4] = [Role::Viewer, Role::Operator, Role::Deployer, Role::Admin];
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Role::Viewer => "viewer",
             Role::Operator => "operator",
@@ -59,7 +59,7 @@ impl Role {
 
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }
 
@@ -67,7 +67,7 @@ impl FromStr for Role {
     type Err = UnknownRole;
 
     fn from_str(text: &str) -> Result<Role, UnknownRole> {
-        let found = Role::ALL.into_iter().find(|role| role.word() == text);
+        let found = Role::ALL.into_iter().find(|role| role.as_str() == text);
         found.ok_or_else(|| UnknownRole(text.chars().take(60).collect()))
     }
 }
@@ -100,7 +100,7 @@ mod tests {
             for need in [Read, Start, Operate, Deploy] {
                 assert_eq!(role.may(need), allowed.contains(&need), "{role} {need:?}");
             }
-            assert_eq!(role.word().parse(), Ok(role));
+            assert_eq!(role.as_str().parse(), Ok(role));
         }
         for need in [Read, Start, Operate, Deploy] {
             assert!(need.role().is_some_and(|role| role.may(need)));

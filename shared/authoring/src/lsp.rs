@@ -31,7 +31,7 @@ use swirl_spec::source::{self, Limits};
 
 use crate::format;
 use analysis::Analysis;
-use expressions::{Known, Sight};
+use expressions::{Known, VisibleVars};
 use flow::Flow;
 use names::Names;
 use text::{Position, Text};
@@ -82,7 +82,7 @@ struct Document {
 #[derive(Default)]
 struct Outline {
     names: Names,
-    sight: Sight,
+    sight: VisibleVars,
     flow: Flow,
     edition: Option<Edition>,
 }
@@ -378,7 +378,7 @@ impl Outline {
         let edition = edition::detect(&root).ok().map(|detected| detected.edition);
         Some(Outline {
             names: Names::of(&root),
-            sight: Sight::of(&root, edition),
+            sight: VisibleVars::of(&root, edition),
             flow: Flow::of(&root),
             edition,
         })

@@ -38,7 +38,7 @@ pub fn schema(edition: Edition) -> Value {
 
 /// Metadata may hold anything, so the reader cannot be asked for the part that it reads. A text there is the author's own.
 fn own_metadata() -> Value {
-    let kinds = AttributeKind::ALL.map(AttributeKind::word);
+    let kinds = AttributeKind::ALL.map(AttributeKind::as_str);
     let attribute = json!({
         "type": "object",
         "properties": {

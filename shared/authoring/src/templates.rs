@@ -54,10 +54,10 @@ pub struct Operation {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "'{0}' is no id: use letters, digits, '-', '_' and '.', and begin with a letter or a digit"
+        "'{0}' is not a valid id: use letters, digits, '-', '_' and '.', and begin with a letter or a digit"
     )]
     Name(String),
-    #[error("it is no OpenAPI document: {0}")]
+    #[error("it is not an OpenAPI document: {0}")]
     Document(String),
     #[error("it has no operation with an 'operationId'")]
     NoOperation,

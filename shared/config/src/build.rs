@@ -252,7 +252,7 @@ impl Values<'_> {
             listen: self.address("coordinator.listen"),
             hosts: (is_open || !hosts.is_empty()).then_some(hosts),
             tls: cert.zip(key),
-            carries_out: self.flag("coordinator.carries_out"),
+            runs_inline: self.flag("coordinator.runs_inline"),
             drain_delay: self.duration("coordinator.drain_delay"),
             health_listen: match self.value("coordinator.health_listen") {
                 Some(Value::Text(address)) => address.parse().ok(),

@@ -65,9 +65,10 @@ fn row(setting: &Setting) -> String {
         help.push_str(" Secret.");
     }
     let users = setting.used_by;
-    if users.len() < Process::ALL.len() && users.iter().all(|user| user.word() != setting.section())
+    if users.len() < Process::ALL.len()
+        && users.iter().all(|user| user.as_str() != setting.section())
     {
-        let users: Vec<&str> = users.iter().map(|user| user.word()).collect();
+        let users: Vec<&str> = users.iter().map(|user| user.as_str()).collect();
         help.push_str(&format!(" ({} only)", users.join(", ")));
     }
     format!(

@@ -12,7 +12,7 @@ pub enum Process {
 impl Process {
     pub const ALL: &'static [Process] = &[Process::Worker, Process::Coordinator];
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Process::Worker => "worker",
             Process::Coordinator => "coordinator",

@@ -159,7 +159,7 @@ pub struct Coordinator {
     pub origins: Vec<String>,
     /// Certificate and key.
     pub tls: Option<(PathBuf, PathBuf)>,
-    pub carries_out: bool,
+    pub runs_inline: bool,
     pub drain_delay: Duration,
     pub shutdown_deadline: Duration,
     /// Health and metrics alone.

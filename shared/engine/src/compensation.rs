@@ -3,13 +3,13 @@
 
 use swirl_model::WorkflowError;
 use swirl_model::event::Event;
-use swirl_model::scope::{Compensation, FinishFrom, Position, Purpose, Way, Work};
+use swirl_model::scope::{Compensation, Exit, FinishFrom, Position, Purpose, Work};
 use swirl_model::workflow::StateId;
 
 use crate::ctx::{Ctx, Step};
 
 impl Ctx<'_> {
-    pub fn compensate(&mut self, then: Way) -> Step {
+    pub fn compensate(&mut self, then: Exit) -> Step {
         let left = self.scope.completed.clone();
         let names = left
             .iter()
@@ -49,14 +49,14 @@ impl Ctx<'_> {
 
     /// Takes the way that triggered the compensation, once that is done. The scope has finished the work of the state
     /// that the way leaves.
-    pub(crate) fn go_onward(&mut self, way: Way, purpose: Purpose) {
+    pub(crate) fn go_onward(&mut self, way: Exit, purpose: Purpose) {
         if let Err(error) = self.proceed(way, purpose) {
             self.trigger_failed(way, purpose, error);
         }
     }
 
     /// Faults the scope at a way; a retry continues with the way.
-    pub(crate) fn fail_onward(&mut self, way: Way, purpose: Purpose, error: WorkflowError) {
+    pub(crate) fn fail_onward(&mut self, way: Exit, purpose: Purpose, error: WorkflowError) {
         // The way of an action belongs to the state that the scope is in.
         if let Some(id) = state_of(way).or(self.scope.state()) {
             self.return_to(id, way, purpose);
@@ -65,7 +65,7 @@ impl Ctx<'_> {
     }
 
     /// The state that the way leaves, its work done.
-    fn return_to(&mut self, id: StateId, way: Way, purpose: Purpose) {
+    fn return_to(&mut self, id: StateId, way: Exit, purpose: Purpose) {
         self.move_to(Position {
             state: Some(id),
             purpose,
@@ -81,7 +81,7 @@ impl Ctx<'_> {
 
     /// The data or the input of the way can't be evaluated: an error of the state that triggered the compensation,
     /// never of a compensating one (decision 85).
-    fn trigger_failed(&mut self, way: Way, purpose: Purpose, mut error: WorkflowError) {
+    fn trigger_failed(&mut self, way: Exit, purpose: Purpose, mut error: WorkflowError) {
         let Some(id) = state_of(way).or(self.scope.state()) else {
             return self.fail(error);
         };
@@ -96,19 +96,19 @@ impl Ctx<'_> {
 }
 
 /// Whether a handler opened the way: the same state's handlers aren't asked again.
-pub(crate) fn is_handlers(way: Way) -> bool {
-    matches!(way, Way::Handler(..) | Way::Action(..))
+pub(crate) fn is_handlers(way: Exit) -> bool {
+    matches!(way, Exit::Handler(..) | Exit::Action(..))
 }
 
 /// None: the way of an action, which doesn't know its state.
-fn state_of(way: Way) -> Option<StateId> {
+fn state_of(way: Exit) -> Option<StateId> {
     match way {
-        Way::Action(..) => None,
-        Way::State(id)
-        | Way::Handler(id, _)
-        | Way::Condition(id, _)
-        | Way::EventCondition(id, _)
-        | Way::Default(id)
-        | Way::Entry(id, _) => Some(id),
+        Exit::Action(..) => None,
+        Exit::State(id)
+        | Exit::Handler(id, _)
+        | Exit::Condition(id, _)
+        | Exit::EventCondition(id, _)
+        | Exit::Default(id)
+        | Exit::Entry(id, _) => Some(id),
     }
 }

@@ -6,7 +6,7 @@
 use swirl_model::error::names;
 use swirl_model::event::{Command, StartInstance};
 use swirl_model::instance::EndStatus;
-use swirl_model::scope::{Way, Work};
+use swirl_model::scope::{Exit, Work};
 use swirl_model::workflow::{ContinueAs, Next, TimeoutOverride};
 use swirl_model::{Data, WorkflowError};
 
@@ -49,7 +49,7 @@ impl Ctx<'_> {
         }))
     }
 
-    pub(crate) fn continue_as(&mut self, way: Way, input: Data) {
+    pub(crate) fn continue_as(&mut self, way: Exit, input: Data) {
         let def = self.def.clone();
         let Some(Next::End(end)) = next_of(&def.workflow, way) else {
             return;

@@ -6,7 +6,7 @@ use swirl_model::error::names;
 use swirl_model::event::{Command, Event};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{
-    BranchResult, Cursor, FinishFrom, Purpose, RetriedBy, Role, TimerKind, Way, Work,
+    BranchResult, Cursor, Exit, FinishFrom, Purpose, RetriedBy, Role, TimerKind, Work,
 };
 use swirl_model::workflow::{
     ContinueAs, End, Next, Produce, State, StateId, StateKind, Then, Workflow,
@@ -22,7 +22,7 @@ use crate::start::{HOPS, ORIGIN};
 impl Ctx<'_> {
     /// The state's work is done: output filter, then the way. After an error the data is as the work left it
     /// (decision 66), and a retry continues here.
-    pub fn finish(&mut self, way: Way) -> Step {
+    pub fn finish(&mut self, way: Exit) -> Step {
         let unfiltered = self.scope.data.clone();
         let mut from = FinishFrom::Output;
         let step = self.finish_from(way, &mut from);
@@ -36,14 +36,14 @@ impl Ctx<'_> {
     }
 
     /// An operator's retry of a step that failed behind a state's work.
-    pub(crate) fn resume_finish(&mut self, way: Way, from: FinishFrom) -> Step {
+    pub(crate) fn resume_finish(&mut self, way: Exit, from: FinishFrom) -> Step {
         match from {
             FinishFrom::Output => self.finish(way),
-            FinishFrom::Way if is_handlers(way) => {
+            FinishFrom::Exit if is_handlers(way) => {
                 self.take_left(way);
                 Ok(())
             }
-            FinishFrom::Way => self.take(way),
+            FinishFrom::Exit => self.take(way),
             FinishFrom::Onward => {
                 let purpose = self.purpose();
                 self.go_onward(way, purpose);
@@ -53,18 +53,18 @@ impl Ctx<'_> {
     }
 
     /// Takes the way of a handler, whose state has been left: an error is no longer the state's.
-    pub(crate) fn take_left(&mut self, way: Way) {
+    pub(crate) fn take_left(&mut self, way: Exit) {
         if let Err(mut error) = self.take(way) {
             if error.state.is_none() {
                 error.state = self.state().map(|(_, state)| state.name.to_string());
             }
-            let from = FinishFrom::Way;
+            let from = FinishFrom::Exit;
             self.work(Work::Finish { way, from });
             self.fail(error);
         }
     }
 
-    fn finish_from(&mut self, way: Way, from: &mut FinishFrom) -> Step {
+    fn finish_from(&mut self, way: Exit, from: &mut FinishFrom) -> Step {
         let def = self.def.clone();
         let Some((id, _)) = self.state() else {
             return Ok(());
@@ -85,7 +85,7 @@ impl Ctx<'_> {
         }
         // The way's expressions are evaluated while an error in them still belongs to the state.
         self.prepared = self.prepare(way)?;
-        *from = FinishFrom::Way;
+        *from = FinishFrom::Exit;
         self.disarm(|kind| !matches!(kind, TimerKind::Workflow | TimerKind::Branch));
         self.unsubscribe();
         self.emit(Event::StateLeft {
@@ -111,7 +111,7 @@ impl Ctx<'_> {
     }
 
     /// Takes the way that a state's end or error opens.
-    pub fn take(&mut self, way: Way) -> Step {
+    pub fn take(&mut self, way: Exit) -> Step {
         let purpose = self.purpose();
         let next = next_of(&self.def.workflow, way);
         if purpose == Purpose::Compensation {
@@ -141,7 +141,7 @@ impl Ctx<'_> {
     }
 
     /// Takes a way whose compensation, if any, is done.
-    pub fn proceed(&mut self, way: Way, purpose: Purpose) -> Step {
+    pub fn proceed(&mut self, way: Exit, purpose: Purpose) -> Step {
         let def = self.def.clone();
         let prepared = self.prepared.take();
         match next_of(&def.workflow, way) {
@@ -188,7 +188,7 @@ impl Ctx<'_> {
     }
 
     /// The events and the input of a way, unless compensation comes first and may change them.
-    fn prepare(&self, way: Way) -> Result<Option<Prepared>, WorkflowError> {
+    fn prepare(&self, way: Exit) -> Result<Option<Prepared>, WorkflowError> {
         if self.purpose() != Purpose::Main {
             return Ok(None);
         }
@@ -321,7 +321,7 @@ impl Ctx<'_> {
     }
 
     /// `continuation`: the input of the way's `continueAs`.
-    fn end(&mut self, way: Way, end: &End, purpose: Purpose, continuation: Option<Data>) -> Step {
+    fn end(&mut self, way: Exit, end: &End, purpose: Purpose, continuation: Option<Data>) -> Step {
         if purpose == Purpose::RunBefore {
             self.terminated();
             return Ok(());
@@ -361,7 +361,7 @@ impl Ctx<'_> {
 
     fn complete(
         &mut self,
-        way: Way,
+        way: Exit,
         purpose: Purpose,
         continuation: Option<Data>,
         terminate_parents: bool,
@@ -521,10 +521,10 @@ fn attribute(value: Data) -> Data {
     }
 }
 
-pub(crate) fn next_of(workflow: &Workflow, way: Way) -> Option<&Next> {
+pub(crate) fn next_of(workflow: &Workflow, way: Exit) -> Option<&Next> {
     match way {
-        Way::State(id) => workflow[id].next.as_ref(),
-        Way::Handler(id, index) => match &workflow[id].on_errors[index as usize].then {
+        Exit::State(id) => workflow[id].next.as_ref(),
+        Exit::Handler(id, index) => match &workflow[id].on_errors[index as usize].then {
             Then::Next(next) => Some(next),
             Then::Continue => workflow[id]
                 .next
@@ -532,20 +532,20 @@ pub(crate) fn next_of(workflow: &Workflow, way: Way) -> Option<&Next> {
                 .or_else(|| default_of(workflow, id)),
             Then::Rethrow | Then::Throw(_) => None,
         },
-        Way::Action(id, index) => match &workflow[id].on_errors[index as usize].then {
+        Exit::Action(id, index) => match &workflow[id].on_errors[index as usize].then {
             Then::Next(next) => Some(next),
             Then::Continue | Then::Rethrow | Then::Throw(_) => None,
         },
-        Way::Condition(id, index) => match &workflow[id].kind {
+        Exit::Condition(id, index) => match &workflow[id].kind {
             StateKind::Switch(switch) => Some(&switch.conditions[index as usize].next),
             _ => None,
         },
-        Way::EventCondition(id, index) => match &workflow[id].kind {
+        Exit::EventCondition(id, index) => match &workflow[id].kind {
             StateKind::SwitchEvents(switch) => Some(&switch.conditions[index as usize].next),
             _ => None,
         },
-        Way::Default(id) => default_of(workflow, id),
-        Way::Entry(id, index) => match &workflow[id].kind {
+        Exit::Default(id) => default_of(workflow, id),
+        Exit::Entry(id, index) => match &workflow[id].kind {
             StateKind::Event(state) => state.entries[index as usize].next.as_ref(),
             _ => None,
         },

@@ -3,7 +3,7 @@
 
 use swirl_model::event::{Input, Subscription};
 use swirl_model::scope::{
-    ActionStep, BranchResult, Cursor, ListRun, Merge, Position, Role, Scope, Way, Work,
+    ActionStep, BranchResult, Cursor, Exit, ListRun, Merge, Position, Role, Scope, Work,
 };
 use swirl_model::workflow::{ExprId, ListId, PathId, State, StateId, StateKind};
 
@@ -120,29 +120,29 @@ impl Definition {
         is_there && usize::from(run.end) <= actions
     }
 
-    fn fits_way(&self, way: Way) -> bool {
-        if let Way::Action(id, index) = way {
+    fn fits_way(&self, way: Exit) -> bool {
+        if let Exit::Action(id, index) = way {
             let action = self.workflow.actions.get(id.0 as usize);
             return action.is_some_and(|action| usize::from(index) < action.on_errors.len());
         }
         let (id, index) = match way {
-            Way::State(id) | Way::Default(id) => return self.has_state(id),
-            Way::Handler(id, index)
-            | Way::Condition(id, index)
-            | Way::EventCondition(id, index)
-            | Way::Entry(id, index) => (id, usize::from(index)),
-            Way::Action(..) => return false,
+            Exit::State(id) | Exit::Default(id) => return self.has_state(id),
+            Exit::Handler(id, index)
+            | Exit::Condition(id, index)
+            | Exit::EventCondition(id, index)
+            | Exit::Entry(id, index) => (id, usize::from(index)),
+            Exit::Action(..) => return false,
         };
         let Some(state) = self.state(id) else {
             return false;
         };
         match (way, &state.kind) {
-            (Way::Handler(..), _) => index < state.on_errors.len(),
-            (Way::Condition(..), StateKind::Switch(switch)) => index < switch.conditions.len(),
-            (Way::EventCondition(..), StateKind::SwitchEvents(switch)) => {
+            (Exit::Handler(..), _) => index < state.on_errors.len(),
+            (Exit::Condition(..), StateKind::Switch(switch)) => index < switch.conditions.len(),
+            (Exit::EventCondition(..), StateKind::SwitchEvents(switch)) => {
                 index < switch.conditions.len()
             }
-            (Way::Entry(..), StateKind::Event(event)) => index < event.entries.len(),
+            (Exit::Entry(..), StateKind::Event(event)) => index < event.entries.len(),
             _ => false,
         }
     }

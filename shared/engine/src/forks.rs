@@ -240,7 +240,7 @@ impl Ctx<'_> {
             failed: 0,
             results_max: self.def.sizes.fork_bytes,
             bytes: 0,
-            told: false,
+            notified: false,
             closed: false,
         }
     }

@@ -6,7 +6,7 @@
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event};
 use swirl_model::scope::{
-    ActionStep, BranchResult, Cursor, ListRun, Retried, RetriedBy, Role, TimerKind, Way,
+    ActionStep, BranchResult, Cursor, Exit, ListRun, Retried, RetriedBy, Role, TimerKind,
 };
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{Action, ActionId, Retry, Then};
@@ -144,7 +144,7 @@ impl Ctx<'_> {
         }
         match handler.then {
             Then::Next(_) => {
-                self.leave_by(Way::Action(id, index), error);
+                self.leave_by(Exit::Action(id, index), error);
                 Ok(())
             }
             _ => {
@@ -156,7 +156,7 @@ impl Ctx<'_> {
     }
 
     /// An action's handler leads out of the state: all other work of the state ends.
-    pub(crate) fn leave_by(&mut self, way: Way, error: WorkflowError) {
+    pub(crate) fn leave_by(&mut self, way: Exit, error: WorkflowError) {
         self.abandon();
         let Some((id, state)) = self.state() else {
             self.disarm(|_| true);

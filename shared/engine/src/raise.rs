@@ -4,7 +4,9 @@ use swirl_model::error::names;
 use swirl_model::event::{Command, Event, Input};
 use swirl_model::instance::EndStatus;
 use swirl_model::redact::Redactor;
-use swirl_model::scope::{ActionStep, BranchResult, Cursor, RetriedBy, Role, TimerKind, Way, Work};
+use swirl_model::scope::{
+    ActionStep, BranchResult, Cursor, Exit, RetriedBy, Role, TimerKind, Work,
+};
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{Retry, State, StateId, StateKind, Then};
 use swirl_model::{Data, WorkflowError};
@@ -67,7 +69,7 @@ impl Ctx<'_> {
         if let Some(filter) = &handler.data {
             self.merge_error(filter, &error)?;
         }
-        self.leave_by(Way::Handler(id, index), error);
+        self.leave_by(Exit::Handler(id, index), error);
         Ok(())
     }
 
@@ -300,7 +302,7 @@ impl Ctx<'_> {
             });
             let message = format!(
                 "the sub-workflow was {}",
-                swirl_model::instance::Status::from(status).word()
+                swirl_model::instance::Status::from(status).as_str()
             );
             self.tell_parent_of_end(message);
         } else {

@@ -47,7 +47,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Null is no value, and nothing is wrong with it: most values come into being as the instance runs.
+    /// Null is not a value, and nothing is wrong with it: most values come into being as the instance runs.
     fn value_of(
         &self,
         attribute: &SearchAttribute,

@@ -211,7 +211,7 @@ impl Ctx<'_> {
             }
             _ => {
                 self.unsubscribe();
-                self.finish(swirl_model::scope::Way::State(id))
+                self.finish(swirl_model::scope::Exit::State(id))
             }
         }
     }

@@ -324,7 +324,7 @@ fn no_caller(kind: &FunctionKind) -> String {
         .collect();
     format!(
         "functions of type `{}` aren't called by this version; it calls {}",
-        kind.word(),
+        kind.as_str(),
         known.join(", ")
     )
 }

@@ -56,7 +56,7 @@ impl AttributeKind {
     ];
 
     /// As definitions write it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             AttributeKind::Text => "string",
             AttributeKind::Number => "number",
@@ -67,7 +67,7 @@ impl AttributeKind {
 
     pub fn of_word(word: &str) -> Option<AttributeKind> {
         let mut all = AttributeKind::ALL.into_iter();
-        all.find(|kind| kind.word() == word)
+        all.find(|kind| kind.as_str() == word)
     }
 
     /// The value of an expression as a value of this kind. `None`: it has another kind.

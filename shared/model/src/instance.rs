@@ -150,7 +150,7 @@ impl From<EndStatus> for Status {
 }
 
 impl Status {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Status::Running => "running",
             Status::Completed => "completed",

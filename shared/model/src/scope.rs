@@ -197,13 +197,13 @@ pub enum Work {
     Retry,
     /// Its work is done, and a later step failed: a retry continues there.
     Finish {
-        way: Way,
+        way: Exit,
         from: FinishFrom,
     },
     /// Its work is done: waits for the instance that continues in place of this one (`continueAs`).
     Continue {
         call: u32,
-        way: Way,
+        way: Exit,
         input: Data,
     },
 }
@@ -215,7 +215,7 @@ pub enum FinishFrom {
     /// The output filter is next.
     Output,
     /// The state has been left; its way is taken next.
-    Way,
+    Exit,
     /// Everything that the way compensates is compensated.
     Onward,
 }
@@ -319,7 +319,7 @@ pub struct Compensation {
     /// Still to be compensated, the next one last.
     pub left: Vec<StateId>,
     /// The way that is taken afterwards.
-    pub then: Way,
+    pub then: Exit,
     /// The state that the way leaves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<StateId>,
@@ -334,7 +334,7 @@ fn main_flow() -> Purpose {
 
 /// Identifies a `transition` or `end` of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Way {
+pub enum Exit {
     State(StateId),
     Handler(StateId, u16),
     Condition(StateId, u16),

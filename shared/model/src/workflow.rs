@@ -247,7 +247,7 @@ pub enum FunctionKind {
 }
 
 impl FunctionKind {
-    pub fn word(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         match self {
             FunctionKind::Asyncapi => "asyncapi",
             FunctionKind::Custom(word) => word,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::{EventLog, Offered, Result, Trigger};
+use crate::{EventLog, Ingested, Result, Trigger};
 use async_trait::async_trait;
 use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
@@ -35,27 +35,27 @@ impl Addressed {
 
 #[async_trait]
 impl EventLog for Addressed {
-    async fn offer(
+    async fn ingest(
         &self,
         event: &CloudEvent,
         triggers: &[Trigger],
         consumed: &[EventMatch],
         at: Timestamp,
-    ) -> Result<Offered> {
+    ) -> Result<Ingested> {
         let id = event.attribute(&self.attribute).filter(|id| !id.is_empty());
         match id.filter(|_| event.attribute(ADDRESSEE).is_none()) {
-            None => self.log.offer(event, triggers, consumed, at).await,
+            None => self.log.ingest(event, triggers, consumed, at).await,
             Some(id) => {
                 let mut event = event.clone();
                 let (name, id) = (ADDRESSEE.to_owned(), Data::string(id));
                 event.attributes.insert(name, id);
-                self.log.offer(&event, triggers, consumed, at).await
+                self.log.ingest(&event, triggers, consumed, at).await
             }
         }
     }
 
-    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
-        self.log.confirm(event, at).await
+    async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
+        self.log.acknowledge(event, at).await
     }
 
     async fn expire(&self, now: Timestamp) -> Result<()> {

@@ -47,7 +47,7 @@ fn given<'d, D: Deserializer<'d>>(from: D) -> std::result::Result<Option<Data>, 
     Data::deserialize(from).map(Some)
 }
 
-/// What becomes of a batch.
+/// The progress of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchState {
@@ -67,7 +67,7 @@ impl BatchState {
         BatchState::Completed,
     ];
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             BatchState::Running => "running",
             BatchState::Paused => "paused",
@@ -120,7 +120,7 @@ impl BatchCounts {
     }
 }
 
-/// What became of one instance.
+/// The result for one instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchOutcome {

@@ -39,7 +39,7 @@ pub struct Start {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Offered {
+pub struct Ingested {
     /// It was confirmed before: nothing was done.
     pub duplicate: bool,
     /// Scopes that got it as an input, and must be put into the queue.
@@ -52,16 +52,16 @@ pub trait EventLog: Send + Sync {
     /// Matches an event with the scopes that wait for it and with the triggers of the latest versions of all
     /// definitions. `consumed` are the consumed event definitions with a correlation of all deployed workflows: an
     /// event that one of these matches is kept for later instances.
-    async fn offer(
+    async fn ingest(
         &self,
         event: &CloudEvent,
         triggers: &[Trigger],
         consumed: &[EventMatch],
         at: Timestamp,
-    ) -> Result<Offered>;
+    ) -> Result<Ingested>;
 
     /// All effects of an event are done.
-    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()>;
+    async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()>;
 
     /// Drops everything older than the configured retention.
     async fn expire(&self, now: Timestamp) -> Result<()>;

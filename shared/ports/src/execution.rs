@@ -37,7 +37,7 @@ pub struct Lease {
     pub known: Known,
 }
 
-/// What a store has read of a scope, and keeps with the lease so that a commit needn't read it again. Only the store
+/// The state of a scope that a store has read. It stays with the lease, so that a commit needn't read it again. Only the store
 /// that made it looks inside. It is never needed, and never trusted: a commit checks that it still holds.
 #[derive(Clone, Default)]
 pub struct Known(Option<Arc<dyn Any + Send + Sync>>);
@@ -68,8 +68,8 @@ impl PartialEq for Known {
 impl Eq for Known {}
 
 impl Lease {
-    /// The token of a scope that was read but not taken ([`ExecutionStore::acquire_lazily`]).
-    pub const UNTAKEN: u64 = 0;
+    /// The token of a scope that was read but not taken ([`ExecutionStore::read_snapshot`]).
+    pub const SNAPSHOT: u64 = 0;
 
     pub fn new(scope: ScopeRef, token: u64) -> Lease {
         Lease {
@@ -82,7 +82,7 @@ impl Lease {
     }
 
     pub fn is_taken(&self) -> bool {
-        self.token != Lease::UNTAKEN
+        self.token != Lease::SNAPSHOT
     }
 }
 
@@ -150,8 +150,8 @@ pub struct Commit {
     pub commands: Vec<Command>,
     pub at: Timestamp,
     /// Takes effect only if the inbox has nothing that this lease was not given, the scope is as open or closed as was
-    /// reported to it, and the instance is active: otherwise it is [`Committed::News`].
-    pub if_quiet: bool,
+    /// reported to it, and the instance is active: otherwise it is [`Committed::InboxChanged`].
+    pub require_unchanged_inbox: bool,
     /// The holder is done: the lease is released with the commit if that loses nothing, that is, if no input waits and
     /// no effects must be carried out before the scope continues.
     pub release: bool,
@@ -172,12 +172,12 @@ pub enum Committed {
         /// The lease was released.
         released: bool,
         /// Of the lease that was taken with the commit, if the scope was not held before
-        /// ([`ExecutionStore::acquire_lazily`]) and is from now on.
+        /// ([`ExecutionStore::read_snapshot`]) and is from now on.
         token: Option<u64>,
     },
     /// An input came that must be processed first; the lease is still held, and nothing took
-    /// effect. Only if [`Commit::if_quiet`] is set.
-    News,
+    /// effect. Only if [`Commit::require_unchanged_inbox`] is set.
+    InboxChanged,
     /// The instance would hold more data than it may, in all of its scopes, forks and their results together; nothing
     /// took effect, and a lease that was taken is still held. Not if [`Commit::fits`] is set.
     Full(Room),
@@ -213,7 +213,7 @@ pub enum Released {
 }
 
 #[derive(Debug)]
-pub struct NewInstance {
+pub struct NewRecords {
     pub header: Header,
     pub root: Scope,
     /// Ids of instances to be ended when this one's parent ends are kept with the parent.
@@ -222,13 +222,13 @@ pub struct NewInstance {
     /// ([`InstanceQueries::wait_ended`](crate::InstanceQueries::wait_ended)).
     pub watched: bool,
     /// It has already run to its end: it is created as ended.
-    pub whole: Option<Box<Whole>>,
+    pub inline_run: Option<Box<InlineRun>>,
 }
 
 /// The whole run of an instance that needed nothing but data and didn't fail. It has no business key, and only the
 /// client that started it waits for it.
 #[derive(Debug)]
-pub struct Whole {
+pub struct InlineRun {
     /// The root as it ended, with its first revision.
     pub root: Scope,
     pub history: Vec<HistoryEntry>,
@@ -313,7 +313,7 @@ pub trait InstanceRecords: Send + Sync {
 #[async_trait]
 pub trait ExecutionStore: InstanceRecords {
     /// Creates an instance with its root scope, runnable, or as it is after its whole run.
-    async fn create(&self, new: NewInstance) -> Result<Created>;
+    async fn create(&self, new: NewRecords) -> Result<Created>;
 
     /// The instance that took a key last ([`ExecutionStore::take_key`]), whether it exists or not.
     async fn key_holder(&self, key: &InstanceKey) -> Result<Option<KeyHolder>>;
@@ -332,9 +332,9 @@ pub trait ExecutionStore: InstanceRecords {
     async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired>;
 
     /// As [`ExecutionStore::acquire`], for a turn that may end with its first commit: a store may leave the scope to
-    /// others until then ([`Lease::UNTAKEN`]), and the first commit counts, the others are refused. A scope with a call
+    /// others until then ([`Lease::SNAPSHOT`]), and the first commit counts, the others are refused. A scope with a call
     /// under way is always taken: a call needs a lease.
-    async fn acquire_lazily(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+    async fn read_snapshot(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
         self.acquire(scope, lease_ms).await
     }
 

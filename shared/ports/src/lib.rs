@@ -26,11 +26,11 @@ pub use definitions::{
     Changes, Consumed, DefinitionHead, DefinitionRecord, Definitions, Deleted, Interests,
 };
 pub use error::{Error, Result};
-pub use events::{EventBus, EventLog, Offered, Start, StreamPlace, Trigger};
+pub use events::{EventBus, EventLog, Ingested, Start, StreamPlace, Trigger};
 pub use execution::{
-    Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, Held, InboxItem, InstanceKey,
-    InstanceRecords, KeyHolder, Known, Lease, MARKS_MAX, NewInstance, Operated, OutboxEntry,
-    Released, Removed, Suspended, Whole,
+    Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, Held, InboxItem, InlineRun,
+    InstanceKey, InstanceRecords, KeyHolder, Known, Lease, MARKS_MAX, NewRecords, Operated,
+    OutboxEntry, Released, Removed, Suspended,
 };
 pub use finding::{Finding, Severity};
 pub use queries::{

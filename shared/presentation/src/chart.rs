@@ -414,7 +414,7 @@ impl<'w> Build<'w> {
         lines.extend(details::of_state(self.workflow, state));
         Card {
             name: Line::new(Sign::None, &state.name),
-            kind: state.kind.word(),
+            kind: state.kind.as_str(),
             compensating: state.used_for_compensation,
             lines,
             groups,

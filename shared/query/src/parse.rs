@@ -242,7 +242,7 @@ impl<'t> Parser<'t> {
             },
             Some(Kind::Status) => {
                 let mut all = STATUSES.into_iter();
-                all.find(|status| status.word() == text)
+                all.find(|status| status.as_str() == text)
                     .map(Literal::Status)
             }
             Some(Kind::Time) => times::parse(text, self.now).map(Literal::Time),
@@ -252,7 +252,7 @@ impl<'t> Parser<'t> {
                 Some(Kind::Flag) => "the value is true or false".to_owned(),
                 Some(Kind::Status) => format!(
                     "there is no status '{text}'; they are {}{}",
-                    STATUSES.map(Status::word).join(", "),
+                    STATUSES.map(Status::as_str).join(", "),
                     if text == "suspended" { ", and suspended = true is a separate field" } else { "" }
                 ),
                 _ => format!(

@@ -111,7 +111,7 @@ impl Query {
 }
 
 fn is_a(name: &str, kinds: &BTreeSet<AttributeKind>) -> String {
-    let kinds: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
+    let kinds: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
     format!("@{name} is of type {}", kinds.join(" or "))
 }
 

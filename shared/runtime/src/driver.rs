@@ -39,21 +39,22 @@ pub use self::record::{RECORDED_BYTES_MAX, Recording};
 use self::attempts::Attempt;
 use self::inbox::fit;
 use self::record::{Given, Recorder};
+use self::share::Admission;
 use crate::Error;
 use crate::effects::Effects;
 use crate::observe::{CallOutcome, Observer};
 use crate::places::Places;
 use crate::registry::Registry;
-use crate::shares::Shares;
+use crate::shares::{Shares, Turn};
 
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub lease_ms: u64,
     /// How often a lease is renewed during a call; `None` if leases don't expire.
     pub renew_ms: Option<u64>,
-    /// One of the scopes that the last commit woke is left to the caller that drives ([`Driven::On`]), instead of being
+    /// One of the scopes that the last commit woke is left to the caller that drives ([`Driven::Continue`]), instead of being
     /// put into the queue.
-    pub keeps_one: bool,
+    pub local_handoff: bool,
     /// How much of calls and events the history keeps.
     pub recording: Recording,
     /// The longest value of these, in bytes.
@@ -65,7 +66,7 @@ impl Default for Settings {
         Settings {
             lease_ms: 30_000,
             renew_ms: None,
-            keeps_one: false,
+            local_handoff: false,
             recording: Recording::None,
             recorded_bytes_max: RECORDED_BYTES_MAX,
         }
@@ -88,6 +89,9 @@ pub struct Driver {
     pub shares: Option<Arc<Shares>>,
     /// How they share the places for scopes that are driven concurrently; `None`: without a limit.
     pub places: Option<Arc<Places>>,
+    /// How they share activity: scopes with a place that wait for nothing. Those that wait for a call or for a turn to
+    /// compute don't count, and continue without being admitted again. `None`: without a limit.
+    pub activity: Option<Arc<Shares>>,
 }
 
 /// Log entries written while a scope is driven name the scope.
@@ -133,6 +137,8 @@ struct Run {
     attempt: Option<Attempt>,
     /// The instance would become too large: the next step may use only this much.
     room: Option<Room>,
+    /// Until it waits for the first time.
+    active: Option<Turn>,
 }
 
 /// A call under way.
@@ -150,10 +156,10 @@ struct Running {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Driven {
     /// There was nothing more to do here.
-    Wholly,
+    Done,
     /// The same, but another scope of the instance can continue now, and isn't in the queue. Only if
-    /// [`Settings::keeps_one`] is set.
-    On(ScopeRef),
+    /// [`Settings::local_handoff`] is set.
+    Continue(ScopeRef),
     Stopped,
     /// It wasn't driven: this workflow has its share of the places.
     Crowded(Arc<str>),
@@ -169,9 +175,9 @@ impl Driver {
     /// reconciler recovers the scope.
     pub async fn drive(&self, task: &ScopeRef) -> Result<(), Error> {
         match self.drive_until(task, std::future::pending()).await? {
-            Driven::On(next) => self.wake(vec![next]).await,
+            Driven::Continue(next) => self.wake(vec![next]).await,
             Driven::Crowded(_) => self.wake(vec![task.clone()]).await,
-            Driven::Wholly | Driven::Stopped => {}
+            Driven::Done | Driven::Stopped => {}
         }
         Ok(())
     }
@@ -200,11 +206,11 @@ impl Driver {
     ) -> Result<Driven, Error> {
         let held = match self
             .store
-            .acquire_lazily(task, self.settings.lease_ms)
+            .read_snapshot(task, self.settings.lease_ms)
             .await?
         {
             Acquired::Held(held) => *held,
-            Acquired::Busy | Acquired::Gone => return Ok(Driven::Wholly),
+            Acquired::Busy | Acquired::Gone => return Ok(Driven::Done),
         };
         let lease = held.lease.clone();
         let workflow = held.header.definition.workflow.clone();
@@ -214,8 +220,14 @@ impl Driver {
         };
         entered();
         let mut stop = pin!(stop);
-        let begun = pin!(self.begin_attempt(task, suspects.as_ref()));
-        let attempt = match select(begun, stop.as_mut()).await {
+        let (held, mut active) = match self.admit(held, stop.as_mut()).await? {
+            Admission::In(held, active) => (*held, active),
+            Admission::Elsewhere => return Ok(Driven::Done),
+            Admission::Stopped => return Ok(Driven::Stopped),
+        };
+        let lease = held.lease.clone();
+        let begun = self.begin_attempt(task, &workflow, suspects.as_ref(), &mut active);
+        let attempt = match select(pin!(begun), stop.as_mut()).await {
             Either::Left((Ok(attempt), _)) => attempt,
             Either::Left((Err(error), _)) => {
                 self.give_up(&lease).await;
@@ -236,13 +248,14 @@ impl Driver {
         };
         run.suspects = suspects.clone();
         run.attempt = attempt;
+        run.active = active;
         let driven = match select(pin!(self.go_on(&mut run)), stop).await {
-            Either::Left((driven, _)) => driven.map(|()| Driven::Wholly),
+            Either::Left((driven, _)) => driven.map(|()| Driven::Done),
             Either::Right(_) => Ok(Driven::Stopped),
         };
         self.end_attempt(task, run.attempt.take()).await;
         let next = run.next.take();
-        if !matches!(driven, Ok(Driven::Wholly)) {
+        if !matches!(driven, Ok(Driven::Done)) {
             self.wake(next.into_iter().collect()).await;
             if let Some(running) = run.call.take() {
                 self.called(&run, &running, CallOutcome::Abandoned);
@@ -251,14 +264,16 @@ impl Driver {
             self.give_up(&run.lease).await;
             return driven;
         }
-        Ok(next.map_or(Driven::Wholly, Driven::On))
+        Ok(next.map_or(Driven::Done, Driven::Continue))
     }
 
     async fn go_on(&self, run: &mut Run) -> Result<(), Error> {
         loop {
             if run.attempt.is_none() {
-                let scope = &run.lease.scope;
-                run.attempt = self.begin_attempt(scope, run.suspects.as_ref()).await?;
+                let (scope, workflow) = (&run.lease.scope, &run.header.definition.workflow);
+                let suspects = run.suspects.as_ref();
+                let begun = self.begin_attempt(scope, workflow, suspects, &mut run.active);
+                run.attempt = self.renewing(&run.lease, begun).await?;
             }
             match self.turn(run).await? {
                 Next::Again => {}
@@ -325,6 +340,7 @@ impl Driver {
             suspects: None,
             attempt: None,
             room: None,
+            active: None,
         })
     }
 

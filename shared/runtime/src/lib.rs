@@ -7,24 +7,24 @@ mod catalog;
 mod compiled;
 mod driver;
 mod effects;
+mod inline;
 mod interests;
 mod observe;
 mod places;
 mod rates;
 mod registry;
 mod shares;
-mod whole;
 
 pub use catalog::{Catalog, Deployed};
 pub use driver::{Driven, Driver, RECORDED_BYTES_MAX, Recording, Settings, Suspects, log_span};
 pub use effects::{Effects, flush};
+pub use inline::{instance_of, observed_of, run_inline};
 pub use interests::interests;
 pub use observe::{CallOutcome, Called, Cause, Observed, Observer};
 pub use places::{Place, Places};
 pub use rates::{Rates, StartLimits};
 pub use registry::{Lower, Registry, Unknown};
 pub use shares::{Shares, Turn};
-pub use whole::{carry_out, instance_of, observed_of};
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {

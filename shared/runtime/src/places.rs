@@ -72,7 +72,7 @@ impl Places {
 
     /// Done when the workflow may have another place; others may be faster, so ask again then.
     pub fn room(&self, workflow: &Arc<str>) -> oneshot::Receiver<()> {
-        let (tell, told) = oneshot::channel();
+        let (tell, notified) = oneshot::channel();
         let mut state = self.locked();
         if state.may_enter(workflow) {
             // The caller is notified below.
@@ -82,7 +82,7 @@ impl Places {
             usage.waiting.retain(|waiting| !waiting.is_canceled());
             usage.waiting.push_back(tell);
         }
-        told
+        notified
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {

@@ -20,11 +20,17 @@ const KNOWN_MAX: usize = 1_000;
 pub struct Shares {
     /// The number that compute at a time.
     turns: usize,
+    aside: Option<Aside>,
     state: Mutex<State>,
 }
 
+/// Runs work that may take long, once, so that the other tasks of this thread needn't wait for it.
+pub type Aside = fn(&mut dyn FnMut());
+
 #[derive(Default)]
 struct State {
+    /// All turns cost the same.
+    equal: bool,
     running: usize,
     /// Those of expensive workflows.
     heavy: usize,
@@ -49,10 +55,19 @@ struct Usage {
 pub struct Turn {
     shares: Arc<Shares>,
     workflow: Arc<str>,
-    is_heavy: bool,
+    admitted: Admitted,
     waited: bool,
     /// In steps of the meter; `None`: nothing was computed.
     cost: Cell<Option<u64>>,
+}
+
+/// The state of a workflow when it got a turn.
+#[derive(Clone, Copy)]
+struct Admitted {
+    is_new: bool,
+    is_heavy: bool,
+    /// The expected cost. It counts at once: the next turns go to other workflows before this one ends.
+    charged: u64,
 }
 
 impl Turn {
@@ -60,6 +75,35 @@ impl Turn {
     pub fn spend(&self, cost: u64) {
         let before = self.cost.get().unwrap_or(0);
         self.cost.set(Some(before.saturating_add(cost)));
+    }
+
+    /// Computes, and counts the cost.
+    pub fn compute<T>(&self, spent: fn() -> u64, compute: impl FnOnce() -> T) -> T {
+        let counting = || {
+            let before = spent();
+            let computed = compute();
+            self.spend(spent().saturating_sub(before));
+            computed
+        };
+        let Some(aside) = self.shares.aside.filter(|_| self.may_take_long()) else {
+            return counting();
+        };
+        let (mut counting, mut computed) = (Some(counting), None);
+        aside(&mut || {
+            if let Some(counting) = counting.take() {
+                computed = Some(counting());
+            }
+        });
+        match (computed, counting) {
+            (Some(computed), _) => computed,
+            (None, Some(counting)) => counting(),
+            (None, None) => unreachable!("it is taken to be computed"),
+        }
+    }
+
+    /// Whether nothing is known of its workflow's turns, or that they are expensive.
+    pub fn may_take_long(&self) -> bool {
+        self.admitted.is_new || self.admitted.is_heavy
     }
 
     /// Whether others came first.
@@ -71,23 +115,46 @@ impl Turn {
 impl Shares {
     /// For a process with this many threads: one is left to others if there are at least two.
     pub fn new(threads: usize) -> Arc<Shares> {
+        Shares::with(threads, None, false)
+    }
+
+    /// As many turns, which all cost the same.
+    pub fn equal(turns: usize) -> Arc<Shares> {
+        Shares::with(turns, None, true)
+    }
+
+    /// The same; turns that may take long are computed by `aside`.
+    pub fn aside(threads: usize, aside: Aside) -> Arc<Shares> {
+        Shares::with(threads, Some(aside), false)
+    }
+
+    fn with(threads: usize, aside: Option<Aside>, equal: bool) -> Arc<Shares> {
         Arc::new(Shares {
             turns: threads.max(1),
-            state: Mutex::default(),
+            aside,
+            state: Mutex::new(State {
+                equal,
+                ..State::default()
+            }),
         })
     }
 
     /// Waits for a turn.
     pub async fn enter(self: &Arc<Shares>, workflow: &Arc<str>) -> Turn {
         loop {
-            let turn = {
+            let mut turn = {
                 let mut state = self.locked();
                 match state.let_in_at_once(self.turns, workflow) {
-                    Some(is_heavy) => return self.turn(workflow.clone(), is_heavy, false),
+                    Some(admitted) => return self.turn(workflow.clone(), admitted, false),
                     None => state.wait(workflow),
                 }
             };
             self.let_in();
+            // Others may wait for a reason that doesn't hold for this workflow.
+            if let Ok(Some(mut turn)) = turn.try_recv() {
+                turn.waited = false;
+                return turn;
+            }
             // It is dropped without an answer only with the shares.
             if let Ok(turn) = turn.await {
                 return turn;
@@ -95,11 +162,11 @@ impl Shares {
         }
     }
 
-    fn turn(self: &Arc<Shares>, workflow: Arc<str>, is_heavy: bool, waited: bool) -> Turn {
+    fn turn(self: &Arc<Shares>, workflow: Arc<str>, admitted: Admitted, waited: bool) -> Turn {
         Turn {
             shares: self.clone(),
             workflow,
-            is_heavy,
+            admitted,
             waited,
             cost: Cell::new(None),
         }
@@ -108,11 +175,11 @@ impl Shares {
     fn let_in(self: &Arc<Shares>) {
         loop {
             let next = self.locked().next(self.turns);
-            let Some((workflow, is_heavy, waiting)) = next else {
+            let Some((workflow, admitted, waiting)) = next else {
                 return;
             };
             // If it is no longer awaited, it comes back at once.
-            drop(waiting.send(self.turn(workflow, is_heavy, true)));
+            drop(waiting.send(self.turn(workflow, admitted, true)));
         }
     }
 
@@ -123,10 +190,10 @@ impl Shares {
 
 impl State {
     fn usage(&mut self, workflow: &Arc<str>) -> &mut Usage {
-        let level = self.level;
+        let (level, is_new) = (self.level, !self.equal);
         let usage = self.workflows.entry(workflow.clone());
         let usage = usage.or_insert_with(|| Usage {
-            is_new: true,
+            is_new,
             ..Usage::default()
         });
         if usage.running == 0 && usage.waiting.is_empty() {
@@ -135,8 +202,8 @@ impl State {
         usage
     }
 
-    /// For the case that nobody waits. Returns whether it is a heavy one.
-    fn let_in_at_once(&mut self, turns: usize, workflow: &Arc<str>) -> Option<bool> {
+    /// For the case that nobody waits.
+    fn let_in_at_once(&mut self, turns: usize, workflow: &Arc<str>) -> Option<Admitted> {
         if !self.queue.is_empty() || self.running >= turns {
             return None;
         }
@@ -145,10 +212,10 @@ impl State {
         if !usage.may_run(turns, heavy) {
             return None;
         }
-        let (is_heavy, had) = (usage.is_heavy(), usage.had);
-        usage.running += 1;
-        self.count(is_heavy, had);
-        Some(is_heavy)
+        let had = usage.had;
+        let admitted = usage.admit();
+        self.count(admitted.is_heavy, had);
+        Some(admitted)
     }
 
     fn wait(&mut self, workflow: &Arc<str>) -> oneshot::Receiver<Turn> {
@@ -161,7 +228,7 @@ impl State {
     }
 
     /// The next one that may compute, if there is one.
-    fn next(&mut self, turns: usize) -> Option<(Arc<str>, bool, oneshot::Sender<Turn>)> {
+    fn next(&mut self, turns: usize) -> Option<(Arc<str>, Admitted, oneshot::Sender<Turn>)> {
         if self.running >= turns {
             return None;
         }
@@ -180,11 +247,20 @@ impl State {
                 break (place, waiting);
             }
         };
-        let usage = self.workflows.get_mut(&place.1)?;
-        let (is_heavy, had) = (usage.is_heavy(), usage.had);
-        usage.running += 1;
-        self.count(is_heavy, had);
-        Some((place.1, is_heavy, waiting))
+        let (had, workflow) = place;
+        let usage = self.workflows.get_mut(&workflow)?;
+        let admitted = usage.admit();
+        let now = usage.had;
+        self.requeue(had, now, &workflow);
+        self.count(admitted.is_heavy, had);
+        Some((workflow, admitted, waiting))
+    }
+
+    /// The amount that a workflow had has changed; it may be waiting.
+    fn requeue(&mut self, before: u64, now: u64, workflow: &Arc<str>) {
+        if before != now && self.queue.remove(&(before, workflow.clone())) {
+            self.queue.insert((now, workflow.clone()));
+        }
     }
 
     fn count(&mut self, is_heavy: bool, had: u64) {
@@ -195,21 +271,18 @@ impl State {
 
     fn give_back(&mut self, turn: &Turn) {
         self.running = self.running.saturating_sub(1);
-        self.heavy = self.heavy.saturating_sub(usize::from(turn.is_heavy));
+        let Admitted {
+            is_heavy, charged, ..
+        } = turn.admitted;
+        self.heavy = self.heavy.saturating_sub(usize::from(is_heavy));
         if let Some(usage) = self.workflows.get_mut(&turn.workflow) {
             usage.running = usage.running.saturating_sub(1);
             let before = usage.had;
-            if let Some(cost) = turn.cost.get() {
-                usage.had = before.saturating_add(cost).saturating_add(1);
-                usage.average = match usage.is_new {
-                    true => cost,
-                    false => usage.average - usage.average / AVERAGED + cost / AVERAGED,
-                };
-                usage.is_new = false;
+            if !self.equal {
+                usage.settle(charged, turn.cost.get());
             }
-            if self.queue.remove(&(before, turn.workflow.clone())) {
-                self.queue.insert((usage.had, turn.workflow.clone()));
-            }
+            let now = usage.had;
+            self.requeue(before, now, &turn.workflow);
         }
         if self.workflows.len() > KNOWN_MAX {
             self.workflows
@@ -240,6 +313,29 @@ impl Usage {
 
     fn is_heavy(&self) -> bool {
         self.average > LIGHT_MAX
+    }
+
+    /// Replaces the expected cost by the actual one.
+    fn settle(&mut self, charged: u64, cost: Option<u64>) {
+        self.had = self.had.saturating_sub(charged);
+        let Some(cost) = cost else { return };
+        self.had = self.had.saturating_add(cost).saturating_add(1);
+        self.average = match self.is_new {
+            true => cost,
+            false => self.average - self.average / AVERAGED + cost / AVERAGED,
+        };
+        self.is_new = false;
+    }
+
+    fn admit(&mut self) -> Admitted {
+        let charged = self.average.saturating_add(1);
+        self.running += 1;
+        self.had = self.had.saturating_add(charged);
+        Admitted {
+            is_new: self.is_new,
+            is_heavy: self.is_heavy(),
+            charged,
+        }
     }
 }
 
@@ -351,6 +447,60 @@ mod tests {
             spend(turn, MUCH);
         }
         assert_eq!(idle, 2);
+    }
+
+    #[test]
+    fn turns_count_when_they_begin() {
+        let shares = Shares::equal(6);
+        let held: Vec<_> = (0..6)
+            .map(|_| enter(&shares, "gate").now_or_never().unwrap())
+            .collect();
+        let mut waiting: Vec<_> = (0..20).map(|_| enter(&shares, "many")).collect();
+        waiting.extend((0..3).map(|_| enter(&shares, "few")));
+        assert!(first(&mut waiting).is_none(), "all wait");
+        drop(held);
+        // None of these has ended.
+        let turns: Vec<_> = std::iter::from_fn(|| first(&mut waiting)).collect();
+        let few = turns.iter().filter(|turn| &*turn.workflow == "few").count();
+        assert_eq!((turns.len(), few), (6, 3));
+        assert!(turns.iter().all(Turn::waited));
+    }
+
+    #[test]
+    fn one_that_is_admitted_at_once_has_not_waited() {
+        let shares = Shares::new(2);
+        spend(enter(&shares, "heavy").now_or_never().unwrap(), MUCH);
+        let running = enter(&shares, "heavy").now_or_never().unwrap();
+        let mut heavy = enter(&shares, "heavy");
+        assert!((&mut heavy).now_or_never().is_none());
+        let light = enter(&shares, "light").now_or_never().unwrap();
+        assert!(!light.waited());
+        spend(light, 1);
+        spend(running, MUCH);
+        assert!(heavy.now_or_never().unwrap().waited());
+    }
+
+    #[test]
+    fn only_what_may_take_long_is_computed_aside() {
+        thread_local! { static ASIDE: Cell<u32> = const { Cell::new(0) } }
+        let shares = Shares::aside(2, |work| {
+            ASIDE.set(ASIDE.get() + 1);
+            work();
+        });
+        let compute = |workflow: &str, cost: u64| {
+            thread_local! { static SPENT: Cell<u64> = const { Cell::new(0) } }
+            let turn = enter(&shares, workflow).now_or_never().unwrap();
+            turn.compute(|| SPENT.get(), || SPENT.set(SPENT.get() + cost));
+            ASIDE.replace(0)
+        };
+        assert_eq!(compute("light", 1), 1, "nobody knows yet");
+        assert_eq!(compute("light", 1), 0);
+        assert_eq!(compute("heavy", MUCH), 1);
+        assert_eq!(compute("heavy", MUCH), 1);
+        // An aside that forgets the work loses nothing.
+        let shares = Shares::aside(2, |_| ());
+        let turn = enter(&shares, "light").now_or_never().unwrap();
+        assert_eq!(turn.compute(|| 0, || 7), 7);
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Coverage {
                 covered.shares()
             ));
             for item in covered.missed() {
-                let kind = item.kind.word();
+                let kind = item.kind.as_str();
                 text.push_str(&format!("  {}: {kind} not run: {}\n", item.line, item.name));
             }
         }

@@ -83,7 +83,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Operation::Cancel => "cancel",
             Operation::Suspend => "suspend",
@@ -361,7 +361,7 @@ expect:
         f/x.scenario.yaml:4:9: an entry of 'start' needs 'workflow'
         f/x.scenario.yaml:4:31: 'at' is not an ISO 8601 duration: a duration begins with P, as in PT15M or P1D
           help: write for example 'PT5S' (5 seconds) or 'P1DT12H' (a day and a half)
-        f/x.scenario.yaml:5:8: 'clock' is no RFC 3339 instant: 'yesterday' is not an RFC 3339 instant such as 2024-01-31T09:00:00Z
+        f/x.scenario.yaml:5:8: 'clock' is not a valid instant: 'yesterday' is not an RFC 3339 instant such as 2024-01-31T09:00:00Z
           help: write for example '2024-01-01T00:00:00Z'
         f/x.scenario.yaml:6:10: 'secrets' must be an object, and is a list
         f/x.scenario.yaml:8:6: the function 'f' has no answer

@@ -267,7 +267,7 @@ pub fn plan(scenario: &Scenario, first: &DefinitionId) -> Result<Vec<(Timestamp,
             Operation::Retry => Action::Retry,
         };
         let at = millis(control.at.0 - scenario.clock.0);
-        let word = control.operation.word();
+        let word = control.operation.as_str();
         let operate = Act::Operate {
             name: format!("control[{index}] ('{word}' at {at})"),
             which,
@@ -382,7 +382,7 @@ pub fn observed(
     let status = match state.status {
         Status::Running if state.suspended => "suspended",
         Status::Running => "waiting",
-        ended => ended.word(),
+        ended => ended.as_str(),
     };
     ObservedInstance {
         states: states.collect(),

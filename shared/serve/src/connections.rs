@@ -22,8 +22,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::headers::{Prompt, UnderWay};
-use crate::patience::Patience;
 use crate::room::{Room, connections_max};
+use crate::write_timeout::WriteTimeout;
 
 const HEADERS_BYTES_MAX: usize = 64 << 10;
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -205,7 +205,7 @@ async fn serve(
     service: OfPeer,
     watcher: Watcher,
 ) {
-    let stream = Patience::new(stream, limits.write);
+    let stream = WriteTimeout::new(stream, limits.write);
     let under_way = service.under_way.clone();
     let done = match tls {
         None => {

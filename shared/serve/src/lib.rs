@@ -3,8 +3,8 @@
 
 mod connections;
 mod headers;
-mod patience;
 mod room;
+mod write_timeout;
 
 pub use connections::{Acceptor, Connections, Limits, Peer};
 pub use room::connections_max;

@@ -31,7 +31,7 @@ const TURN_MS: u64 = 2_000;
 /// The pause between two looks for batches.
 const PAUSE_MS: u64 = 500;
 
-/// What a batch does with each instance.
+/// The operation that a batch performs on each instance.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operation {
     Act(Action),

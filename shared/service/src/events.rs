@@ -12,7 +12,7 @@ impl Service {
     /// error means that it must be delivered again.
     pub async fn publish(&self, event: &CloudEvent) -> Result<(), Error> {
         let explain = tracing::enabled!(tracing::Level::DEBUG);
-        self.offer(event, explain).await.map(|_| ())
+        self.ingest(event, explain).await.map(|_| ())
     }
 
     /// As [`Service::publish`]; and returns the outcome.
@@ -20,10 +20,10 @@ impl Service {
     /// # Errors
     /// As for [`Service::publish`].
     pub async fn publish_explained(&self, event: &CloudEvent) -> Result<Reach, Error> {
-        self.offer(event, true).await
+        self.ingest(event, true).await
     }
 
-    async fn offer(&self, event: &CloudEvent, explain: bool) -> Result<Reach, Error> {
+    async fn ingest(&self, event: &CloudEvent, explain: bool) -> Result<Reach, Error> {
         let reach = self.spread(event, explain).await?;
         self.recent.note(event, &reach, self.clock.now());
         if explain {
@@ -38,22 +38,22 @@ impl Service {
         let catalog = self.registry.catalog().await?;
         let open = self.open_triggers(&catalog);
         let triggers = open.as_deref().unwrap_or(&catalog.triggers);
-        let offered = self
+        let ingested = self
             .events
-            .offer(event, triggers, &catalog.consumed, now)
+            .ingest(event, triggers, &catalog.consumed, now)
             .await?;
         let mut reach = Reach {
-            duplicate: offered.duplicate,
+            duplicate: ingested.duplicate,
             ..Reach::default()
         };
-        if offered.duplicate {
+        if ingested.duplicate {
             return Ok(reach);
         }
-        let mut ids: Vec<_> = offered.woken.iter().map(|scope| &scope.instance).collect();
+        let mut ids: Vec<_> = ingested.woken.iter().map(|scope| &scope.instance).collect();
         ids.dedup();
         reach.instances = ids.into_iter().cloned().collect();
-        self.queue.push(offered.woken).await;
-        for Start { trigger, events } in offered.starts {
+        self.queue.push(ingested.woken).await;
+        for Start { trigger, events } in ingested.starts {
             let Some(trigger) = triggers.get(trigger) else {
                 continue;
             };
@@ -77,7 +77,7 @@ impl Service {
                 }
             }
         }
-        self.events.confirm(event, now).await?;
+        self.events.acknowledge(event, now).await?;
         if explain {
             reach.explain(event, &catalog, triggers);
         }

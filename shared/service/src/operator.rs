@@ -76,7 +76,7 @@ impl NotRemoved {
 
 impl Action {
     /// The word that clients use for it.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Action::Cancel => "cancel",
             Action::Suspend => "suspend",
@@ -270,7 +270,7 @@ impl Service {
             at: self.clock.now(),
             scope: ScopeId::root(),
             event: Event::Operated {
-                action: action.word().into(),
+                action: action.as_str().into(),
                 by: operator.name.clone(),
                 reason: operator.reason.clone(),
                 state: match action {

@@ -14,7 +14,7 @@ const PATIENCE: usize = 30;
 const SOME: usize = 500;
 /// Every sweep looks at so many then, and puts so many of each workflow into the queue: most have a task that waits, and
 /// a workflow that has few is not behind by itself.
-const LOOKED_AT: usize = 1_000;
+const LOOKED_AT: usize = 10_000;
 const FEW: usize = 100;
 
 impl Service {

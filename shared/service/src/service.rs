@@ -19,7 +19,7 @@ pub struct Service {
     /// A name that is unique among all installations and namespaces: it is part of the ids of all instances.
     pub installation: Arc<str>,
     /// Instances that need nothing but data run where they are started, instead of on a worker.
-    pub carries_out: bool,
+    pub runs_inline: bool,
     /// The observer that is notified of those.
     pub observer: Option<Arc<dyn Observer>>,
     /// The last events that this process received.

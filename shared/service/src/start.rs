@@ -9,8 +9,8 @@ use swirl_model::instance::{Header, Instance};
 use swirl_model::scope::Scope;
 use swirl_model::trace::{Trace, TraceContext};
 use swirl_model::{Data, WorkflowError};
-use swirl_ports::{Created, NewInstance as Records, Whole};
-use swirl_runtime::{Unknown, carry_out, instance_of, observed_of};
+use swirl_ports::{Created, InlineRun, NewRecords};
+use swirl_runtime::{Unknown, instance_of, observed_of, run_inline};
 
 use crate::named::InUse;
 use crate::{Error, Service};
@@ -162,21 +162,21 @@ impl Service {
         if let Err(InUse { key, by }) = self.take_key(&header).await? {
             return Ok(Err(Refused::KeyInUse { key, by }));
         }
-        if self.carries_out
+        if self.runs_inline
             && header.instance_key.is_none()
-            && let Some(whole) = carry_out(definition, &header, &root, now)
-            && let Some(made) = self.create_whole(&header, &root, whole).await?
+            && let Some(inline_run) = run_inline(definition, &header, &root, now)
+            && let Some(made) = self.create_inline(&header, &root, inline_run).await?
         {
             return Ok(Ok(made));
         }
         let created = self
             .store
-            .create(Records {
+            .create(NewRecords {
                 header,
                 root,
                 ends_with_parent,
                 watched,
-                whole: None,
+                inline_run: None,
             })
             .await?;
         self.queue.push(vec![ScopeRef::root(id)]).await;
@@ -185,23 +185,26 @@ impl Service {
 
     /// `None`: it has become too large to be kept. Then it begins like any other, and faults with that
     /// error.
-    async fn create_whole(
+    async fn create_inline(
         &self,
         header: &Header,
         root: &Scope,
-        whole: Whole,
+        inline_run: InlineRun,
     ) -> Result<Option<(Created, Option<Box<Instance>>)>, Error> {
-        let instance = Box::new(instance_of(&Arc::new(header.clone()), &whole));
+        let instance = Box::new(instance_of(&Arc::new(header.clone()), &inline_run));
         let observed = self.observer.as_ref().map(|observer| {
             let follows = observer.follows(&instance.header);
-            (observer, observed_of(&instance.header, &whole, follows))
+            (
+                observer,
+                observed_of(&instance.header, &inline_run, follows),
+            )
         });
-        let records = Records {
+        let records = NewRecords {
             header: header.clone(),
             root: root.clone(),
             ends_with_parent: false,
             watched: false,
-            whole: Some(Box::new(whole)),
+            inline_run: Some(Box::new(inline_run)),
         };
         let created = match self.store.create(records).await {
             Err(swirl_ports::Error::TooLarge { .. }) => return Ok(None),

@@ -104,7 +104,7 @@ impl Service {
             }
             Status::Completed => self.deliver(start, child).await?,
             status => {
-                let message = format!("the sub-workflow was {}", status.word());
+                let message = format!("the sub-workflow was {}", status.as_str());
                 let error = WorkflowError::new(names::SUBFLOW_FAILED, message);
                 self.refuse(start, error).await?;
             }

@@ -52,8 +52,8 @@ impl Action {
     }
 
     /// The reason why an instance of this status doesn't allow it.
-    pub fn hindrance(&self, status: Status, suspended: bool) -> Option<String> {
-        let word = status.word();
+    pub fn rejection_reason(&self, status: Status, suspended: bool) -> Option<String> {
+        let word = status.as_str();
         match self {
             Action::Retry | Action::Skip(_) | Action::Rerun(_) if status != Status::Faulted => {
                 Some(format!(
@@ -81,7 +81,7 @@ impl Service {
         action: &Action,
     ) -> Result<Option<Unfit>, Error> {
         let state = &instance.state;
-        if let Some(reason) = action.hindrance(state.status, state.suspended) {
+        if let Some(reason) = action.rejection_reason(state.status, state.suspended) {
             return Ok(Some(Unfit::Status(reason)));
         }
         if let Some(reason) = self.refusal(instance, action).await? {

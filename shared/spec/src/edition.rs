@@ -46,7 +46,7 @@ impl Edition {
     ];
 
     /// The name of the edition.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Edition::V0_1Early => "0.1 (early draft)",
             Edition::V0_1 => "0.1",
@@ -63,7 +63,7 @@ impl Edition {
 
 impl fmt::Display for Edition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }
 
@@ -276,14 +276,14 @@ pub(crate) fn signs() -> impl Iterator<Item = &'static str> {
 
 /// The words that only some editions have.
 pub(crate) fn words() -> impl Iterator<Item = &'static str> {
-    SIGNS.iter().filter_map(|sign| sign.word())
+    SIGNS.iter().filter_map(|sign| sign.keyword())
 }
 
 /// The words of a property by which documents of an edition are known.
 pub(crate) fn words_of(edition: Edition, property: &str) -> impl Iterator<Item = &'static str> {
     let all = SIGNS.iter();
     all.filter(move |sign| sign.property == property && sign.of.contains(&edition))
-        .filter_map(|sign| sign.word())
+        .filter_map(|sign| sign.keyword())
 }
 
 /// Releases: 0.8.1 and v0.8 are of edition 0.8.

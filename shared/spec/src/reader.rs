@@ -89,7 +89,7 @@ fn read_detected(
     let entry = editions::of(detected.edition);
     let dialect = entry.map_or(Dialect::JQ, |entry| entry.dialect);
     let mut ctx = Ctx::new(dialect, root.pointer(), resources, options);
-    ctx.workflow.edition = detected.edition.word();
+    ctx.workflow.edition = detected.edition.as_str();
     ctx.workflow.merge_hint = dialect.merge_hint;
     if let Some(property) = detected.misled_by {
         misled(&mut ctx, root, property, &detected);
@@ -141,7 +141,7 @@ fn version_key(edition: Edition) -> (&'static str, &'static str) {
     };
     let version = match edition {
         Edition::V0_1 | Edition::V0_1Early | Edition::V0_1Release | Edition::Tasks => "0.1",
-        edition => edition.word(),
+        edition => edition.as_str(),
     };
     (property, version)
 }
@@ -161,7 +161,7 @@ fn ambiguous(ctx: &mut Ctx<'_>, root: &Node, detected: &Detected) {
 }
 
 fn alternatives(editions: &[Edition]) -> String {
-    let words: Vec<&str> = editions.iter().map(|edition| edition.word()).collect();
+    let words: Vec<&str> = editions.iter().map(|edition| edition.as_str()).collect();
     words.join(" or ")
 }
 

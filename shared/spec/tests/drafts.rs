@@ -38,7 +38,7 @@ fn every_part_is_read_without_findings() {
             .states
             .iter()
             .filter(|state| state.flow == Workflow::ROOT)
-            .map(|state| state.kind.word())
+            .map(|state| state.kind.as_str())
             .collect();
         assert_eq!(
             kinds[..5],

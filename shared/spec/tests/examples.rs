@@ -55,7 +55,7 @@ fn every_part_is_lowered() {
     let kinds: Vec<&str> = workflow
         .states
         .iter()
-        .map(|state| state.kind.word())
+        .map(|state| state.kind.as_str())
         .collect();
     assert_eq!(
         kinds,

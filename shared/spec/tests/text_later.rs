@@ -62,7 +62,7 @@ fn complete_definitions_have_no_errors_and_the_others_what_is_wrong_in_the_text(
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
             let bytes = std::fs::read(path).unwrap();
             let reading = reader::read(&bytes, &MapResources::default(), &Options::default());
-            let known = reading.edition.as_ref().map(|known| known.edition.word());
+            let known = reading.edition.as_ref().map(|known| known.edition.as_str());
             writeln!(shown, "{name}: {}", known.unwrap_or("none")).unwrap();
             for finding in reading.diagnostics.iter() {
                 let severity = match finding.severity {

@@ -18,7 +18,7 @@ pub struct System {
     /// A name that is part of the ids of all instances; empty: none.
     pub installation: Arc<str>,
     /// Instances that need nothing but data are carried out where they are started.
-    pub carries_out: bool,
+    pub runs_inline: bool,
     /// The observer of the driver.
     pub observer: Option<Arc<dyn Observer>>,
     /// The last events that were received.
@@ -34,7 +34,7 @@ impl From<&Service> for System {
             clock: service.clock.clone(),
             registry: service.registry.clone(),
             installation: service.installation.clone(),
-            carries_out: service.carries_out,
+            runs_inline: service.runs_inline,
             observer: service.observer.clone(),
             recent: service.recent.clone(),
         }
@@ -63,16 +63,16 @@ impl System {
             clock,
             registry,
             installation: "".into(),
-            carries_out: true,
+            runs_inline: true,
             observer: None,
             recent: Arc::default(),
         }
     }
 
-    /// Whether [`System::carries_out`].
+    /// Whether [`System::runs_inline`].
     #[must_use]
-    pub fn carrying_out(mut self, carries_out: bool) -> System {
-        self.carries_out = carries_out;
+    pub fn running_inline(mut self, runs_inline: bool) -> System {
+        self.runs_inline = runs_inline;
         self
     }
 
@@ -85,7 +85,7 @@ impl System {
             clock: self.clock.clone(),
             registry: self.registry.clone(),
             installation: self.installation.clone(),
-            carries_out: self.carries_out,
+            runs_inline: self.runs_inline,
             observer: self.observer.clone(),
             recent: self.recent.clone(),
         }
@@ -106,6 +106,7 @@ impl System {
             settings,
             observer: self.observer.clone(),
             shares: None,
+            activity: None,
             places: None,
         }
     }

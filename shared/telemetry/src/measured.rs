@@ -21,9 +21,9 @@ use swirl_model::time::Timestamp;
 use swirl_ports::events::Trigger;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, EventBus, EventLog, ExecutionStore,
-    Filter, HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries, InstanceRecords,
-    Keep, KeptHistory, KeyHolder, Lease, NewInstance, Offered, Operated, OutboxEntry, Page, Queue,
-    Released, Removed, Result, Store, Summary, Suspended,
+    Filter, HistoryPage, HistoryPart, InboxItem, Ingested, InstanceKey, InstanceQueries,
+    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, NewRecords, Operated, OutboxEntry, Page,
+    Queue, Released, Removed, Result, Store, Summary, Suspended,
 };
 
 use crate::metrics::{Conflict, Metrics};
@@ -54,7 +54,7 @@ impl<P: ?Sized> Measured<P> {
 
 #[async_trait]
 impl ExecutionStore for Measured<dyn Store> {
-    async fn create(&self, new: NewInstance) -> Result<Created> {
+    async fn create(&self, new: NewRecords) -> Result<Created> {
         self.redis("create", self.inner.create(new)).await
     }
 
@@ -82,9 +82,9 @@ impl ExecutionStore for Measured<dyn Store> {
         acquired
     }
 
-    async fn acquire_lazily(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+    async fn read_snapshot(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
         let acquired = self
-            .redis("acquire", self.inner.acquire_lazily(scope, lease_ms))
+            .redis("acquire", self.inner.read_snapshot(scope, lease_ms))
             .await;
         if let Ok(Acquired::Busy) = acquired {
             self.metrics.conflict(Conflict::Busy);
@@ -275,19 +275,20 @@ impl InstanceQueries for Measured<dyn Store> {
 
 #[async_trait]
 impl EventLog for Measured<dyn EventLog> {
-    async fn offer(
+    async fn ingest(
         &self,
         event: &CloudEvent,
         triggers: &[Trigger],
         consumed: &[EventMatch],
         at: Timestamp,
-    ) -> Result<Offered> {
-        self.redis("offer", self.inner.offer(event, triggers, consumed, at))
+    ) -> Result<Ingested> {
+        self.redis("offer", self.inner.ingest(event, triggers, consumed, at))
             .await
     }
 
-    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
-        self.redis("confirm", self.inner.confirm(event, at)).await
+    async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
+        self.redis("confirm", self.inner.acknowledge(event, at))
+            .await
     }
 
     async fn expire(&self, now: Timestamp) -> Result<()> {

@@ -220,7 +220,7 @@ impl Metrics {
             match &entry.event {
                 Event::InstanceStarted => self.started.add(1, &[workflow()]),
                 Event::Ended { status, .. } => {
-                    let status = Status::from(*status).word();
+                    let status = Status::from(*status).as_str();
                     let attributes = [workflow(), KeyValue::new("swirl.instance.status", status)];
                     let took = entry.at.0.saturating_sub(observed.header.started_at.0);
                     self.ended.add(1, &attributes);
@@ -247,7 +247,7 @@ impl Metrics {
         let attributes = [
             KeyValue::new("swirl.workflow.id", header.definition.workflow.to_string()),
             KeyValue::new("swirl.function.name", function.name.clone()),
-            KeyValue::new("swirl.function.type", function.kind.word().to_owned()),
+            KeyValue::new("swirl.function.type", function.kind.as_str().to_owned()),
             KeyValue::new("swirl.call.outcome", outcome),
         ];
         self.calls.record(took, &attributes);

@@ -14,7 +14,7 @@ use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
 use swirl_model::trace::TraceContext;
 use swirl_ports::events::Trigger;
-use swirl_ports::{EventLog, Offered, Result};
+use swirl_ports::{EventLog, Ingested, Result};
 
 use crate::Telemetry;
 use crate::ids;
@@ -34,28 +34,28 @@ impl Traced {
 
 #[async_trait]
 impl EventLog for Traced {
-    async fn offer(
+    async fn ingest(
         &self,
         event: &CloudEvent,
         triggers: &[Trigger],
         consumed: &[EventMatch],
         at: Timestamp,
-    ) -> Result<Offered> {
+    ) -> Result<Ingested> {
         let begun = Instant::now();
-        let offered = self.inner.offer(event, triggers, consumed, at).await?;
-        if !offered.duplicate
+        let ingested = self.inner.ingest(event, triggers, consumed, at).await?;
+        if !ingested.duplicate
             && let Some(context) = TraceContext::of(event)
             && context.sampled
         {
             let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let span = span(event, context, &offered, (at, at.plus_ms(took_ms)));
+            let span = span(event, context, &ingested, (at, at.plus_ms(took_ms)));
             self.telemetry.send(span, context.trace);
         }
-        Ok(offered)
+        Ok(ingested)
     }
 
-    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
-        self.inner.confirm(event, at).await
+    async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
+        self.inner.acknowledge(event, at).await
     }
 
     async fn expire(&self, now: Timestamp) -> Result<()> {
@@ -71,7 +71,7 @@ fn count(number: usize) -> Value {
 fn span(
     event: &CloudEvent,
     context: TraceContext,
-    offered: &Offered,
+    ingested: &Ingested,
     (from, to): (Timestamp, Timestamp),
 ) -> Span {
     Span {
@@ -89,8 +89,8 @@ fn span(
             ("cloudevents.event_id", event.id.clone().into()),
             ("cloudevents.event_source", event.source.clone().into()),
             ("cloudevents.event_type", event.kind.clone().into()),
-            ("swirl.event.scopes", count(offered.woken.len())),
-            ("swirl.event.starts", count(offered.starts.len())),
+            ("swirl.event.scopes", count(ingested.woken.len())),
+            ("swirl.event.starts", count(ingested.starts.len())),
         ],
         ..Span::default()
     }

@@ -280,7 +280,7 @@ impl Tracker {
             "branch".clone_into(&mut span.name);
         }
         if let Some(status) = status {
-            let status = swirl_model::instance::Status::from(status).word();
+            let status = swirl_model::instance::Status::from(status).as_str();
             span.attributes
                 .push(("swirl.instance.status", status.into()));
         }

@@ -53,7 +53,7 @@ impl std::fmt::Display for Which {
 
 /// Something of the plan that came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Vain {
+pub struct Ineffective {
     /// Its name in the plan: of a start, its request.
     pub name: String,
     pub why: String,
@@ -183,8 +183,8 @@ pub struct World {
     pool: LocalPool,
     /// Work done since virtual time moved; a bound against workflows that never rest.
     work: Arc<AtomicU64>,
-    refused: Vec<Vain>,
-    idle: Vec<Vain>,
+    refused: Vec<Ineffective>,
+    idle: Vec<Ineffective>,
 }
 
 /// The weight of a call besides its entries of history: it is noted down with its arguments.
@@ -352,7 +352,7 @@ impl World {
                     // The refusal is reported; the world continues without the instance.
                     Err(refused) => {
                         let why = refused.to_string();
-                        self.refused.push(Vain { name, why });
+                        self.refused.push(Ineffective { name, why });
                     }
                 }
                 Ok(())
@@ -380,11 +380,11 @@ impl World {
                 let status = if found.suspended {
                     "suspended"
                 } else {
-                    found.status.word()
+                    found.status.as_str()
                 };
                 if !self.wait(service.operate(&found.header.id, action))? {
                     let why = format!("it had no effect: the instance was {status}");
-                    self.idle.push(Vain { name, why });
+                    self.idle.push(Ineffective { name, why });
                 }
                 Ok(())
             }
@@ -392,12 +392,12 @@ impl World {
     }
 
     /// Starts that gave no instance.
-    pub fn refused(&self) -> &[Vain] {
+    pub fn refused(&self) -> &[Ineffective] {
         &self.refused
     }
 
     /// Operator actions without effect.
-    pub fn idle(&self) -> &[Vain] {
+    pub fn idle(&self) -> &[Ineffective] {
         &self.idle
     }
 

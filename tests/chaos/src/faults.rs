@@ -58,7 +58,7 @@ impl Fault {
         ALL.iter().map(|(_, fault)| *fault).collect()
     }
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         let found = ALL.iter().find(|(_, fault)| *fault == self);
         found.map_or("", |(word, _)| word)
     }

@@ -25,6 +25,8 @@ use crate::random::Random;
 use crate::service::{Service, document};
 use crate::watch::{Started, Watch};
 
+/// How long a publisher waits for the effect of its event before it publishes it again.
+const AGAIN: Duration = Duration::from_secs(5);
 /// The number of instances that must have ended, and the share of the time that must be over, before the hostile
 /// workflows begin. Later instances are compared with these.
 const QUIET_INSTANCES: usize = 120;
@@ -116,13 +118,50 @@ pub fn run(options: &Options, tell: &(dyn Fn(&str) + Sync)) -> Result<Report> {
         &options.flags,
     )?;
     let cluster = Arc::new(Mutex::new(cluster));
-    let result = runtime.block_on(drive(options, cluster.clone(), tell));
+    let result = runtime.block_on(async {
+        tokio::select! {
+            result = drive(options, cluster.clone(), tell) => Some(result),
+            stopped = stopped() => stopped.err().map(Err),
+        }
+    });
+    let Some(result) = result else {
+        // The faults end first: they hold the processes, which end with the last holder.
+        drop(runtime);
+        anyhow::bail!(
+            "the run was stopped by a signal; its processes and servers are stopped, too"
+        );
+    };
     if result.is_err() {
         for process in &lock(&cluster).processes {
             tell(&format!("{}:\n{}", process.name, process.tail()));
         }
     }
     result
+}
+
+/// Done when this process is asked to end.
+async fn stopped() -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminated = signal(SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => Ok(interrupted?),
+        _ = terminated.recv() => Ok(()),
+    }
+}
+
+/// Ends the faults, also when the run is dropped.
+struct Over(Arc<AtomicBool>);
+
+impl Over {
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.set();
+    }
 }
 
 fn lock(cluster: &Mutex<Cluster>) -> std::sync::MutexGuard<'_, Cluster> {
@@ -158,6 +197,7 @@ async fn drive(
     }
 
     let (over, injected) = (Arc::new(AtomicBool::new(false)), Arc::default());
+    let ends = Over(over.clone());
     let injector = Injector {
         cluster: cluster.clone(),
         faults: options.faults.clone(),
@@ -179,7 +219,7 @@ async fn drive(
             watch: &watch,
         };
         let loaded = load(options, &injected, &attacked, &client, tell).await;
-        over.store(true, Ordering::Relaxed);
+        ends.set();
         loaded
     };
     let attack = async {
@@ -198,6 +238,7 @@ async fn drive(
         done = futures::future::try_join(loaded, attack) => done?.1,
         done = watch.run(&api) => return Err(done.err().context("a look that ended by itself")?),
         never = note_memory(&cluster, &mut memory) => match never {},
+        done = publish_again(options, &nats, &watch) => match done? {},
     };
     let done = injecting.await.context("the injector panicked")??;
     let under_faults = begun.elapsed();
@@ -209,11 +250,7 @@ async fn drive(
     let healed = Instant::now();
     let is_wiped = options.faults.contains(&Fault::WipeNats);
     if is_wiped {
-        // An event that only NATS had is gone with its streams: its publisher has to publish it
-        // again, which is safe.
-        for started in watch.all() {
-            answer(&nats, &started.planned).await?;
-        }
+        publish_all_again(&nats, watch.all()).await?;
     }
     watch.finish(options, &api, tell).await?;
     let healed_after = healed.elapsed();
@@ -228,7 +265,7 @@ async fn drive(
     note_stored(&nats, &produced).await?;
     let (mut report, all) = watch.into_report();
     for fault in done {
-        *report.faults.entry(fault.word()).or_default() += 1;
+        *report.faults.entry(fault.as_str()).or_default() += 1;
     }
     report.left = left;
     report.hostility = hostility;
@@ -376,6 +413,32 @@ async fn answer(nats: &async_nats::Client, planned: &Planned) -> Result<()> {
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
+}
+
+/// Publishes events again whose instances have waited for a while, if NATS may have lost them with its streams. Polled
+/// during the faults.
+async fn publish_again(
+    options: &Options,
+    nats: &async_nats::Client,
+    watch: &Watch,
+) -> Result<Infallible> {
+    loop {
+        tokio::time::sleep(AGAIN).await;
+        if options.faults.contains(&Fault::WipeNats) {
+            let until = now_ms() - AGAIN.as_millis() as i64;
+            let mut waiting = watch.all();
+            waiting.retain(|started| started.asked_ms < until);
+            publish_all_again(nats, waiting).await?;
+        }
+    }
+}
+
+/// An event that only NATS had is gone with its streams: its publisher has to publish it again, which is safe.
+async fn publish_all_again(nats: &async_nats::Client, waiting: Vec<Started>) -> Result<()> {
+    for started in waiting {
+        answer(nats, &started.planned).await?;
+    }
+    Ok(())
 }
 
 /// Records produced events as they come.

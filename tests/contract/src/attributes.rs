@@ -10,8 +10,8 @@ use swirl_model::time::Timestamp;
 use swirl_ports::{AttributeFilter, Bound, Filter, Summary, Values};
 
 use crate::Backend;
+use crate::inline_run::inline_run;
 use crate::kit::*;
-use crate::whole::whole;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -178,8 +178,8 @@ pub async fn attributes_follow_the_instance(b: Backend) {
     };
     b.act(&root("b"), last).await;
     assert_eq!(ids(&b, by("x", one("2"))).await, ["b", "a"]);
-    let mut carried_out = whole("c", 1);
-    let run = carried_out.whole.as_mut().unwrap();
+    let mut carried_out = inline_run("c", 1);
+    let run = carried_out.inline_run.as_mut().unwrap();
     run.root.attributes = values(&[("x", text("2"))]);
     b.create(carried_out).await;
     assert_eq!(ids(&b, by("x", one("2"))).await, ["c", "b", "a"]);

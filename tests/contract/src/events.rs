@@ -20,9 +20,9 @@ pub async fn an_event_reaches_who_waits(b: Backend) {
     (by_source.kind, by_source.source) = (None, Some("/test".to_owned()));
     b.waiting("c", vec![by_source]).await;
     b.create(new("d")).await;
-    let offered = b.offer(&event("1", "t", &[]), &[]).await;
-    assert_eq!(offered.woken, [root("a"), root("c")]);
-    assert!(offered.starts.is_empty() && !offered.duplicate);
+    let ingested = b.ingest(&event("1", "t", &[]), &[]).await;
+    assert_eq!(ingested.woken, [root("a"), root("c")]);
+    assert!(ingested.starts.is_empty() && !ingested.duplicate);
     let items = b.inbox(&root("a")).await;
     let Input::Event {
         wait: 1,
@@ -53,7 +53,7 @@ pub async fn a_slot_takes_one_event(b: Backend) {
     });
     b.act(&root("a"), change(vec![subscribe])).await;
     for id in ["1", "2", "3"] {
-        b.offer(&event(id, "t", &[]), &[]).await;
+        b.ingest(&event(id, "t", &[]), &[]).await;
     }
     let items = b.inbox(&root("a")).await;
     assert_eq!(event_ids(&items), ["1", "2"]);
@@ -61,7 +61,7 @@ pub async fn a_slot_takes_one_event(b: Backend) {
     let again = Command::Subscribe(subscription(4, vec![filter("t", &[])]));
     b.act(&root("a"), change(vec![again, Command::Unsubscribe(4)]))
         .await;
-    assert!(b.offer(&event("4", "t", &[]), &[]).await.woken.is_empty());
+    assert!(b.ingest(&event("4", "t", &[]), &[]).await.woken.is_empty());
 }
 
 pub async fn correlation_is_learnt(b: Backend) {
@@ -82,13 +82,13 @@ pub async fn correlation_is_learnt(b: Backend) {
     )
     .await;
     assert!(
-        b.offer(&event("0", "t", &[("other", "1")]), &[])
+        b.ingest(&event("0", "t", &[("other", "1")]), &[])
             .await
             .woken
             .is_empty()
     );
     assert_eq!(
-        b.offer(&event("1", "t", &[("order", "1")]), &[])
+        b.ingest(&event("1", "t", &[("order", "1")]), &[])
             .await
             .woken,
         [root("a")]
@@ -104,19 +104,19 @@ pub async fn correlation_is_learnt(b: Backend) {
         Some("1")
     );
     assert!(
-        b.offer(&event("2", "u", &[("order", "2")]), &[])
+        b.ingest(&event("2", "u", &[("order", "2")]), &[])
             .await
             .woken
             .is_empty()
     );
     assert_eq!(
-        b.offer(&event("3", "u", &[("order", "1")]), &[])
+        b.ingest(&event("3", "u", &[("order", "1")]), &[])
             .await
             .woken,
         [root("a")]
     );
     assert_eq!(
-        b.offer(&event("4", "t", &[("order", "2")]), &[])
+        b.ingest(&event("4", "t", &[("order", "2")]), &[])
             .await
             .woken,
         [root("b")]
@@ -129,7 +129,7 @@ pub async fn correlation_is_learnt(b: Backend) {
     )
     .await;
     assert_eq!(
-        b.offer(&event("5", "v", &[("order", "9")]), &[])
+        b.ingest(&event("5", "v", &[("order", "9")]), &[])
             .await
             .woken,
         [root("b")]
@@ -150,9 +150,9 @@ pub async fn early_events_are_kept(b: Backend) {
     let kept = [filter("t", &[("order", None)])];
     b.create(new("b")).await;
     b.create(new("c")).await;
-    b.offer(&event("1", "t", &[("order", "1")]), &kept).await;
-    b.offer(&event("2", "t", &[("order", "2")]), &kept).await;
-    b.offer(&event("3", "t", &[("order", "1")]), &kept).await;
+    b.ingest(&event("1", "t", &[("order", "1")]), &kept).await;
+    b.ingest(&event("2", "t", &[("order", "2")]), &kept).await;
+    b.ingest(&event("3", "t", &[("order", "1")]), &kept).await;
     b.create(new("a")).await;
     // An instance that began later, and instances that existed, and wait later.
     for id in ["a", "b", "c"] {
@@ -166,7 +166,7 @@ pub async fn early_events_are_kept(b: Backend) {
         assert_eq!(got(&b, id).await, ["1", "3"]);
     }
     assert_eq!(
-        b.offer(&event("4", "t", &[("order", "1")]), &kept)
+        b.ingest(&event("4", "t", &[("order", "1")]), &kept)
             .await
             .woken,
         [root("a"), root("b"), root("c")]
@@ -183,8 +183,8 @@ pub async fn an_event_that_was_used_is_not_early(b: Backend) {
         b.act(&root(id), change(vec![known, wait])).await;
     };
     begin("a").await;
-    b.offer(&event("1", "t", &[("order", "1")]), &kept).await;
-    b.offer(&event("2", "t", &[("order", "1")]), &kept).await;
+    b.ingest(&event("1", "t", &[("order", "1")]), &kept).await;
+    b.ingest(&event("2", "t", &[("order", "1")]), &kept).await;
     assert_eq!(got(&b, "a").await, ["1"]);
     begin("b").await;
     assert_eq!(got(&b, "b").await, ["2"], "nobody had that one");
@@ -201,9 +201,9 @@ pub async fn an_event_that_was_used_is_not_early(b: Backend) {
 
 pub async fn events_without_correlation_are_not_kept(b: Backend) {
     let correlated = filter("t", &[("order", None)]);
-    b.offer(&event("1", "t", &[]), std::slice::from_ref(&correlated))
+    b.ingest(&event("1", "t", &[]), std::slice::from_ref(&correlated))
         .await;
-    b.offer(
+    b.ingest(
         &event("2", "u", &[("order", "1")]),
         std::slice::from_ref(&correlated),
     )
@@ -215,7 +215,7 @@ pub async fn events_without_correlation_are_not_kept(b: Backend) {
     .await;
     assert!(got(&b, "a").await.is_empty());
     // It is kept, but an instance that doesn't correlate gets only new events.
-    b.offer(&event("3", "t", &[("order", "1")]), &[correlated])
+    b.ingest(&event("3", "t", &[("order", "1")]), &[correlated])
         .await;
     assert_eq!(got(&b, "a").await, ["3"]);
     b.waiting("b", vec![filter("t", &[])]).await;
@@ -225,8 +225,8 @@ pub async fn events_without_correlation_are_not_kept(b: Backend) {
 pub async fn an_early_event_goes_to_one_who_knows_nothing(b: Backend) {
     let kept = vec![filter("t", &[("order", None)])];
     b.create(new("c")).await;
-    b.offer(&event("1", "t", &[("order", "1")]), &kept).await;
-    b.offer(&event("2", "t", &[("order", "2")]), &kept).await;
+    b.ingest(&event("1", "t", &[("order", "1")]), &kept).await;
+    b.ingest(&event("2", "t", &[("order", "2")]), &kept).await;
     b.waiting("a", kept.clone()).await;
     b.waiting("b", kept.clone()).await;
     assert_eq!(got(&b, "a").await, ["1"]);
@@ -250,55 +250,55 @@ pub async fn an_addressed_event(b: Backend) {
     b.waiting("a", vec![filter("t", &[])]).await;
     b.waiting("b", vec![filter("t", &[]), filter("t", &[])])
         .await;
-    let offered = b
-        .offer(&event("1", "t", &[("swirlinstanceid", "b")]), &[])
+    let ingested = b
+        .ingest(&event("1", "t", &[("swirlinstanceid", "b")]), &[])
         .await;
-    assert_eq!(offered.woken, [root("b")]);
+    assert_eq!(ingested.woken, [root("b")]);
     assert!(got(&b, "a").await.is_empty());
     assert!(
-        b.offer(&event("2", "t", &[("swirlinstanceid", "x")]), &[])
+        b.ingest(&event("2", "t", &[("swirlinstanceid", "x")]), &[])
             .await
             .woken
             .is_empty()
     );
     let to_b = event("3", "t", &[("swirlinstanceid", "b")]);
     let only = trigger(vec![filter("t", &[])], true);
-    let offered = b.events.offer(&to_b, &[only], &[], at(0)).await.unwrap();
-    assert!(offered.starts.is_empty());
+    let ingested = b.events.ingest(&to_b, &[only], &[], at(0)).await.unwrap();
+    assert!(ingested.starts.is_empty());
 }
 
 pub async fn an_event_is_known_once_confirmed(b: Backend) {
     b.waiting("a", vec![filter("t", &[]), filter("t", &[])])
         .await;
     let event = event("1", "t", &[]);
-    assert_eq!(b.offer(&event, &[]).await.woken, [root("a")]);
+    assert_eq!(b.ingest(&event, &[]).await.woken, [root("a")]);
     assert!(
-        !b.offer(&event, &[]).await.duplicate,
+        !b.ingest(&event, &[]).await.duplicate,
         "nobody said that it was done"
     );
-    b.events.confirm(&event, at(0)).await.unwrap();
-    let again = b.offer(&event, &[]).await;
+    b.events.acknowledge(&event, at(0)).await.unwrap();
+    let again = b.ingest(&event, &[]).await;
     assert!(again.duplicate && again.woken.is_empty() && again.starts.is_empty());
     let mut other = event.clone();
     other.source = "/other".to_owned();
-    assert!(!b.offer(&other, &[]).await.duplicate);
+    assert!(!b.ingest(&other, &[]).await.duplicate);
     assert_eq!(got(&b, "a").await, ["1", "1"]);
     b.events.expire(at(DAY_MS)).await.unwrap();
-    assert!(b.offer(&event, &[]).await.duplicate);
+    assert!(b.ingest(&event, &[]).await.duplicate);
     b.events.expire(at(DAY_MS + 1)).await.unwrap();
-    assert!(!b.offer(&event, &[]).await.duplicate);
+    assert!(!b.ingest(&event, &[]).await.duplicate);
 }
 
 pub async fn an_unconfirmed_event_has_the_same_outcome(b: Backend) {
     let filters = vec![filter("t", &[]), filter("t", &[])];
     b.waiting("a", filters).await;
     let both = [trigger(vec![filter("t", &[]), filter("u", &[])], false)];
-    let offer = async |event| b.events.offer(&event, &both, &[], at(0)).await.unwrap();
-    let first = offer(event("1", "t", &[])).await;
-    assert_eq!(offer(event("1", "t", &[])).await, first);
-    let second = offer(event("2", "u", &[])).await;
+    let ingest = async |event| b.events.ingest(&event, &both, &[], at(0)).await.unwrap();
+    let first = ingest(event("1", "t", &[])).await;
+    assert_eq!(ingest(event("1", "t", &[])).await, first);
+    let second = ingest(event("2", "u", &[])).await;
     assert_eq!(start_ids(&second), [["1", "2"]]);
-    assert_eq!(offer(event("2", "u", &[])).await, second);
+    assert_eq!(ingest(event("2", "u", &[])).await, second);
     assert_eq!(
         got(&b, "a").await,
         ["1"],
@@ -310,7 +310,7 @@ pub async fn what_was_not_used_is_given_back(b: Backend) {
     let kept = vec![filter("t", &[("order", None)])];
     b.waiting("a", kept.clone()).await;
     let first = event("1", "t", &[("order", "1")]);
-    b.offer(&first, &kept).await;
+    b.ingest(&first, &kept).await;
     let items = b.inbox(&root("a")).await;
     let wait = Command::Subscribe(subscription(2, kept.clone()));
     let used = change(vec![wait]).consumed(&[&items[0].id]);
@@ -319,7 +319,7 @@ pub async fn what_was_not_used_is_given_back(b: Backend) {
 
     // Another event, which its wait is too late for: with the same commit it goes to the next.
     let next = event("2", "t", &[("order", "1")]);
-    b.offer(&next, &kept).await;
+    b.ingest(&next, &kept).await;
     let items = b.inbox(&root("a")).await;
     let wait = Command::Subscribe(subscription(3, kept.clone()));
     let late = change(vec![wait]).consumed(&[&items[0].id]).refused(&next);
@@ -336,7 +336,7 @@ pub async fn a_refused_commit_gives_nothing_back(b: Backend) {
     let kept = vec![filter("t", &[("order", None)])];
     b.waiting("a", kept.clone()).await;
     let event = event("1", "t", &[("order", "1")]);
-    b.offer(&event, &kept).await;
+    b.ingest(&event, &kept).await;
     let mut lost = b.hold(&root("a")).await;
     b.release(&lost).await;
     let held = b.hold(&root("a")).await;
@@ -365,7 +365,7 @@ pub async fn an_event_of_a_closed_branch_is_free(b: Backend) {
     let branch = scope("a", "r.1.0");
     let wait = change(vec![Command::Subscribe(subscription(1, kept.clone()))]);
     b.act(&branch, wait.at(blocked(Work::Events))).await;
-    b.offer(&event("1", "t", &[("order", "1")]), &kept).await;
+    b.ingest(&event("1", "t", &[("order", "1")]), &kept).await;
     b.act(&root("a"), change(vec![Command::CloseFork(1)])).await;
     b.act(
         &branch,
@@ -384,9 +384,9 @@ pub async fn an_event_of_a_closed_branch_is_free(b: Backend) {
 
 pub async fn events_expire(b: Backend) {
     let kept = vec![filter("t", &[("order", None)])];
-    b.offer(&event("1", "t", &[("order", "1")]), &kept).await;
+    b.ingest(&event("1", "t", &[("order", "1")]), &kept).await;
     b.events
-        .offer(&event("2", "t", &[("order", "1")]), &[], &kept, at(10))
+        .ingest(&event("2", "t", &[("order", "1")]), &[], &kept, at(10))
         .await
         .unwrap();
     b.events.expire(at(DAY_MS + 10)).await.unwrap();

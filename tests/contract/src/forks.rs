@@ -95,11 +95,15 @@ pub async fn a_closed_fork_cancels_the_rest(b: Backend) {
     let mut running = b.hold(&branch(1)).await;
     b.commit(&mut running, change(vec![]).at(blocked(Work::Sleep)))
         .await;
-    let mut unborn = b.hold(&branch(2)).await;
+    let mut not_started = b.hold(&branch(2)).await;
     report(&b, 0, done()).await;
     let outcome = b.act(&root("a"), change(vec![Command::CloseFork(1)])).await;
     assert_eq!(outcome.wake, [branch(1)]);
-    assert!(b.try_commit(&mut unborn, change(vec![])).await.is_none());
+    assert!(
+        b.try_commit(&mut not_started, change(vec![]))
+            .await
+            .is_none()
+    );
     assert!(b.is_gone(&branch(2)).await);
     b.store.wait_input(&running.lease).await;
     let (items, closed) = b.store.drain(&running.lease).await.unwrap().unwrap();

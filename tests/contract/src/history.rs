@@ -32,7 +32,7 @@ pub async fn append(b: &Backend, history: Vec<HistoryEntry>) {
         history,
         commands: vec![],
         at: at(0),
-        if_quiet: false,
+        require_unchanged_inbox: false,
         fits: false,
         release: true,
         lease_ms: LEASE_MS,

@@ -15,7 +15,7 @@ use swirl_model::workflow::{EventId, ListId, StateId, Wait};
 use swirl_model::{CloudEvent, Data, WorkflowError, data};
 use swirl_ports::execution::Record;
 use swirl_ports::{
-    Acquired, Commit, Committed, Created, Held, InboxItem, NewInstance, Offered, OutboxEntry,
+    Acquired, Commit, Committed, Created, Held, InboxItem, Ingested, NewRecords, OutboxEntry,
     Released, Trigger,
 };
 
@@ -45,7 +45,7 @@ pub fn definition(workflow: &str) -> DefinitionId {
     }
 }
 
-pub fn new(id: &str) -> NewInstance {
+pub fn new(id: &str) -> NewRecords {
     let header = Header {
         id: InstanceId::new(id),
         definition: definition("flow"),
@@ -62,16 +62,16 @@ pub fn new(id: &str) -> NewInstance {
         trace: Default::default(),
     };
     let root = Scope::new(ScopeId::root(), Role::Root, data!({"n": 1}));
-    NewInstance {
+    NewRecords {
         header,
         root,
         ends_with_parent: false,
         watched: false,
-        whole: None,
+        inline_run: None,
     }
 }
 
-pub fn child(id: &str, parent: &str) -> NewInstance {
+pub fn child(id: &str, parent: &str) -> NewRecords {
     let mut new = new(id);
     new.header.parent = Some(ParentLink {
         scope: root(parent),
@@ -130,7 +130,7 @@ pub fn fork(parent: &str, fork: u32, total: u32, open: u32, needed: u32) -> Comm
         failed: 0,
         results_max: 10_000,
         bytes: 0,
-        told: false,
+        notified: false,
         closed: false,
     })
 }
@@ -243,9 +243,12 @@ pub fn event_ids(items: &[InboxItem]) -> Vec<String> {
     ids.collect()
 }
 
-pub fn start_ids(offered: &Offered) -> Vec<Vec<&str>> {
+pub fn start_ids(ingested: &Ingested) -> Vec<Vec<&str>> {
     let ids = |events: &[StartEvent]| events.len();
-    let starts = offered.starts.iter().filter(|start| ids(&start.events) > 0);
+    let starts = ingested
+        .starts
+        .iter()
+        .filter(|start| ids(&start.events) > 0);
     starts
         .map(|start| {
             start
@@ -267,7 +270,7 @@ pub struct Change {
     pub consumed: Vec<String>,
     pub refused: Vec<CloudEvent>,
     pub commands: Vec<Command>,
-    pub if_quiet: bool,
+    pub require_unchanged_inbox: bool,
     pub fits: bool,
     pub release: bool,
 }
@@ -341,7 +344,7 @@ fn made(held: &Held, change: Change) -> Commit {
         history: Vec::new(),
         commands: change.commands,
         at: at(0),
-        if_quiet: change.if_quiet,
+        require_unchanged_inbox: change.require_unchanged_inbox,
         fits: change.fits,
         release: change.release,
         lease_ms: LEASE_MS,
@@ -349,7 +352,7 @@ fn made(held: &Held, change: Change) -> Commit {
 }
 
 impl Backend {
-    pub async fn create(&self, new: NewInstance) {
+    pub async fn create(&self, new: NewRecords) {
         assert_eq!(self.store.create(new).await.unwrap(), Created::New);
     }
 
@@ -393,7 +396,7 @@ impl Backend {
                     released,
                 })
             }
-            Committed::Refused | Committed::News | Committed::Full(_) => None,
+            Committed::Refused | Committed::InboxChanged | Committed::Full(_) => None,
         }
     }
 
@@ -415,7 +418,7 @@ impl Backend {
 
     /// Like `hold`, but other processes may take the scope until the first commit.
     pub async fn hold_lazily(&self, scope: &ScopeRef) -> Held {
-        match self.store.acquire_lazily(scope, LEASE_MS).await.unwrap() {
+        match self.store.read_snapshot(scope, LEASE_MS).await.unwrap() {
             Acquired::Held(held) => *held,
             other => panic!("{scope} cannot be held: {other:?}"),
         }
@@ -455,7 +458,7 @@ impl Backend {
         .await;
     }
 
-    pub async fn offer(&self, event: &CloudEvent, kept: &[EventMatch]) -> Offered {
-        self.events.offer(event, &[], kept, at(0)).await.unwrap()
+    pub async fn ingest(&self, event: &CloudEvent, kept: &[EventMatch]) -> Ingested {
+        self.events.ingest(event, &[], kept, at(0)).await.unwrap()
     }
 }

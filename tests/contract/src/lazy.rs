@@ -20,7 +20,7 @@ fn leaving(commands: Vec<Command>) -> Change {
 pub async fn whose_commit_comes_first_counts(b: Backend) {
     b.create(new("a")).await;
     let mut first = b.hold_lazily(&root("a")).await;
-    let second = b.store.acquire_lazily(&root("a"), LEASE_MS).await.unwrap();
+    let second = b.store.read_snapshot(&root("a"), LEASE_MS).await.unwrap();
     assert!(b.commit(&mut first, leaving(vec![])).await.released);
     match second {
         Acquired::Held(mut second) => {
@@ -55,7 +55,7 @@ pub async fn a_holder_is_left_in_peace(b: Backend) {
     let mut holder = b.hold(&root("a")).await;
     assert!(b.try_commit(&mut looked, leaving(vec![])).await.is_none());
     assert_eq!(b.release(&looked).await, Released::Free);
-    let late = b.store.acquire_lazily(&root("a"), LEASE_MS).await.unwrap();
+    let late = b.store.read_snapshot(&root("a"), LEASE_MS).await.unwrap();
     assert!(matches!(late, Acquired::Busy));
     b.commit(&mut holder, change(vec![])).await;
 }
@@ -128,7 +128,7 @@ pub async fn a_branch_reads_the_same(b: Backend) {
     assert_eq!((looked.inbox, looked.closed), (held.inbox, held.closed));
     let closed = b
         .store
-        .acquire_lazily(&scope("a", "r.1.1"), LEASE_MS)
+        .read_snapshot(&scope("a", "r.1.1"), LEASE_MS)
         .await
         .unwrap();
     assert!(matches!(closed, Acquired::Gone), "it may not begin yet");

@@ -239,7 +239,7 @@ pub async fn a_commit_gives_the_lease_back(b: Backend) {
 
 pub async fn an_unsure_commit_hears_what_came(b: Backend) {
     let unsure = || Change {
-        if_quiet: true,
+        require_unchanged_inbox: true,
         fits: false,
         ..change(vec![])
     };

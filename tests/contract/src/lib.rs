@@ -17,6 +17,7 @@ pub mod events;
 pub mod expiry;
 pub mod forks;
 pub mod history;
+pub mod inline_run;
 pub mod kit;
 pub mod lazy;
 pub mod leases;
@@ -26,7 +27,6 @@ pub mod named;
 pub mod reuse;
 pub mod starts;
 pub mod timers;
-pub mod whole;
 
 /// The size limit of an instance in the tested backends.
 pub const INSTANCE_BYTES: usize = 100 << 10;
@@ -103,7 +103,7 @@ macro_rules! store_suite {
             named { a_key_goes_from_hand_to_hand, keys_are_kept_apart }
             reuse { an_id_that_is_used_again_takes_nothing_of_before }
             definitions { definitions_are_immutable, definitions_are_replaced }
-            whole { what_was_carried_out_has_ended, what_was_carried_out_may_be_there }
+            inline_run { what_was_carried_out_has_ended, what_was_carried_out_may_be_there }
             lazy {
                 whose_commit_comes_first_counts, who_goes_on_takes_the_lease,
                 a_holder_is_left_in_peace, what_came_between_is_not_lost,

@@ -355,8 +355,8 @@ pub async fn ended_and_faulted_instances_are_removed(b: Backend) {
             .is_empty()
     );
     // Nobody waits for it any more, and the id may be used again.
-    let offered = b.offer(&event("2", "t", &[]), &[]).await;
-    assert!(offered.woken.is_empty(), "{offered:?}");
+    let ingested = b.ingest(&event("2", "t", &[]), &[]).await;
+    assert!(ingested.woken.is_empty(), "{ingested:?}");
     b.create(new("f")).await;
     assert_eq!(status(&b, "f").await, Status::Running);
 }
@@ -411,7 +411,7 @@ pub async fn history_is_appended(b: Backend) {
             history,
             commands: vec![],
             at: at(5),
-            if_quiet: false,
+            require_unchanged_inbox: false,
             fits: false,
             release: false,
             lease_ms: LEASE_MS,

@@ -5,7 +5,7 @@ use swirl_model::event::{Command, EventMatch, Input};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, StartEvent};
 use swirl_model::workflow::Wait;
-use swirl_ports::{Offered, Trigger};
+use swirl_ports::{Ingested, Trigger};
 
 use crate::Backend;
 use crate::kit::*;
@@ -14,10 +14,10 @@ fn by_order(kind: &str) -> EventMatch {
     filter(kind, &[("order", None)])
 }
 
-async fn offer(b: &Backend, event: &CloudEvent, trigger: &Trigger, now: i64) -> Offered {
+async fn ingest(b: &Backend, event: &CloudEvent, trigger: &Trigger, now: i64) -> Ingested {
     let triggers = std::slice::from_ref(trigger);
     b.events
-        .offer(event, triggers, &trigger.events, at(now))
+        .ingest(event, triggers, &trigger.events, at(now))
         .await
         .unwrap()
 }
@@ -34,12 +34,12 @@ async fn create(b: &Backend, id: &str, event: &CloudEvent) {
 pub async fn each_event_starts_one(b: Backend) {
     let any = trigger(vec![filter("t", &[]), filter("u", &[])], true);
     for (id, kind) in [("1", "t"), ("2", "t"), ("3", "u")] {
-        let offered = offer(&b, &event(id, kind, &[]), &any, 0).await;
-        assert_eq!(start_ids(&offered), [[id]]);
-        assert_eq!(offered.starts[0].events[0].def, u32::from(kind == "u"));
+        let ingested = ingest(&b, &event(id, kind, &[]), &any, 0).await;
+        assert_eq!(start_ids(&ingested), [[id]]);
+        assert_eq!(ingested.starts[0].events[0].def, u32::from(kind == "u"));
     }
     assert!(
-        offer(&b, &event("4", "x", &[]), &any, 0)
+        ingest(&b, &event("4", "x", &[]), &any, 0)
             .await
             .starts
             .is_empty()
@@ -47,11 +47,11 @@ pub async fn each_event_starts_one(b: Backend) {
     let mut other = trigger(vec![by_order("t")], true);
     other.definition = definition("other");
     let triggers = [any, other];
-    let offered = b
+    let ingested = b
         .events
-        .offer(&event("5", "t", &[("order", "1")]), &triggers, &[], at(0))
+        .ingest(&event("5", "t", &[("order", "1")]), &triggers, &[], at(0))
         .await;
-    let starts: Vec<usize> = offered
+    let starts: Vec<usize> = ingested
         .unwrap()
         .starts
         .iter()
@@ -60,19 +60,19 @@ pub async fn each_event_starts_one(b: Backend) {
     assert_eq!(starts, [0, 1]);
     let constant = trigger(vec![filter("t", &[("order", Some("7"))])], true);
     assert!(
-        offer(&b, &event("6", "t", &[("order", "8")]), &constant, 0)
+        ingest(&b, &event("6", "t", &[("order", "8")]), &constant, 0)
             .await
             .starts
             .is_empty()
     );
     assert!(
-        offer(&b, &event("7", "t", &[("other", "7")]), &constant, 0)
+        ingest(&b, &event("7", "t", &[("other", "7")]), &constant, 0)
             .await
             .starts
             .is_empty()
     );
     assert_eq!(
-        offer(&b, &event("8", "t", &[("order", "7")]), &constant, 0)
+        ingest(&b, &event("8", "t", &[("order", "7")]), &constant, 0)
             .await
             .starts
             .len(),
@@ -83,14 +83,14 @@ pub async fn each_event_starts_one(b: Backend) {
 pub async fn a_correlated_event_continues(b: Backend) {
     let only = trigger(vec![by_order("t")], true);
     let first = event("1", "t", &[("order", "1")]);
-    assert_eq!(start_ids(&offer(&b, &first, &only, 0).await), [["1"]]);
+    assert_eq!(start_ids(&ingest(&b, &first, &only, 0).await), [["1"]]);
     create(&b, "a", &first).await;
-    b.events.confirm(&first, at(0)).await.unwrap();
+    b.events.acknowledge(&first, at(0)).await.unwrap();
     // It has committed nothing yet, but its value is known from the event that started it.
     let second = event("2", "t", &[("order", "1")]);
-    assert!(offer(&b, &second, &only, 0).await.starts.is_empty());
+    assert!(ingest(&b, &second, &only, 0).await.starts.is_empty());
     assert_eq!(
-        start_ids(&offer(&b, &event("3", "t", &[("order", "2")]), &only, 0).await),
+        start_ids(&ingest(&b, &event("3", "t", &[("order", "2")]), &only, 0).await),
         [["3"]]
     );
     let wait = Command::Subscribe(subscription(1, vec![by_order("t")]));
@@ -107,7 +107,7 @@ pub async fn a_correlated_event_continues(b: Backend) {
     };
     b.act(&root("a"), change(vec![end]).at(Cursor::Ended)).await;
     assert_eq!(
-        start_ids(&offer(&b, &event("4", "t", &[("order", "1")]), &only, 0).await),
+        start_ids(&ingest(&b, &event("4", "t", &[("order", "1")]), &only, 0).await),
         [["4"]]
     );
 }
@@ -115,17 +115,17 @@ pub async fn a_correlated_event_continues(b: Backend) {
 pub async fn while_it_is_being_started(b: Backend) {
     let only = trigger(vec![by_order("t")], true);
     let first = event("1", "t", &[("order", "1")]);
-    assert_eq!(offer(&b, &first, &only, 0).await.starts.len(), 1);
+    assert_eq!(ingest(&b, &first, &only, 0).await.starts.len(), 1);
     assert!(
-        offer(&b, &event("2", "t", &[("order", "1")]), &only, 0)
+        ingest(&b, &event("2", "t", &[("order", "1")]), &only, 0)
             .await
             .starts
             .is_empty()
     );
     // It had no effect: the next one may start.
-    b.events.confirm(&first, at(0)).await.unwrap();
+    b.events.acknowledge(&first, at(0)).await.unwrap();
     assert_eq!(
-        offer(&b, &event("3", "t", &[("order", "1")]), &only, 0)
+        ingest(&b, &event("3", "t", &[("order", "1")]), &only, 0)
             .await
             .starts
             .len(),
@@ -136,9 +136,9 @@ pub async fn while_it_is_being_started(b: Backend) {
 pub async fn a_start_counts_as_consumed(b: Backend) {
     let only = trigger(vec![by_order("t")], true);
     let first = event("1", "t", &[("order", "1")]);
-    offer(&b, &first, &only, 0).await;
+    ingest(&b, &first, &only, 0).await;
     create(&b, "a", &first).await;
-    b.events.confirm(&first, at(0)).await.unwrap();
+    b.events.acknowledge(&first, at(0)).await.unwrap();
     let wait = Command::Subscribe(subscription(1, vec![by_order("t")]));
     b.act(&root("a"), change(vec![wait])).await;
     assert!(b.inbox(&root("a")).await.is_empty());
@@ -150,10 +150,10 @@ pub async fn a_start_counts_as_consumed(b: Backend) {
 pub async fn one_that_is_being_started_was_there(b: Backend) {
     let only = trigger(vec![by_order("t")], true);
     let first = event("1", "t", &[("order", "1")]);
-    offer(&b, &first, &only, 0).await;
+    ingest(&b, &first, &only, 0).await;
     b.waiting("b", vec![by_order("u")]).await;
     let between = event("2", "u", &[("order", "1")]);
-    b.offer(&between, &[by_order("u")]).await;
+    b.ingest(&between, &[by_order("u")]).await;
     create(&b, "a", &first).await;
     b.waiting("c", vec![by_order("u")]).await;
     let wait = Command::Subscribe(subscription(1, vec![by_order("u"), by_order("t")]));
@@ -169,9 +169,9 @@ pub async fn what_started_one_is_not_early(b: Backend) {
     let only = trigger(vec![by_order("t")], true);
     for (id, instance) in [("1", "a"), ("2", "b")] {
         let event = event(id, "t", &[("order", "1")]);
-        assert_eq!(offer(&b, &event, &only, 0).await.starts.len(), 1);
+        assert_eq!(ingest(&b, &event, &only, 0).await.starts.len(), 1);
         create(&b, instance, &event).await;
-        b.events.confirm(&event, at(0)).await.unwrap();
+        b.events.acknowledge(&event, at(0)).await.unwrap();
         let wait = Command::Subscribe(subscription(1, vec![by_order("t")]));
         b.act(&root(instance), change(vec![wait])).await;
         assert!(b.inbox(&root(instance)).await.is_empty(), "{instance}");
@@ -188,8 +188,8 @@ pub async fn what_started_one_is_not_early(b: Backend) {
 pub async fn a_set_of_events_starts_one(b: Backend) {
     let all = trigger(vec![filter("t", &[]), filter("u", &[])], false);
     let give = async |id: &str, kind| {
-        let offered = offer(&b, &event(id, kind, &[]), &all, 0).await;
-        start_ids(&offered).concat().join(" ")
+        let ingested = ingest(&b, &event(id, kind, &[]), &all, 0).await;
+        start_ids(&ingested).concat().join(" ")
     };
     // Further events of one definition wait for the next set.
     assert_eq!(give("1", "u").await, "");
@@ -202,8 +202,8 @@ pub async fn a_set_of_events_starts_one(b: Backend) {
 pub async fn sets_keep_correlations_apart(b: Backend) {
     let all = trigger(vec![by_order("t"), by_order("u")], false);
     let give = async |id: &str, kind, order| {
-        let offered = offer(&b, &event(id, kind, &[("order", order)]), &all, 0).await;
-        start_ids(&offered).concat().join(" ")
+        let ingested = ingest(&b, &event(id, kind, &[("order", order)]), &all, 0).await;
+        start_ids(&ingested).concat().join(" ")
     };
     assert_eq!(give("1", "t", "1").await, "");
     assert_eq!(give("2", "u", "2").await, "");
@@ -216,8 +216,8 @@ pub async fn sets_keep_correlations_apart(b: Backend) {
 /// Events whose definitions have unlike rules go together by the attributes that they share.
 pub async fn sets_of_unlike_rules(b: Backend) {
     let give = async |id: &str, kind: &str, attributes: &[(&str, &str)], trigger: &Trigger| {
-        let offered = offer(&b, &event(id, kind, attributes), trigger, 0).await;
-        start_ids(&offered).concat().join(" ")
+        let ingested = ingest(&b, &event(id, kind, attributes), trigger, 0).await;
+        start_ids(&ingested).concat().join(" ")
     };
     let both = [("order", None), ("line", None)];
     let more = trigger(vec![filter("t", &both), by_order("u")], false);
@@ -267,29 +267,29 @@ pub async fn a_constant_binds_nothing(b: Backend) {
     let constant = |kind, value| filter(kind, &[("unit", Some(value))]);
     let only = trigger(vec![constant("t", "a")], true);
     let first = event("1", "t", &[("unit", "a")]);
-    assert_eq!(start_ids(&offer(&b, &first, &only, 0).await), [["1"]]);
+    assert_eq!(start_ids(&ingest(&b, &first, &only, 0).await), [["1"]]);
     create(&b, "a", &first).await;
-    b.events.confirm(&first, at(0)).await.unwrap();
+    b.events.acknowledge(&first, at(0)).await.unwrap();
     let second = event("2", "t", &[("unit", "a")]);
-    assert_eq!(start_ids(&offer(&b, &second, &only, 0).await), [["2"]]);
+    assert_eq!(start_ids(&ingest(&b, &second, &only, 0).await), [["2"]]);
 
     let mut pair = trigger(vec![constant("u", "a"), constant("v", "b")], false);
     pair.definition = definition("pair");
     let unit = |id, kind, unit| event(id, kind, &[("unit", unit)]);
     assert!(
-        offer(&b, &unit("3", "u", "a"), &pair, 0)
+        ingest(&b, &unit("3", "u", "a"), &pair, 0)
             .await
             .starts
             .is_empty()
     );
     assert!(
-        offer(&b, &unit("4", "v", "a"), &pair, 0)
+        ingest(&b, &unit("4", "v", "a"), &pair, 0)
             .await
             .starts
             .is_empty()
     );
-    let offered = offer(&b, &unit("5", "v", "b"), &pair, 0).await;
-    assert_eq!(start_ids(&offered), [["3", "5"]]);
+    let ingested = ingest(&b, &unit("5", "v", "b"), &pair, 0).await;
+    assert_eq!(start_ids(&ingested), [["3", "5"]]);
 }
 
 /// A faulted instance takes no starts until it is retried.
@@ -297,9 +297,9 @@ pub async fn a_faulted_instance_is_over(b: Backend) {
     let only = trigger(vec![by_order("t")], true);
     let order = |id: &str| event(id, "t", &[("order", "1")]);
     let first = order("1");
-    offer(&b, &first, &only, 0).await;
+    ingest(&b, &first, &only, 0).await;
     create(&b, "a", &first).await;
-    b.events.confirm(&first, at(0)).await.unwrap();
+    b.events.acknowledge(&first, at(0)).await.unwrap();
     let fails = Command::End {
         status: EndStatus::Faulted,
         output: None,
@@ -307,12 +307,12 @@ pub async fn a_faulted_instance_is_over(b: Backend) {
     };
     b.act(&root("a"), change(vec![fails])).await;
     let second = order("2");
-    assert_eq!(start_ids(&offer(&b, &second, &only, 0).await), [["2"]]);
-    b.events.confirm(&second, at(0)).await.unwrap();
+    assert_eq!(start_ids(&ingest(&b, &second, &only, 0).await), [["2"]]);
+    b.events.acknowledge(&second, at(0)).await.unwrap();
     b.add(&root("a"), Input::Retry).await;
     let reopen = change(vec![Command::Reopen]).consumed(&["retry"]);
     b.act(&root("a"), reopen).await;
-    assert!(offer(&b, &order("3"), &only, 0).await.starts.is_empty());
+    assert!(ingest(&b, &order("3"), &only, 0).await.starts.is_empty());
 }
 
 pub async fn a_set_is_dropped_when_late(b: Backend) {
@@ -322,8 +322,8 @@ pub async fn a_set_is_dropped_when_late(b: Backend) {
     );
     all.timeout_ms = Some(10);
     let give = async |id: &str, kind, now, trigger: &Trigger| {
-        let offered = offer(&b, &event(id, kind, &[]), trigger, now).await;
-        start_ids(&offered).concat().join(" ")
+        let ingested = ingest(&b, &event(id, kind, &[]), trigger, now).await;
+        start_ids(&ingested).concat().join(" ")
     };
     assert_eq!(give("1", "t", 0, &all).await, "");
     assert_eq!(give("2", "u", 5, &all).await, "");
@@ -347,8 +347,8 @@ pub async fn an_expression_says_when_a_set_is_complete(b: Backend) {
     let without = Wait::All(vec![v, Wait::Not(Box::new(t.clone()))]);
     some.wait = Wait::Any(vec![Wait::All(vec![t, u]), without]);
     let give = async |id: &str, kind| {
-        let offered = offer(&b, &event(id, kind, &[]), &some, 0).await;
-        start_ids(&offered).concat().join(" ")
+        let ingested = ingest(&b, &event(id, kind, &[]), &some, 0).await;
+        start_ids(&ingested).concat().join(" ")
     };
     assert_eq!(give("1", "v").await, "1", "one is enough");
     assert_eq!(give("2", "t").await, "");

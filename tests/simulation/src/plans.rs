@@ -159,7 +159,7 @@ pub fn in_time(workflow: &str, state: &InstanceState, history: &[HistoryEntry]) 
     let warned = history.iter().filter(is_warning).count();
     let error = state.error.as_ref().map(|error| error.name.as_str());
     let output = state.output.clone().unwrap_or_default();
-    let line = line(workflow, state.status.word(), &output, error);
+    let line = line(workflow, state.status.as_str(), &output, error);
     let at = state.ended_at.map_or(0, |at| at.0 - crate::rig::START);
     ended(&line, at, warned)
 }

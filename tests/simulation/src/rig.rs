@@ -435,7 +435,7 @@ pub fn run(case: &Case, faults: Faults, broken: Broken) -> Result<Trace> {
         clock.clone(),
         registry,
     )
-    .carrying_out(faults.seed.is_multiple_of(2));
+    .running_inline(faults.seed.is_multiple_of(2));
     let service = system.service();
     let calls = Calls {
         caller: Arc::new(Functions {

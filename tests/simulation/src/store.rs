@@ -174,7 +174,7 @@ impl ChaosStore {
     }
 
     /// The same for an instance that was carried out before its creation.
-    async fn check_whole(&self, header: &Header, root: &Scope, whole: &Whole) {
+    async fn check_whole(&self, header: &Header, root: &Scope, inline_run: &InlineRun) {
         let registry = self.registry.lock();
         let registry = registry.unwrap_or_else(PoisonError::into_inner).clone();
         let Some(registry) = registry else { return };
@@ -182,7 +182,7 @@ impl ChaosStore {
             return;
         };
         let env = Env {
-            now: whole.at,
+            now: inline_run.at,
             ..Env::default()
         };
         let outcome = step(&def, header, &mut root.clone(), Input::Wake, &env);
@@ -191,9 +191,9 @@ impl ChaosStore {
             return self.kept().violations.push(text);
         };
         let end = Command::End {
-            status: whole.status,
-            output: whole.output.clone(),
-            error: whole.error.clone(),
+            status: inline_run.status,
+            output: inline_run.output.clone(),
+            error: inline_run.error.clone(),
         };
         let lasts = |command: &&Command| !matches!(command, Command::Arm(_) | Command::Disarm(_));
         let found = replay(
@@ -204,8 +204,8 @@ impl ChaosStore {
                 wake: true,
                 closed: false,
                 inputs: Vec::new(),
-                at: whole.at,
-                after: &whole.root,
+                at: inline_run.at,
+                after: &inline_run.root,
                 commands: &commands,
             },
             self.broken == Broken::DropsEvents,
@@ -222,10 +222,10 @@ impl ChaosStore {
 
 #[async_trait]
 impl ExecutionStore for ChaosStore {
-    async fn create(&self, new: NewInstance) -> Result<Created> {
+    async fn create(&self, new: NewRecords) -> Result<Created> {
         give_way().await;
-        if let Some(whole) = &new.whole {
-            self.check_whole(&new.header, &new.root, whole).await;
+        if let Some(inline_run) = &new.inline_run {
+            self.check_whole(&new.header, &new.root, inline_run).await;
         }
         let created = self.inner.create(new).await;
         give_way().await;
@@ -334,7 +334,7 @@ impl ExecutionStore for ChaosStore {
             commit.history.extend(again);
         }
         let committed = self.inner.commit(commit).await;
-        if let (Ok(Committed::News), Some(before)) = (&committed, before) {
+        if let (Ok(Committed::InboxChanged), Some(before)) = (&committed, before) {
             self.kept().held.insert(key.clone(), before);
         }
         if matches!(committed, Ok(Committed::Done { released: true, .. })) {

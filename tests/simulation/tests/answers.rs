@@ -14,8 +14,8 @@ use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{EndStatus, Status};
 use swirl_model::{Data, WorkflowError, data};
 use swirl_ports::{
-    CallRequest, Clock, ExecutionStore, FunctionCaller, InboxItem, InstanceRecords,
-    NewInstance as Records, Secrets,
+    CallRequest, Clock, ExecutionStore, FunctionCaller, InboxItem, InstanceRecords, NewRecords,
+    Secrets,
 };
 use swirl_runtime::{Driver, Registry, Settings};
 use swirl_spec::resource::MapResources;
@@ -118,12 +118,12 @@ fn driven(meanwhile: Meanwhile) -> World {
     };
     let (header, root) = new_instance(&definition, id.clone(), new, clock.now()).unwrap();
     block_on(async {
-        let records = Records {
+        let records = NewRecords {
             header,
             root,
             ends_with_parent: false,
             watched: false,
-            whole: None,
+            inline_run: None,
         };
         store.create(records).await.unwrap();
         driver.drive(&ScopeRef::root(id.clone())).await.unwrap();

@@ -8,8 +8,8 @@ use swirl_model::ids::InstanceId;
 use swirl_model::instance::EndStatus;
 use swirl_model::time::Timestamp;
 use swirl_model::{Data, data};
-use swirl_ports::Whole;
-use swirl_runtime::carry_out;
+use swirl_ports::InlineRun;
+use swirl_runtime::run_inline;
 use swirl_simulation::check_cluster;
 use swirl_simulation::cluster::{Faults, Mutant};
 use swirl_simulation::generate::generate;
@@ -36,14 +36,14 @@ fn definition(head: &str, states: &str) -> Arc<Definition> {
     Definition::compile(workflow).unwrap()
 }
 
-fn carried(definition: &Arc<Definition>, input: Data) -> Option<Whole> {
+fn carried(definition: &Arc<Definition>, input: Data) -> Option<InlineRun> {
     let new = NewInstance {
         input,
         ..NewInstance::default()
     };
     let at = Timestamp(7);
     let (header, root) = new_instance(definition, InstanceId::new("i"), new, at).unwrap();
-    carry_out(definition, &header, &root, at)
+    run_inline(definition, &header, &root, at)
 }
 
 #[test]
@@ -57,11 +57,11 @@ timeouts: {workflowExecTimeout: PT1M}";
          {name: c, type: switch, dataConditions: [{condition: '${ .m > 5 }', end: {terminate: true}}], defaultCondition: {end: true}}",
     );
     assert!(definition.is_pure);
-    let whole = carried(&definition, data!({"n": 3})).unwrap();
-    assert_eq!(whole.status, EndStatus::Completed);
-    assert_eq!(whole.output, Some(data!({"n": 3, "x": 1, "m": 6})));
-    assert!(whole.root.ended() && whole.root.timers.is_empty());
-    let words: Vec<String> = whole
+    let inline_run = carried(&definition, data!({"n": 3})).unwrap();
+    assert_eq!(inline_run.status, EndStatus::Completed);
+    assert_eq!(inline_run.output, Some(data!({"n": 3, "x": 1, "m": 6})));
+    assert!(inline_run.root.ended() && inline_run.root.timers.is_empty());
+    let words: Vec<String> = inline_run
         .history
         .iter()
         .map(|entry| serde_json::to_value(&entry.event).unwrap()["event"].to_string())

@@ -110,7 +110,7 @@ fn child() {
         let registry = Arc::new(Registry::new(store.clone(), lower));
         let clock = Arc::new(SystemClock);
         let system = System::new(store.clone(), store.clone(), queue.clone(), clock, registry)
-            .carrying_out(false);
+            .running_inline(false);
         let service = system.service();
         let ends = Arc::new(Ends(how));
         let calls = Calls {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use swirl_embedded::Embedded;
-use swirl_model::data;
 use swirl_model::instance::Status;
 use swirl_nats::{Options, StreamOptions, Streams, TaskQueue, TaskSource, connect};
 use swirl_ports::InstanceRecords;
@@ -14,7 +13,7 @@ use swirl_worker::pool;
 use tokio::sync::watch;
 
 use crate::pool::{nobody, service};
-use crate::shares::{Slow, deploy, ended, start};
+use crate::shares::{Slow, deploy_slow_and_quick, ended, start};
 
 /// Many more than the worker has places, and than JetStream gives out at a time.
 const SLOW: u32 = 120;
@@ -34,14 +33,7 @@ async fn a_workflow_with_many_instances_is_not_in_the_way() {
     let queue = Arc::new(TaskQueue::new(client, &streams));
     let store = Arc::new(Embedded::memory());
     let service = service(&store, queue);
-    for id in ["slow", "quick"] {
-        let document = data!({
-            "id": id, "version": "1", "specVersion": "0.8",
-            "functions": [{"name": "f", "type": "custom", "operation": "nobody"}],
-            "states": [{"name": "A", "type": "operation", "actions": [{"functionRef": "f"}], "end": true}],
-        });
-        deploy(&service, &document.to_string()).await;
-    }
+    deploy_slow_and_quick(&service).await;
     let mut slow = Vec::new();
     for request in 0..SLOW {
         slow.push(start(&service, "slow", request).await);

@@ -75,7 +75,7 @@ async fn redis_is_not_filled_and_answers_meanwhile() {
     let registry = Arc::new(Registry::new(store.clone(), lower));
     let clock = Arc::new(SystemClock);
     let system = System::new(store.clone(), store.clone(), queue.clone(), clock, registry)
-        .carrying_out(false);
+        .running_inline(false);
     let service = system.service();
     let mut ids = Vec::new();
     for (workflow, document) in DOCUMENTS {

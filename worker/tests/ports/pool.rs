@@ -104,7 +104,7 @@ pub fn service(store: &Arc<Embedded>, queue: Arc<dyn Queue>) -> Service {
     let registry = Arc::new(Registry::new(store.clone(), lower));
     let clock = Arc::new(SystemClock);
     System::new(store.clone(), store.clone(), queue, clock, registry)
-        .carrying_out(false)
+        .running_inline(false)
         .service()
 }
 
@@ -306,7 +306,7 @@ async fn tasks_of_forks(local_scopes: usize) -> usize {
     let service = service(&store, queue.clone());
     let id = started(&service, FORKS).await;
     let settings = Settings {
-        keeps_one: local_scopes > 0,
+        local_handoff: local_scopes > 0,
         ..Settings::default()
     };
     let effects = Arc::new(service.clone());

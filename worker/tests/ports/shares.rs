@@ -113,6 +113,18 @@ async fn expressions_that_cost_much_keep_no_other_workflow_waiting() {
     }
 }
 
+/// `slow` and `quick` have the same text; [`Slow`] lets the calls of one wait.
+pub async fn deploy_slow_and_quick(service: &Service) {
+    for id in ["slow", "quick"] {
+        let document = data!({
+            "id": id, "version": "1", "specVersion": "0.8",
+            "functions": [{"name": "f", "type": "custom", "operation": "nobody"}],
+            "states": [{"name": "A", "type": "operation", "actions": [{"functionRef": "f"}], "end": true}],
+        });
+        deploy(service, &document.to_string()).await;
+    }
+}
+
 /// Answers calls of `slow` when the test says so.
 pub struct Slow(pub watch::Receiver<bool>);
 
@@ -134,14 +146,7 @@ async fn calls_that_take_long_leave_places_to_other_workflows() {
     let store = Arc::new(Embedded::memory());
     let queue = Arc::new(MemoryQueue::default());
     let service = service(&store, queue.clone());
-    for id in ["slow", "quick"] {
-        let document = data!({
-            "id": id, "version": "1", "specVersion": "0.8",
-            "functions": [{"name": "f", "type": "custom", "operation": "nobody"}],
-            "states": [{"name": "A", "type": "operation", "actions": [{"functionRef": "f"}], "end": true}],
-        });
-        deploy(&service, &document.to_string()).await;
-    }
+    deploy_slow_and_quick(&service).await;
     let mut slow = Vec::new();
     for request in 0..20 {
         slow.push(start(&service, "slow", request).await);

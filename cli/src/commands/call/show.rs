@@ -116,7 +116,7 @@ fn as_json(shown: &Shown<'_>) -> Value {
     };
     let mut all = json!({
         "function": &*shown.function.name,
-        "type": shown.function.kind.word(),
+        "type": shown.function.kind.as_str(),
         "requests": shown.requests.iter().map(request).collect::<Vec<_>>(),
     });
     match &shown.outcome {

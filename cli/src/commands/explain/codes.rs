@@ -222,7 +222,7 @@ pub const REFUSALS: &[Row] = &[
     ),
     (
         "unknown-batch",
-        "There is no batch with this id.",
+        "No batch has this id.",
         "'swirl batch list' has those that are kept: a batch is dropped some time after its end.",
     ),
     (

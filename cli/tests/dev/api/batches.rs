@@ -50,7 +50,7 @@ async fn results(dev: &Dev, batch: &Value, query: &str) -> Vec<Value> {
     page["results"].as_array().unwrap().clone()
 }
 
-/// What operators did with an instance.
+/// The operators' actions in the history of an instance.
 async fn operated(dev: &Dev, id: &str) -> Vec<Value> {
     let path = format!("/api/v1/instances/{id}/history");
     let history = dev.get(&path).await.is(200);

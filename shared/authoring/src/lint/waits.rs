@@ -82,10 +82,12 @@ fn has_some(state: &State) -> bool {
 /// The property in which the edition has it.
 fn hint(workflow: &Workflow) -> &'static str {
     match workflow.edition {
-        edition if edition == Edition::V0_1Early.word() || edition == Edition::V0_1.word() => {
+        edition if edition == Edition::V0_1Early.as_str() || edition == Edition::V0_1.as_str() => {
             "add a 'timeout' to each entry"
         }
-        edition if edition == Edition::V0_1Release.word() || edition == Edition::Tasks.word() => {
+        edition
+            if edition == Edition::V0_1Release.as_str() || edition == Edition::Tasks.as_str() =>
+        {
             "add a 'timeout'"
         }
         _ => "add 'timeouts' with an 'eventTimeout', or bound the workflow",

@@ -44,19 +44,19 @@ const OF_WORKFLOW: [&str; 7] = [
 
 /// Everything that the expressions of a document may refer to, except declared names.
 #[derive(Debug, Default)]
-pub struct Sight {
+pub struct VisibleVars {
     language: Option<Language>,
     delimiters: Option<Delimiters>,
     params: Vec<String>,
     functions: Vec<String>,
 }
 
-impl Sight {
-    pub fn of(root: &Node, edition: Option<Edition>) -> Sight {
-        let mut sight = Sight {
+impl VisibleVars {
+    pub fn of(root: &Node, edition: Option<Edition>) -> VisibleVars {
+        let mut sight = VisibleVars {
             language: edition.and_then(vocabulary::language),
             delimiters: edition.and_then(vocabulary::delimiters),
-            ..Sight::default()
+            ..VisibleVars::default()
         };
         match root.get("expressionLang").and_then(Node::as_str) {
             Some("jq") => sight.language = Some(Language::Jq),
@@ -439,7 +439,7 @@ mod tests {
         let (before, after) = document.split_once('\u{a6}').unwrap();
         let root = swirl_spec::source::read(document.as_bytes(), &Default::default()).root;
         let root = root.unwrap();
-        let sight = Sight::of(&root, Some(Edition::V0_8));
+        let sight = VisibleVars::of(&root, Some(Edition::V0_8));
         let text = Text::new(format!("{before}{after}"));
         let at = text.position(before.len());
         let flow = Flow::of(&root);

@@ -48,7 +48,7 @@ async fn committer(store: Arc<Embedded>, id: String, until: Instant) -> Vec<Dura
             history: vec![history],
             commands: vec![],
             at: kit::at(0),
-            if_quiet: false,
+            require_unchanged_inbox: false,
             fits: false,
             release: false,
             lease_ms: 1,
@@ -151,7 +151,7 @@ fn waiting(folder: &PathBuf, durable: bool) {
                 Command::Subscribe(wait),
             ],
             at: kit::at(0),
-            if_quiet: false,
+            require_unchanged_inbox: false,
             fits: false,
             release: false,
             lease_ms: 1,
@@ -171,8 +171,8 @@ fn waiting(folder: &PathBuf, durable: bool) {
     for n in 0..1000 {
         let order = (n * 97).to_string();
         let event = kit::event(&n.to_string(), "t", &[("order", &order)]);
-        let offered = block_on(store.offer(&event, &[], &[], kit::at(0))).unwrap();
-        assert_eq!(offered.woken.len(), 1);
+        let ingested = block_on(store.ingest(&event, &[], &[], kit::at(0))).unwrap();
+        assert_eq!(ingested.woken.len(), 1);
     }
     println!("one event to one of them: {:?}", begin.elapsed() / 1000);
     drop(store);

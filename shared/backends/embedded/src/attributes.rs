@@ -3,8 +3,8 @@
 use swirl_model::attribute::Attributes;
 use swirl_model::ids::ScopeId;
 
-use crate::record::Key;
-use crate::state::{Indexed, Seq, State};
+use crate::key::{Key, Seq};
+use crate::state::{Indexed, State};
 
 impl State {
     /// The instance is found by the attributes in its root's record from now on.

@@ -11,8 +11,8 @@ use swirl_ports::{
 
 use crate::Embedded;
 use crate::batched::{BatchEntry, BatchRecord, IDS_IN_RECORD};
+use crate::key::Key;
 use crate::page::Page;
-use crate::record::Key;
 use crate::state::State;
 
 impl State {

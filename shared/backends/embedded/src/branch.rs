@@ -6,7 +6,7 @@ use swirl_model::difference::Difference;
 use swirl_model::scope::{Fork, Scope};
 use swirl_ports::Error;
 
-use crate::record::{json, read};
+use crate::key::{json, read};
 use crate::state::{Inst, branch_of};
 
 /// How the data differs from the fork's, and the scope without data. Other records are objects.

@@ -7,9 +7,9 @@ use swirl_model::scope::{BranchResult, Fork, Reported, Scope};
 use swirl_model::time::Timestamp;
 use swirl_ports::{Commit, Committed, InboxItem, OutboxEntry, Released};
 
+use crate::key::{Key, Seq, inbox_key};
 use crate::page::Page;
-use crate::record::{Key, inbox_key};
-use crate::state::{ForkEntry, Seq, State, branch_of};
+use crate::state::{ForkEntry, State, branch_of};
 
 /// The place of a commit, and its results.
 struct Place {
@@ -33,8 +33,8 @@ impl State {
         if held.is_none_or(|hold| hold.token != lease.token) {
             return Committed::Refused;
         }
-        if commit.if_quiet && self.has_news(&lease) {
-            return Committed::News;
+        if commit.require_unchanged_inbox && self.has_news(&lease) {
+            return Committed::InboxChanged;
         }
         let limit = self.options.instance_bytes;
         let Some((seq, inst)) = self.find_mut(&lease.scope.instance) else {
@@ -44,7 +44,7 @@ impl State {
         let gone = dropped || commit.scope.ended();
         let stale = match inst.scope(&id) {
             Some(stored) => stored.rev != commit.scope.rev,
-            None => commit.scope.rev != 0 || inst.unborn(&id).is_none(),
+            None => commit.scope.rev != 0 || inst.not_started(&id).is_none(),
         };
         if stale || inst.closed(&id) && !gone {
             // Nothing waits for this lease to expire, so it is released at once.
@@ -250,10 +250,10 @@ impl State {
             .map(|index| fork.parent.child(fork.fork, index))
             .collect();
         let kib = inst.weigh_fork(&fork);
-        let tellings = 0;
+        let notification_count = 0;
         let entry = ForkEntry {
             fork,
-            tellings,
+            notification_count,
             kib,
         };
         inst.forks.insert(key.clone(), entry);
@@ -281,12 +281,12 @@ impl State {
             self.wake(place.seq, &place.scope.child(fork, index), &mut place.wake);
         }
         if is_news {
-            self.tell(place.seq, &key.0, fork, &mut place.wake);
+            self.notify(place.seq, &key.0, fork, &mut place.wake);
         }
     }
 
     /// Reports the results of a fork's branches so far to the parent.
-    fn tell(&mut self, seq: Seq, parent: &ScopeId, fork: u32, wake: &mut Vec<ScopeRef>) {
+    fn notify(&mut self, seq: Seq, parent: &ScopeId, fork: u32, wake: &mut Vec<ScopeRef>) {
         let Some(inst) = self.instances.get_mut(&seq) else {
             return;
         };
@@ -294,8 +294,8 @@ impl State {
         let Some(entry) = inst.forks.get_mut(&(parent.clone(), fork)) else {
             return;
         };
-        entry.fork.told = true;
-        entry.tellings += 1;
+        entry.fork.notified = true;
+        entry.notification_count += 1;
         let results = if entry.fork.is_batch() && entry.fork.failed == 0 {
             Vec::new()
         } else {
@@ -310,7 +310,7 @@ impl State {
             results,
             done,
         };
-        let id = format!("fork-{fork}-{}", entry.tellings);
+        let id = format!("fork-{fork}-{}", entry.notification_count);
         self.touch(Key::ForkState(seq, parent.clone(), fork));
         if there {
             self.add(seq, parent, InboxItem { id, input }, wake);
@@ -336,7 +336,7 @@ impl State {
             self.touch(Key::Result(place.seq, parent.clone(), fork, index));
         }
         if reported == Reported::Tell {
-            self.tell(place.seq, &parent, fork, &mut place.wake);
+            self.notify(place.seq, &parent, fork, &mut place.wake);
         }
     }
 
@@ -362,7 +362,7 @@ impl State {
             self.add(place.seq, &branch, item, &mut place.wake);
         }
         if is_news {
-            self.tell(place.seq, &key.0, fork, &mut place.wake);
+            self.notify(place.seq, &key.0, fork, &mut place.wake);
         }
     }
 

@@ -6,7 +6,7 @@ use swirl_model::time::Timestamp;
 use swirl_ports::{Changes, DefinitionRecord, Definitions, Result};
 
 use crate::Embedded;
-use crate::record::Key;
+use crate::key::Key;
 
 #[async_trait]
 impl Definitions for Embedded {

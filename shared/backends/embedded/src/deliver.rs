@@ -9,8 +9,8 @@ use swirl_model::ids::{ScopeId, ScopeRef};
 use swirl_ports::InboxItem;
 use swirl_ports::matching::{Correlation, Fit, addressee, bucket_of, fit, learnt};
 
-use crate::record::{Key, inbox_key};
-use crate::state::{Seq, State};
+use crate::key::{Key, Seq, inbox_key};
+use crate::state::State;
 
 /// One slot of one wait, with the event for it.
 struct Match {

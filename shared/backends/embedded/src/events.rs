@@ -9,32 +9,32 @@ use swirl_model::instance::Status;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::{
-    Begun, Correlation, Outcome, Set, addressee, attributes_to_keep, has_all, roles,
+    Correlation, Outcome, PendingStart, Set, addressee, attributes_to_keep, has_all, roles,
 };
-use swirl_ports::{Error, EventLog, Offered, Result, Trigger};
+use swirl_ports::{Error, EventLog, Ingested, Result, Trigger};
 
 use crate::Embedded;
-use crate::kept::KeptEvent;
+use crate::key::Key;
 use crate::known::KnownEvent;
-use crate::record::Key;
+use crate::retained::RetainedEvent;
 use crate::state::{Inst, State};
 
 #[async_trait]
 impl EventLog for Embedded {
-    async fn offer(
+    async fn ingest(
         &self,
         event: &CloudEvent,
         triggers: &[Trigger],
         consumed: &[EventMatch],
         at: Timestamp,
-    ) -> Result<Offered> {
-        self.write(|state| state.offer(event, triggers, consumed, at))
+    ) -> Result<Ingested> {
+        self.write(|state| state.ingest(event, triggers, consumed, at))
             .await?
     }
 
-    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
+    async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
         self.write(|state| {
-            if let Some(place) = state.known.confirm(&event.key(), at) {
+            if let Some(place) = state.known.acknowledge(&event.key(), at) {
                 state.touch(Key::Known(place));
             }
         })
@@ -51,20 +51,20 @@ impl EventLog for Embedded {
 }
 
 impl State {
-    fn offer(
+    fn ingest(
         &mut self,
         event: &CloudEvent,
         triggers: &[Trigger],
         consumed: &[EventMatch],
         at: Timestamp,
-    ) -> Result<Offered> {
+    ) -> Result<Ingested> {
         let key = event.key();
         if let Some(known) = self.known.find(&key) {
             return Ok(match &known.outcome {
-                Some(outcome) => outcome.offered(triggers),
-                None => Offered {
+                Some(outcome) => outcome.ingested(triggers),
+                None => Ingested {
                     duplicate: true,
-                    ..Offered::default()
+                    ..Ingested::default()
                 },
             });
         }
@@ -77,7 +77,7 @@ impl State {
                 outcome.starts.extend(self.begin(trigger, event, at));
             }
         }
-        let answer = outcome.offered(triggers);
+        let answer = outcome.ingested(triggers);
         let place = self.next();
         self.known.insert(
             place,
@@ -134,21 +134,21 @@ impl State {
         let consumers = BTreeSet::new();
         self.kept.insert(
             place,
-            KeptEvent {
+            RetainedEvent {
                 event,
                 at,
                 attributes,
                 consumers,
             },
         );
-        self.touch(Key::Kept(place));
+        self.touch(Key::Retained(place));
     }
 
     fn drop_kept(&mut self, place: u64) {
         let Some(kept) = self.kept.remove(place) else {
             return;
         };
-        self.touch(Key::Kept(place));
+        self.touch(Key::Retained(place));
         for seq in kept.consumers {
             self.touch(Key::Got(place, seq));
         }
@@ -173,7 +173,12 @@ impl State {
     }
 
     /// The effect of a trigger on an event (decision 75).
-    fn begin(&mut self, trigger: &Trigger, event: &CloudEvent, at: Timestamp) -> Option<Begun> {
+    fn begin(
+        &mut self,
+        trigger: &Trigger,
+        event: &CloudEvent,
+        at: Timestamp,
+    ) -> Option<PendingStart> {
         let roles = roles(trigger, event);
         let first = roles.first()?;
         let workflow = &trigger.definition.workflow;
@@ -186,10 +191,10 @@ impl State {
                 def: trigger.events[first.place].def.0,
                 event: event.clone(),
             };
-            return Some(Begun {
+            return Some(PendingStart {
                 definition: trigger.definition.clone(),
                 events: vec![start],
-                correlation: first.told.clone(),
+                correlation: first.learnt.clone(),
             });
         }
         let new = self.next();

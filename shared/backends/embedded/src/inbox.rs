@@ -140,18 +140,18 @@ impl Inbox {
     }
 
     /// Whether there are items that were not handed to this lease.
-    pub fn has_news(&self, token: u64, frozen: bool) -> bool {
-        self.waiting > 0 && self.last().any(|entry| entry.is_news(token, frozen))
+    pub fn has_news(&self, token: u64, is_paused: bool) -> bool {
+        self.waiting > 0 && self.last().any(|entry| entry.is_news(token, is_paused))
     }
 
-    /// Hands out the items that this lease has not got yet. While the instance is `frozen`, these are
+    /// Hands out the items that this lease has not got yet. While the instance is `is_paused`, these are
     /// only the inputs of operators.
-    pub fn hand_out(&mut self, token: u64, frozen: bool) -> Vec<InboxItem> {
+    pub fn hand_out(&mut self, token: u64, is_paused: bool) -> Vec<InboxItem> {
         let last = self.entries.values_mut().rev();
         let waiting = last.filter(|entry| entry.input.is_some());
         let mut items = Vec::new();
         for entry in waiting.take(self.waiting) {
-            if !entry.is_news(token, frozen) {
+            if !entry.is_news(token, is_paused) {
                 continue;
             }
             entry.handed = token;
@@ -172,11 +172,11 @@ impl Inbox {
 }
 
 impl Entry {
-    fn is_news(&self, token: u64, frozen: bool) -> bool {
+    fn is_news(&self, token: u64, is_paused: bool) -> bool {
         let Some(input) = &self.input else {
             return false;
         };
-        self.handed != token && (!frozen || input.is_operator())
+        self.handed != token && (!is_paused || input.is_operator())
     }
 }
 

@@ -16,7 +16,7 @@ use futures::channel::oneshot;
 use swirl_ports::Error;
 
 use crate::OpenError;
-use crate::record::{HISTORY, KINDS, Write};
+use crate::key::{HISTORY, KINDS, Write};
 
 /// How many bytes go to disk in one step at most, unless a single change is larger.
 const BATCH_BYTES_MAX: usize = 8 << 20;

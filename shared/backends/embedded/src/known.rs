@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use swirl_model::time::Timestamp;
-use swirl_ports::matching::{Begun, Outcome};
+use swirl_ports::matching::{Outcome, PendingStart};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct KnownEvent {
@@ -67,7 +67,7 @@ impl Known {
     }
 
     /// Confirms that the event's outcome has been carried out; returns its place if that is news.
-    pub fn confirm(&mut self, key: &str, at: Timestamp) -> Option<u64> {
+    pub fn acknowledge(&mut self, key: &str, at: Timestamp) -> Option<u64> {
         let place = *self.keys.get(key)?;
         let was_open = self.settle(place);
         if let Some(event) = self.events.get_mut(&place) {
@@ -93,7 +93,7 @@ impl Known {
     }
 
     /// Starts of this workflow that are under way.
-    pub fn starting(&self, workflow: &str) -> impl Iterator<Item = &Begun> {
+    pub fn starting(&self, workflow: &str) -> impl Iterator<Item = &PendingStart> {
         let places = self.starting.get(workflow).map_or(&[][..], Vec::as_slice);
         let outcomes = places
             .iter()

@@ -19,7 +19,7 @@ mod deliver;
 mod events;
 mod inbox;
 mod journal;
-mod kept;
+mod key;
 mod known;
 mod lifecycle;
 mod listing;
@@ -27,10 +27,12 @@ mod options;
 mod page;
 mod queue;
 mod record;
+mod retained;
 mod sets;
 mod state;
 mod store;
 mod subscriptions;
+mod waits;
 mod weight;
 
 use std::path::Path;
@@ -74,7 +76,7 @@ impl Embedded {
     pub async fn installation(&self, drawn: String) -> Result<String> {
         self.write(|state| {
             if state.installation.is_none() {
-                state.touch(record::Key::Installation);
+                state.touch(key::Key::Installation);
             }
             state.installation.get_or_insert(drawn).clone()
         })

@@ -9,12 +9,13 @@ use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::Correlation;
 use swirl_ports::{
-    Created, InboxItem, InstanceKey, KeyHolder, NewInstance, OutboxEntry, Removed, Suspended, Whole,
+    Created, InboxItem, InlineRun, InstanceKey, KeyHolder, NewRecords, OutboxEntry, Removed,
+    Suspended,
 };
 
+use crate::key::{Key, Seq, Write};
 use crate::page::Page;
-use crate::record::{Key, Write};
-use crate::state::{Entry, Inst, Seq, State};
+use crate::state::{Entry, Inst, State};
 
 /// How an instance ended.
 pub(crate) struct Ended {
@@ -26,13 +27,13 @@ pub(crate) struct Ended {
 
 impl State {
     /// `page`: the history, if the instance has been carried out already.
-    pub fn create(&mut self, new: NewInstance, page: Option<Page>) -> Created {
-        let NewInstance {
+    pub fn create(&mut self, new: NewRecords, page: Option<Page>) -> Created {
+        let NewRecords {
             header,
             root,
             ends_with_parent,
             watched: _,
-            whole,
+            inline_run,
         } = new;
         if let Some((_, found)) = self.find(&header.id) {
             let found = &found.instance.header;
@@ -89,22 +90,22 @@ impl State {
                 }
             }
         }
-        if let Some(whole) = whole {
-            self.carried_out(seq, *whole, page);
+        if let Some(inline_run) = inline_run {
+            self.carried_out(seq, *inline_run, page);
         }
         self.refresh(seq, &scope);
         Created::New
     }
 
-    fn carried_out(&mut self, seq: Seq, whole: Whole, page: Option<Page>) {
-        let Whole {
+    fn carried_out(&mut self, seq: Seq, inline_run: InlineRun, page: Option<Page>) {
+        let InlineRun {
             mut root,
             history,
             status,
             output,
             error,
             at,
-        } = whole;
+        } = inline_run;
         debug_assert!(history.is_empty(), "it is the page");
         let scope = root.id.clone();
         root.rev += 1;
@@ -164,8 +165,8 @@ impl State {
         state.output = ended.output;
         state.error = ended.error;
         let status = state.status;
-        let frozen = status == Status::Faulted;
-        if !frozen {
+        let is_paused = status == Status::Faulted;
+        if !is_paused {
             state.suspended = false;
         }
         // Async sub-workflows end with a parent that faults, too: its retry won't repeat them.
@@ -175,7 +176,7 @@ impl State {
         }
         self.ended_as(status).insert((ended.at, seq));
         self.touch(Key::State(seq));
-        if frozen {
+        if is_paused {
             for child in &children {
                 self.touch(Key::Child(seq, child.clone()));
             }

@@ -10,7 +10,8 @@ use swirl_ports::{
 };
 
 use crate::Embedded;
-use crate::state::{Indexed, Inst, Seq, State};
+use crate::key::Seq;
+use crate::state::{Indexed, Inst, State};
 
 /// How many instances are examined while the lock is held.
 const STEP: usize = 1000;

@@ -8,8 +8,8 @@ use swirl_model::event::HistoryEntry;
 use swirl_ports::{Error, HISTORY_BYTES_MAX, HistoryPart};
 
 use crate::journal::Keys;
-use crate::record::{HISTORY, Key, Write, read};
-use crate::state::{Seq, State};
+use crate::key::{HISTORY, Key, Seq, Write, read};
+use crate::state::State;
 
 /// The history entries of a commit.
 pub(crate) enum Page {

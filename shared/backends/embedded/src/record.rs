@@ -1,11 +1,7 @@
-//! The records on disk: their keys, and restoring memory from them.
-//!
-//! A key is text (`scope/000000000000002a/r.3.1`), a value is JSON. All records of one kind are
-//! adjacent, in the order of their numbers.
+//! The records on disk, and restoring memory from them.
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use swirl_model::event::{Input, Slot};
 use swirl_model::ids::{InstanceId, ScopeId};
@@ -13,55 +9,15 @@ use swirl_model::instance::{Header, Instance, InstanceState};
 use swirl_model::scope::{BranchResult, Fork};
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::Set;
-use swirl_ports::{BatchOutcome, DefinitionRecord, Error, InboxItem, InstanceKey, KeyHolder};
+use swirl_ports::{BatchOutcome, DefinitionRecord, Error, InstanceKey, KeyHolder};
 
 use crate::batched::BatchEntry;
 use crate::branch;
-use crate::kept::KeptEvent;
+use crate::key::{Key, Seq, Write, json, read};
 use crate::known::KnownEvent;
-use crate::state::{ForkEntry, Inst, Seq, State, Wait};
-
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Key {
-    Counter,
-    Installation,
-    Definition(u64),
-    /// A workflow's schedule.
-    Mark(Arc<str>),
-    /// Which instance has a key.
-    Named(InstanceKey),
-    Header(Seq),
-    State(Seq),
-    Child(Seq, InstanceId),
-    Scope(Seq, ScopeId),
-    /// The initial data of its branches: written once.
-    Fork(Seq, ScopeId, u32),
-    /// The changing part of a fork, without its results, so that each costs the same to write.
-    ForkState(Seq, ScopeId, u32),
-    Result(Seq, ScopeId, u32, u32),
-    Inbox(Seq, ScopeId, Arc<str>),
-    Outbox(Seq, u64),
-    Wait(Seq, ScopeId, u32),
-    Attempts(Seq, ScopeId),
-    Kept(u64),
-    Got(u64, Seq),
-    Known(u64),
-    Set(u64),
-    Batch(u64),
-    /// A part of its instances.
-    BatchIds(u64, u32),
-    /// The outcomes that were recorded together; the place of the first one.
-    BatchOutcomes(u64, u32),
-    /// See [`crate::page`].
-    History(Seq, u64),
-}
-
-/// A record's new value; `None` if it is removed.
-#[derive(Debug)]
-pub(crate) struct Write {
-    pub key: String,
-    pub value: Option<Vec<u8>>,
-}
+use crate::retained::RetainedEvent;
+use crate::state::{ForkEntry, Inst, State};
+use crate::subscriptions::Wait;
 
 #[derive(Serialize, Deserialize)]
 struct StateRecord {
@@ -87,9 +43,11 @@ struct NamedRecord {
 struct ForkState {
     open: u32,
     needed: u32,
-    told: bool,
+    #[serde(rename = "told")]
+    notified: bool,
     closed: bool,
-    tellings: u32,
+    #[serde(rename = "tellings")]
+    notification_count: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -106,78 +64,8 @@ struct WaitRecord {
     slots: Vec<Slot>,
 }
 
-impl Key {
-    pub fn text(&self) -> String {
-        match self {
-            Key::Counter => format!("counter/{:016x}", 0),
-            Key::Installation => format!("installation/{:016x}", 0),
-            Key::Definition(n) => format!("definition/{n:016x}"),
-            Key::Mark(workflow) => format!("mark/{:016x}/{workflow}", 0),
-            // With the length, no two workflows and keys have one text.
-            Key::Named(InstanceKey { workflow, key }) => {
-                format!("named/{:016x}/{workflow}/{key}", workflow.len())
-            }
-            Key::Header(seq) => format!("header/{seq:016x}"),
-            Key::State(seq) => format!("instance/{seq:016x}"),
-            Key::Child(seq, id) => format!("child/{seq:016x}/{id}"),
-            Key::Scope(seq, scope) => format!("scope/{seq:016x}/{scope}"),
-            Key::Fork(seq, scope, fork) => format!("fork/{seq:016x}/{scope}/{fork}"),
-            Key::ForkState(seq, scope, fork) => format!("forkstate/{seq:016x}/{scope}/{fork}"),
-            Key::Result(seq, scope, fork, index) => {
-                format!("result/{seq:016x}/{scope}/{fork}.{index}")
-            }
-            Key::Inbox(seq, scope, id) => format!("inbox/{seq:016x}/{scope}/{id}"),
-            Key::Outbox(seq, n) => format!("outbox/{seq:016x}/{n:016x}"),
-            Key::Wait(seq, scope, wait) => format!("wait/{seq:016x}/{scope}/{wait}"),
-            Key::Attempts(seq, scope) => format!("attempts/{seq:016x}/{scope}"),
-            Key::Kept(n) => format!("event/{n:016x}"),
-            Key::Got(n, seq) => format!("got/{n:016x}/{seq:016x}"),
-            Key::Known(n) => format!("known/{n:016x}"),
-            Key::Set(n) => format!("set/{n:016x}"),
-            Key::Batch(n) => format!("batch/{n:016x}"),
-            Key::BatchIds(n, page) => format!("batchids/{n:016x}/{page:08x}"),
-            Key::BatchOutcomes(n, from) => format!("batchdone/{n:016x}/{from:08x}"),
-            Key::History(seq, n) => format!("{HISTORY}{seq:016x}/{n:016x}"),
-        }
-    }
-}
-
 /// How many numbers a run may use.
 const RUN_NUMBERS: u64 = 1 << 40;
-
-/// History isn't read at start-up, only on request.
-pub(crate) const HISTORY: &str = "history/";
-
-/// Kinds in the order in which they are read: owners before the records that belong to them.
-pub(crate) const KINDS: [&str; 23] = [
-    "counter/",
-    "installation/",
-    "definition/",
-    "mark/",
-    "named/",
-    "header/",
-    "instance/",
-    "child/",
-    "fork/",
-    "forkstate/",
-    "scope/",
-    "result/",
-    "inbox/",
-    "outbox/",
-    "wait/",
-    "attempts/",
-    "event/",
-    "got/",
-    "known/",
-    "set/",
-    "batch/",
-    "batchids/",
-    "batchdone/",
-];
-
-pub(crate) fn json<T: Serialize>(value: &T) -> Result<Option<Vec<u8>>, serde_json::Error> {
-    serde_json::to_vec(value).map(Some)
-}
 
 impl State {
     /// All records that were touched, as they are now.
@@ -243,9 +131,9 @@ impl State {
                     json(&ForkState {
                         open: found.fork.open,
                         needed: found.fork.needed,
-                        told: found.fork.told,
+                        notified: found.fork.notified,
                         closed: found.fork.closed,
-                        tellings: found.tellings,
+                        notification_count: found.notification_count,
                     })
                 })
             }
@@ -276,7 +164,7 @@ impl State {
             Key::Attempts(seq, scope) => inst(seq)
                 .and_then(|i| i.attempts.get(scope))
                 .map_or(Ok(None), json),
-            Key::Kept(n) => self.kept.get(*n).map_or(Ok(None), json),
+            Key::Retained(n) => self.kept.get(*n).map_or(Ok(None), json),
             Key::Got(n, seq) => {
                 let got = self
                     .kept
@@ -387,10 +275,10 @@ impl State {
                 let place = (fork.parent.clone(), fork.fork);
                 let kib = value.len() / 1024;
                 inst.kib += kib;
-                let tellings = 0;
+                let notification_count = 0;
                 let entry = ForkEntry {
                     fork,
-                    tellings,
+                    notification_count,
                     kib,
                 };
                 inst.forks.insert(place, entry);
@@ -400,9 +288,9 @@ impl State {
                 let entry = self.fork_mut(n, a, b).ok_or_else(lost)?;
                 entry.fork.open = state.open;
                 entry.fork.needed = state.needed;
-                entry.fork.told = state.told;
+                entry.fork.notified = state.notified;
                 entry.fork.closed = state.closed;
-                entry.tellings = state.tellings;
+                entry.notification_count = state.notification_count;
             }
             "result" => {
                 let result: BranchResult = read(key, value)?;
@@ -455,7 +343,7 @@ impl State {
                 inst.attempts.insert(ScopeId::new(a), attempts);
             }
             "event" => {
-                let event: KeptEvent = read(key, value)?;
+                let event: RetainedEvent = read(key, value)?;
                 self.kept.insert(n, event);
             }
             "got" => {
@@ -543,16 +431,4 @@ impl State {
         }
         Ok(())
     }
-}
-
-pub(crate) fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(value).map_err(|error| Error::Damaged {
-        what: key.to_owned(),
-        reason: error.to_string(),
-    })
-}
-
-/// The record key of an inbox item, for [`State::touch`].
-pub(crate) fn inbox_key(seq: Seq, scope: &ScopeId, item: &InboxItem) -> Key {
-    Key::Inbox(seq, scope.clone(), item.id.as_str().into())
 }

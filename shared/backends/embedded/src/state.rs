@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 
-use swirl_model::event::{Command, HistoryEntry, Slot};
+use swirl_model::event::{Command, HistoryEntry};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Instance, Status};
 use swirl_model::scope::{Fork, Role, Scope, Timer};
@@ -22,14 +22,11 @@ use crate::Options;
 use crate::batched::BatchEntry;
 use crate::buckets::Places;
 use crate::inbox::Inbox;
-use crate::kept::Kept;
+use crate::key::{Key, Seq, Write};
 use crate::known::Known;
-use crate::record::{Key, Write};
+use crate::retained::Retained;
 use crate::sets::Sets;
-use crate::subscriptions::Subscriptions;
-
-/// The place of an instance in the order of creation: its name within this store.
-pub(crate) type Seq = u64;
+use crate::subscriptions::{Subscriptions, Wait};
 
 /// Search attribute, value and instance, in the order of listings.
 pub(crate) type Indexed = (Arc<str>, String, Seq);
@@ -53,7 +50,7 @@ pub(crate) struct State {
     /// Instances by their search attributes.
     pub attributes: BTreeSet<Indexed>,
     pub subscriptions: Subscriptions,
-    pub kept: Kept,
+    pub kept: Retained,
     pub known: Known,
     pub sets: Sets,
     /// In the order of deployment.
@@ -114,23 +111,14 @@ pub(crate) struct Entry {
 pub(crate) struct Hold {
     pub token: u64,
     /// Whether the holder knows that the scope is closed.
-    pub told_closed: bool,
+    pub notified_closed: bool,
     pub waker: Option<Waker>,
-}
-
-/// A subscription: the slots that are still empty.
-pub(crate) struct Wait {
-    pub wait: u32,
-    pub order: u64,
-    pub slots: Vec<Slot>,
-    /// Its buckets in the index.
-    pub buckets: Vec<Arc<str>>,
 }
 
 pub(crate) struct ForkEntry {
     pub fork: Fork,
     /// How often the parent has been notified: each notification is a separate input.
-    pub tellings: u32,
+    pub notification_count: u32,
     /// How many KiB it adds to the instance, without its results (`weight.rs`).
     pub kib: usize,
 }
@@ -225,7 +213,7 @@ impl Inst {
     }
 
     /// Suspended or faulted: only an operator's inputs are processed.
-    pub fn frozen(&self) -> bool {
+    pub fn is_paused(&self) -> bool {
         self.instance.state.suspended || self.status() == Status::Faulted
     }
 
@@ -239,7 +227,7 @@ impl Inst {
     }
 
     /// The fork of a branch that may run and has no record yet.
-    pub fn unborn(&self, id: &ScopeId) -> Option<(&Fork, u32)> {
+    pub fn not_started(&self, id: &ScopeId) -> Option<(&Fork, u32)> {
         if self.scope(id).is_some() {
             return None;
         }
@@ -253,7 +241,7 @@ impl Inst {
     pub fn is_there(&self, id: &ScopeId) -> bool {
         match self.scope(id) {
             Some(scope) => !scope.ended(),
-            None => self.unborn(id).is_some(),
+            None => self.not_started(id).is_some(),
         }
     }
 
@@ -280,13 +268,13 @@ impl Inst {
     /// Whether a scope is ready to run.
     pub fn has_work(&self, id: &ScopeId) -> bool {
         let Some(entry) = self.scopes.get(id) else {
-            return !self.frozen() && self.unborn(id).is_some();
+            return !self.is_paused() && self.not_started(id).is_some();
         };
-        if self.frozen() {
+        if self.is_paused() {
             return entry.inbox.has_operator() && self.is_there(id);
         }
         match &entry.scope {
-            None => self.unborn(id).is_some(),
+            None => self.not_started(id).is_some(),
             Some(scope) if scope.ended() => false,
             Some(_) if !entry.inbox.is_empty() => true,
             Some(scope) => !self.closed(id) && scope.goes_on(),

@@ -16,22 +16,22 @@ use swirl_ports::execution::Record;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter, Held,
     HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries, InstanceRecords, Keep,
-    KeptHistory, KeyHolder, Lease, NewInstance, Operated, OutboxEntry, Page as ListPage, Released,
+    KeptHistory, KeyHolder, Lease, NewRecords, Operated, OutboxEntry, Page as ListPage, Released,
     Removed, Result, Suspended,
 };
 
 use crate::Embedded;
 use crate::journal::redeem;
+use crate::key::{HISTORY, Key, Seq};
 use crate::page::{self, Page};
-use crate::record::{HISTORY, Key};
-use crate::state::{Entry, Hold, Seq, State};
+use crate::state::{Entry, Hold, State};
 
 #[async_trait]
 impl ExecutionStore for Embedded {
-    async fn create(&self, mut new: NewInstance) -> Result<Created> {
-        let page = match &mut new.whole {
-            Some(whole) => {
-                let history = std::mem::take(&mut whole.history);
+    async fn create(&self, mut new: NewRecords) -> Result<Created> {
+        let page = match &mut new.inline_run {
+            Some(inline_run) => {
+                let history = std::mem::take(&mut inline_run.history);
                 Some(Page::new(history, self.journal().is_some())?)
             }
             None => None,
@@ -75,19 +75,19 @@ impl ExecutionStore for Embedded {
 
     async fn drain(&self, lease: &Lease) -> Result<Option<(Vec<InboxItem>, bool)>> {
         self.read(|state| {
-            let (_, frozen, closed, entry) = state.held(lease)?;
+            let (_, is_paused, closed, entry) = state.held(lease)?;
             let hold = entry.lease.as_mut()?;
-            hold.told_closed = closed;
-            Some((entry.inbox.hand_out(lease.token, frozen), closed))
+            hold.notified_closed = closed;
+            Some((entry.inbox.hand_out(lease.token, is_paused), closed))
         })
     }
 
     async fn wait_input(&self, lease: &Lease) {
         poll_fn(|cx| {
             let pending = self.read(|state| {
-                let (_, frozen, closed, entry) = state.held(lease)?;
+                let (_, is_paused, closed, entry) = state.held(lease)?;
                 let hold = entry.lease.as_mut()?;
-                if hold.told_closed != closed || entry.inbox.has_news(lease.token, frozen) {
+                if hold.notified_closed != closed || entry.inbox.has_news(lease.token, is_paused) {
                     return None;
                 }
                 hold.waker = Some(cx.waker().clone());
@@ -103,7 +103,11 @@ impl ExecutionStore for Embedded {
     }
 
     async fn is_active(&self, instance: &InstanceId) -> Result<bool> {
-        self.read(|state| state.find(instance).is_some_and(|(_, inst)| !inst.frozen()))
+        self.read(|state| {
+            state
+                .find(instance)
+                .is_some_and(|(_, inst)| !inst.is_paused())
+        })
     }
 
     async fn commit(&self, mut commit: Commit) -> Result<Committed> {
@@ -360,13 +364,13 @@ impl State {
     /// and whether the scope is closed.
     fn held(&mut self, lease: &Lease) -> Option<(Seq, bool, bool, &mut Entry)> {
         let (seq, inst) = self.find_mut(&lease.scope.instance)?;
-        let (frozen, closed) = (inst.frozen(), inst.closed(&lease.scope.scope));
+        let (is_paused, closed) = (inst.is_paused(), inst.closed(&lease.scope.scope));
         let entry = inst.scopes.get_mut(&lease.scope.scope)?;
         let holds = entry
             .lease
             .as_ref()
             .is_some_and(|hold| hold.token == lease.token);
-        holds.then_some((seq, frozen, closed, entry))
+        holds.then_some((seq, is_paused, closed, entry))
     }
 
     fn acquire(&mut self, scope: &ScopeRef) -> Acquired {
@@ -378,30 +382,30 @@ impl State {
         if !inst.is_there(id) {
             return Acquired::Gone;
         }
-        let (frozen, closed) = (inst.frozen(), inst.closed(id));
-        let unborn = inst.unborn(id).map(|(fork, index)| Record::Branch {
+        let (is_paused, closed) = (inst.is_paused(), inst.closed(id));
+        let not_started = inst.not_started(id).map(|(fork, index)| Record::Branch {
             fork: fork.origin_of_branch(),
             index,
         });
         let header = inst.instance.header.clone();
         let found = inst.scopes.get(id);
         if found.is_some_and(|entry| entry.lease.is_some())
-            || frozen && !found.is_some_and(|entry| entry.inbox.has_operator())
+            || is_paused && !found.is_some_and(|entry| entry.inbox.has_operator())
         {
             return Acquired::Busy;
         }
         let entry = inst.scopes.entry(id.clone()).or_default();
-        let record = match (&entry.scope, unborn) {
+        let record = match (&entry.scope, not_started) {
             (Some(scope), _) => Record::Scope((**scope).clone()),
             (None, Some(branch)) => branch,
             (None, None) => return Acquired::Gone,
         };
         entry.lease = Some(Hold {
             token,
-            told_closed: closed,
+            notified_closed: closed,
             waker: None,
         });
-        let inbox = entry.inbox.hand_out(token, frozen);
+        let inbox = entry.inbox.hand_out(token, is_paused);
         let lease = Lease::new(scope.clone(), token);
         Acquired::Held(Box::new(Held {
             lease,
@@ -414,18 +418,21 @@ impl State {
 
     /// Whether there is something that the holder of the lease doesn't know.
     pub(crate) fn has_news(&mut self, lease: &Lease) -> bool {
-        let Some((_, frozen, closed, entry)) = self.held(lease) else {
+        let Some((_, is_paused, closed, entry)) = self.held(lease) else {
             return true;
         };
-        let told = entry.lease.as_ref().is_some_and(|hold| hold.told_closed);
-        frozen || told != closed || entry.inbox.has_news(lease.token, frozen)
+        let notified = entry
+            .lease
+            .as_ref()
+            .is_some_and(|hold| hold.notified_closed);
+        is_paused || notified != closed || entry.inbox.has_news(lease.token, is_paused)
     }
 
     pub(crate) fn release(&mut self, lease: &Lease) -> Released {
-        let Some((seq, frozen, _, entry)) = self.held(lease) else {
+        let Some((seq, is_paused, _, entry)) = self.held(lease) else {
             return Released::Lost;
         };
-        if entry.inbox.has_news(lease.token, frozen) {
+        if entry.inbox.has_news(lease.token, is_paused) {
             return Released::More;
         }
         entry.lease = None;

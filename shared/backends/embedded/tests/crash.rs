@@ -23,7 +23,7 @@ const FOLDER: &str = "SWIRL_TEST_FOLDER";
 /// The payload of each commit of the other process.
 const BYTES: &str = "SWIRL_TEST_BYTES";
 
-fn new(id: &str) -> NewInstance {
+fn new(id: &str) -> NewRecords {
     let header = Header {
         id: InstanceId::new(id),
         definition: DefinitionId {
@@ -43,12 +43,12 @@ fn new(id: &str) -> NewInstance {
         trace: Default::default(),
     };
     let root = Scope::new(ScopeId::root(), Role::Root, data!(0));
-    NewInstance {
+    NewRecords {
         header,
         root,
         ends_with_parent: false,
         watched: false,
-        whole: None,
+        inline_run: None,
     }
 }
 
@@ -98,7 +98,7 @@ async fn step(store: &Embedded, id: &str, number: i64, load: &Data) -> Result<()
         }],
         commands: vec![Command::Publish(event)],
         at: Timestamp(number),
-        if_quiet: false,
+        require_unchanged_inbox: false,
         fits: false,
         release: false,
         lease_ms: 1,

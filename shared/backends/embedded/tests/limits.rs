@@ -190,7 +190,7 @@ fn the_oldest_history_goes() {
                     history: forks.map(entry).collect(),
                     commands: vec![],
                     at: at(0),
-                    if_quiet: false,
+                    require_unchanged_inbox: false,
                     fits: false,
                     release: true,
                     lease_ms: 1,
@@ -265,22 +265,22 @@ fn events_are_kept_and_known_up_to_a_number() {
     block_on(async {
         for id in ["1", "2", "3"] {
             let event = event(id, "t", &[("order", "7")]);
-            b.offer(&event, &kept).await;
-            b.events.confirm(&event, at(0)).await.unwrap();
+            b.ingest(&event, &kept).await;
+            b.events.acknowledge(&event, at(0)).await.unwrap();
         }
-        assert!(b.offer(&event("3", "t", &[]), &[]).await.duplicate);
+        assert!(b.ingest(&event("3", "t", &[]), &[]).await.duplicate);
         let filters = vec![kept[0].clone(); 3];
         b.waiting("a", filters).await;
         assert_eq!(event_ids(&b.inbox(&root("a")).await), ["2", "3"]);
-        assert!(!b.offer(&event("1", "t", &[]), &[]).await.duplicate);
+        assert!(!b.ingest(&event("1", "t", &[]), &[]).await.duplicate);
         let both = [trigger(vec![filter("x", &[]), filter("y", &[])], false)];
         b.events
-            .offer(&event("4", "x", &[]), &both, &[], at(0))
+            .ingest(&event("4", "x", &[]), &both, &[], at(0))
             .await
             .unwrap();
         assert_eq!(
             b.events
-                .offer(&event("6", "y", &[]), &both, &[], at(0))
+                .ingest(&event("6", "y", &[]), &both, &[], at(0))
                 .await
                 .unwrap()
                 .starts
@@ -289,12 +289,12 @@ fn events_are_kept_and_known_up_to_a_number() {
             "what completes a set needs no room"
         );
         b.events
-            .offer(&event("7", "x", &[]), &both, &[], at(0))
+            .ingest(&event("7", "x", &[]), &both, &[], at(0))
             .await
             .unwrap();
         let full = b
             .events
-            .offer(&event("5", "x", &[]), &both, &[], at(0))
+            .ingest(&event("5", "x", &[]), &both, &[], at(0))
             .await;
         assert!(
             matches!(full, Err(Error::TooLarge { limit: 1, .. })),

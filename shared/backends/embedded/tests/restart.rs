@@ -44,7 +44,7 @@ impl Restarting {
 
 #[async_trait]
 impl ExecutionStore for Restarting {
-    async fn create(&self, new: NewInstance) -> Result<Created> {
+    async fn create(&self, new: NewRecords) -> Result<Created> {
         self.get().create(new).await
     }
 
@@ -192,18 +192,18 @@ impl InstanceQueries for Restarting {
 
 #[async_trait]
 impl EventLog for Restarting {
-    async fn offer(
+    async fn ingest(
         &self,
         event: &CloudEvent,
         triggers: &[Trigger],
         consumed: &[EventMatch],
         at: Timestamp,
-    ) -> Result<Offered> {
-        self.get().offer(event, triggers, consumed, at).await
+    ) -> Result<Ingested> {
+        self.get().ingest(event, triggers, consumed, at).await
     }
 
-    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
-        self.get().confirm(event, at).await
+    async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
+        self.get().acknowledge(event, at).await
     }
 
     async fn expire(&self, now: Timestamp) -> Result<()> {

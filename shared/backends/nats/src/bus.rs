@@ -10,6 +10,7 @@ use swirl_model::trace::TraceContext;
 use swirl_ports::{EventBus, Result};
 
 use crate::dead::DeadLetters;
+use crate::message::{CONTENT_TYPE, message_id};
 use crate::streams::Streams;
 use crate::subject::Template;
 
@@ -19,8 +20,6 @@ pub const CORRELATED: &str = "Swirl-Correlated";
 
 /// More than the headers of an event take.
 const HEADERS_MAX: usize = 4096;
-
-pub(crate) const CONTENT_TYPE: &str = "application/cloudevents+json; charset=utf-8";
 
 /// Publishes CloudEvents in the structured mode of the NATS protocol binding.
 #[derive(Clone)]
@@ -64,29 +63,6 @@ fn is_too_large(error: &PublishError) -> bool {
     let refused = source.and_then(|source| source.downcast_ref::<jetstream::Error>());
     let code = refused.map(jetstream::Error::error_code);
     code == Some(jetstream::ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM)
-}
-
-/// The id by which JetStream drops repeats.
-pub(crate) fn message_id(event: &CloudEvent) -> String {
-    id_of(&event.source, &event.id)
-}
-
-fn id_of(source: &str, id: &str) -> String {
-    // As [`CloudEvent::key`].
-    blake3::hash(format!("{source}\n{id}").as_bytes()).to_hex()[..32].to_owned()
-}
-
-/// The same for a payload written by this bus.
-pub(crate) fn message_id_of(payload: &[u8]) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Named<'a> {
-        #[serde(borrow)]
-        source: std::borrow::Cow<'a, str>,
-        #[serde(borrow)]
-        id: std::borrow::Cow<'a, str>,
-    }
-    let named: Named<'_> = serde_json::from_slice(payload).ok()?;
-    Some(id_of(&named.source, &named.id))
 }
 
 #[async_trait]

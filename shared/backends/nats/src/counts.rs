@@ -72,7 +72,7 @@ impl Counts {
 
 impl Which {
     /// The name in subjects and for people.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Which::Tasks => "task",
             Which::Events => "event",

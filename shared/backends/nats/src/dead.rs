@@ -10,8 +10,8 @@ use swirl_model::CloudEvent;
 use swirl_model::time::Timestamp;
 
 use crate::Error;
-use crate::bus::{CONTENT_TYPE, message_id};
 use crate::counts::Which;
+use crate::message::{CONTENT_TYPE, message_id};
 use crate::streams::Streams;
 
 /// Reasons are cut to this many bytes.
@@ -51,7 +51,7 @@ impl DeadLetters {
     /// Moves a message to the dead letters. False if that fails: then it must be tried again.
     pub(crate) async fn bury(&self, message: &Message, kind: Which, reason: &str) -> bool {
         tracing::warn!(subject = %message.subject, reason, "a message becomes a dead letter");
-        if let Err(error) = self.write(message, kind.word(), reason).await {
+        if let Err(error) = self.write(message, kind.as_str(), reason).await {
             tracing::warn!(error, "a dead letter is put off");
             return false;
         }
@@ -93,7 +93,7 @@ impl DeadLetters {
         let id = format!("event-{}", message_id(event));
         headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
         self.send(
-            Which::Events.word(),
+            Which::Events.as_str(),
             headers,
             subject,
             reason,

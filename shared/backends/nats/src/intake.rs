@@ -14,9 +14,10 @@ use swirl_ports::StreamPlace;
 use tokio::time::sleep;
 
 use crate::Error;
-use crate::bus::{CORRELATED, message_id_of};
+use crate::bus::CORRELATED;
 use crate::counts::Which;
 use crate::dead::DeadLetters;
+use crate::message::message_id_of;
 use crate::place::{holds, millis, name_of};
 use crate::pulling::{EXPIRES, HEARTBEAT};
 use crate::streams::Streams;

@@ -11,6 +11,7 @@ mod dead;
 mod error;
 mod inspect;
 mod intake;
+mod message;
 mod place;
 mod pulling;
 mod streams;

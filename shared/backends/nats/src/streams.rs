@@ -131,7 +131,7 @@ impl Streams {
         self
     }
 
-    /// The mark of a produced event, by its [`message_id`](crate::bus::message_id). Copying the headers to another event
+    /// The mark of a produced event, by its [`message_id`](crate::message::message_id). Copying the headers to another event
     /// doesn't mark that: the mark is for one event.
     pub(crate) fn mark(&self, message_id: &str) -> String {
         let parts = [&*self.installation, &self.namespace, message_id];

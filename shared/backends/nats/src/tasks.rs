@@ -199,19 +199,20 @@ impl TaskReceipt {
         let mut headers = HeaderMap::new();
         headers.insert(FAILURES, failures.to_string());
         headers.insert(AFTER_MS, after_ms.to_string());
-        let (subject, payload) = (self.streams.task_subject(), self.message.payload.clone());
-        let sent = self
-            .streams
-            .context
-            .publish_with_headers(subject, headers, payload);
-        let kept = match sent.await {
+        self.publish_to(self.streams.task_subject(), headers).await
+    }
+
+    async fn publish_to(&self, subject: String, headers: HeaderMap) -> bool {
+        let (context, payload) = (&self.streams.context, self.message.payload.clone());
+        let sent = context.publish_with_headers(subject, headers, payload);
+        let stored = match sent.await {
             Ok(sent) => sent.await.map(|_| ()),
             Err(error) => Err(error),
         };
-        if let Err(error) = &kept {
-            tracing::debug!(%error, "a failure of a task is not counted");
+        if let Err(error) = &stored {
+            tracing::debug!(%error, "a task stays where it is: it could not be published again");
         }
-        kept.is_ok()
+        stored.is_ok()
     }
 
     async fn say(&self, kind: AckKind) {
@@ -239,20 +240,8 @@ impl Receipt for TaskReceipt {
         if let Some(failures) = number(&self.message, FAILURES) {
             headers.insert(FAILURES, failures.to_string());
         }
-        let subject = self.streams.lane_subject(lane_of(workflow));
-        let payload = self.message.payload.clone();
-        let sent = self
-            .streams
-            .context
-            .publish_with_headers(subject, headers, payload);
-        let kept = match sent.await {
-            Ok(sent) => sent.await.map(|_| ()),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = &kept {
-            tracing::debug!(%error, "a task waits in the queue, not in its lane");
-        }
-        kept.is_ok()
+        let lane = self.streams.lane_subject(lane_of(workflow));
+        self.publish_to(lane, headers).await
     }
 
     async fn later(&self, after_ms: u64) {

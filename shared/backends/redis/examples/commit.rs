@@ -156,7 +156,7 @@ impl Worker {
     }
 
     async fn read(&self, scope: &ScopeRef) -> (Lease, Scope) {
-        match self.redis.acquire_lazily(scope, 30_000).await.unwrap() {
+        match self.redis.read_snapshot(scope, 30_000).await.unwrap() {
             Acquired::Held(held) => (held.lease.clone(), kit::scope_of(&held.record)),
             other => panic!("{scope}: {other:?}"),
         }
@@ -184,7 +184,7 @@ impl Worker {
             history: vec![entry; 4],
             commands,
             at: kit::at(0),
-            if_quiet: false,
+            require_unchanged_inbox: false,
             fits: false,
             release,
             lease_ms: 30_000,

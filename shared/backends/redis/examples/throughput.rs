@@ -161,7 +161,7 @@ async fn commit(
         history: vec![entry],
         commands,
         at: kit::at(0),
-        if_quiet: false,
+        require_unchanged_inbox: false,
         fits: false,
         release: false,
         lease_ms: 30_000,

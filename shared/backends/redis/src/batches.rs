@@ -148,7 +148,7 @@ fn batch_of(fields: Fields) -> Result<Option<Batch>> {
     let refusals = codes.map(|code| Ok((code.to_owned(), count(&format!("code:{code}"))?)));
     let refusals = refusals.collect::<Result<_>>()?;
     let word = field("state")?;
-    let state = BatchState::ALL.iter().find(|state| state.word() == word);
+    let state = BatchState::ALL.iter().find(|state| state.as_str() == word);
     let ended_at = fields.get("ended").map(|at| at.parse::<i64>()).transpose();
     Ok(Some(Batch {
         order: from_str(field("order")?).map_err(|error| broken(error.to_string()))?,
@@ -245,13 +245,13 @@ impl Batches for Redis {
     async fn change_batch(&self, id: &str, to: BatchState, at: Timestamp) -> Result<Option<Batch>> {
         let keys = [self.batch_key("active"), self.batch_keys(id).record];
         let mut call = CHANGE.call(&keys);
-        call.arg(id).arg(to.word());
+        call.arg(id).arg(to.as_str());
         match to.has_ended() {
             true => call.arg(at.0),
             false => call.arg(""),
         };
         for from in BatchState::ALL.iter().filter(|from| from.may_become(to)) {
-            call.arg(from.word());
+            call.arg(from.as_str());
         }
         batch_of(self.run(&CHANGE, call).await?)
     }

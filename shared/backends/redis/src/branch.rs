@@ -13,7 +13,7 @@ use swirl_ports::{Lease, Result};
 
 use crate::Redis;
 use crate::connect::damaged;
-use crate::origins::Origin;
+use crate::fork_bases::ForkBase;
 use crate::record::encode;
 use crate::reply::{Reply, json};
 
@@ -56,16 +56,16 @@ pub(crate) fn read_scopes(
     id: &InstanceId,
 ) -> Result<Vec<Scope>> {
     let what = format!("a scope of {id}");
-    let mut origins: HashMap<String, (String, Fork)> = HashMap::new();
+    let mut fork_bases: HashMap<String, (String, Fork)> = HashMap::new();
     while !forks.is_empty() {
         let name = forks.text()?;
         let fork = forks.json(&format!("fork {name} of {id}"))?;
-        origins.insert(name, (forks.text()?, fork));
+        fork_bases.insert(name, (forks.text()?, fork));
     }
     let mut scopes = Vec::new();
     while !records.is_empty() {
         let (name, record) = (records.text()?, records.bytes()?);
-        let fork = fork_of(&name).and_then(|name| origins.get(name));
+        let fork = fork_of(&name).and_then(|name| fork_bases.get(name));
         let fork = fork.map(|(stamp, fork)| (stamp.as_str(), fork));
         scopes.push(read_scope(&record, &what, fork)?);
     }
@@ -76,23 +76,25 @@ impl Redis {
     pub(crate) fn encode_scope(&self, scope: &Scope, lease: &Lease) -> Result<Vec<u8>> {
         let limit = self.options().record_max;
         let what = || lease.scope.to_string();
-        let origin = fork_of(scope.id.as_str())
+        let fork_base = fork_of(scope.id.as_str())
             .filter(|_| lease.around > 0)
-            .and_then(|fork| self.origins().get(&lease.scope.instance, fork))
-            .filter(|origin| origin.bytes >= WORTH && origin.stamp == lease.around.to_string());
-        let Some(origin) = origin else {
+            .and_then(|fork| self.fork_bases().get(&lease.scope.instance, fork))
+            .filter(|fork_base| {
+                fork_base.bytes >= WORTH && fork_base.stamp == lease.around.to_string()
+            });
+        let Some(fork_base) = fork_base else {
             return encode(scope, what, limit);
         };
-        let Some((difference, rest)) = Difference::of_scope(&origin.fork.data, scope) else {
+        let Some((difference, rest)) = Difference::of_scope(&fork_base.fork.data, scope) else {
             return encode(scope, what, limit);
         };
         // Names of members may make it larger than the whole value.
-        encode(&(origin.stamp, difference, rest), what, limit)
+        encode(&(fork_base.stamp, difference, rest), what, limit)
             .or_else(|_| encode(scope, what, limit))
     }
 
     /// The known origin of the fork around a scope; read and kept if it isn't known.
-    pub(crate) fn origin(
+    pub(crate) fn fork_base(
         &self,
         scope: &ScopeRef,
         stamp: String,
@@ -100,18 +102,21 @@ impl Redis {
         json_of_fork: &[u8],
     ) -> Result<Arc<Fork>> {
         let name = fork_of(scope.scope.as_str()).unwrap_or_default();
-        if let Some(known) = self.origins().get(&scope.instance, name)
+        if let Some(known) = self.fork_bases().get(&scope.instance, name)
             && known.stamp == stamp
         {
             return Ok(known.fork);
         }
         let fork: Arc<Fork> = json::<Fork>(json_of_fork, &scope.to_string())?.into();
-        let origin = Origin {
+        let fork_base = ForkBase {
             stamp,
             header: header.clone(),
             fork,
             bytes: json_of_fork.len(),
         };
-        Ok(self.origins().settle(&scope.instance, name, origin).fork)
+        Ok(self
+            .fork_bases()
+            .settle(&scope.instance, name, fork_base)
+            .fork)
     }
 }

@@ -93,7 +93,7 @@ impl Redis {
             history,
             commands,
             at,
-            if_quiet,
+            require_unchanged_inbox,
             release,
             lease_ms,
             ..
@@ -125,7 +125,7 @@ impl Redis {
         call.arg(record);
         call.arg(flags(&scope)).arg(u8::from(gone)).arg(at.0);
         call.arg(self.options().history_max.max(1));
-        call.arg(match (if_quiet, release) {
+        call.arg(match (require_unchanged_inbox, release) {
             (false, false) => "",
             (true, false) => "q",
             (false, true) => "r",
@@ -195,7 +195,7 @@ impl Redis {
     ) -> Result<Committed> {
         match reply.text()?.as_str() {
             "refused" => return Ok(Committed::Refused),
-            "news" => return Ok(Committed::News),
+            "news" => return Ok(Committed::InboxChanged),
             "full" => {
                 let kib: usize = reply.number()?;
                 let limit = self.options().instance_bytes;
@@ -255,7 +255,7 @@ impl Redis {
             outbox,
             wake,
             released,
-            token: (token != Lease::UNTAKEN).then_some(token),
+            token: (token != Lease::SNAPSHOT).then_some(token),
         })
     }
 }

@@ -14,7 +14,7 @@ use crate::Redis;
 use crate::branch::{differs, read_scope};
 use crate::commit::kib;
 use crate::connect::damaged;
-use crate::origins::Origin;
+use crate::fork_bases::ForkBase;
 use crate::reply::json;
 use crate::snapshot::{self, Joining, Numbers, Snapshot};
 
@@ -95,8 +95,8 @@ impl Redis {
     pub(crate) async fn look_at_scope(&self, scope: &ScopeRef) -> Result<Option<Held>> {
         let forks = forks_around(scope.scope.as_str());
         let fork = forks.first().map(|(_, fork, _)| fork);
-        let origin = fork.and_then(|fork| self.origins().get(&scope.instance, fork));
-        let look = match self.look_with(scope, &forks, origin).await? {
+        let fork_base = fork.and_then(|fork| self.fork_bases().get(&scope.instance, fork));
+        let look = match self.look_with(scope, &forks, fork_base).await? {
             Look::Stale => self.look_with(scope, &forks, None).await?,
             look => look,
         };
@@ -106,15 +106,15 @@ impl Redis {
         })
     }
 
-    /// `origin`: the innermost fork, if it is known; otherwise it is read with the rest.
+    /// `fork_base`: the innermost fork, if it is known; otherwise it is read with the rest.
     async fn look_with(
         &self,
         scope: &ScopeRef,
         forks: &[(&str, &str, u32)],
-        origin: Option<Origin>,
+        fork_base: Option<ForkBase>,
     ) -> Result<Look> {
         let key = self.keys().hash_of(&scope.instance);
-        let read = command(&key, scope, forks, origin.is_none());
+        let read = command(&key, scope, forks, fork_base.is_none());
         let found: Vec<Option<Vec<u8>>> = self.query(read).await?;
         let mut found = found.into_iter();
         let mut next = || found.next().flatten();
@@ -142,13 +142,13 @@ impl Redis {
             innermost.get_or_insert(numbers);
         }
         let what = scope.to_string();
-        let (header, fork) = match (origin, &innermost) {
-            (Some(origin), Some(numbers)) => {
-                if origin.stamp != numbers.stamp {
+        let (header, fork) = match (fork_base, &innermost) {
+            (Some(fork_base), Some(numbers)) => {
+                if fork_base.stamp != numbers.stamp {
                     return Ok(Look::Stale);
                 }
-                self.origins().hit();
-                (origin.header, Some(origin.fork))
+                self.fork_bases().hit();
+                (fork_base.header, Some(fork_base.fork))
             }
             (_, numbers) => {
                 let (Some(header), fork) = (next(), next()) else {
@@ -167,14 +167,14 @@ impl Redis {
                 if let (Some(numbers), Some(fork), Some((_, name, _))) =
                     (others, &fork, forks.first())
                 {
-                    let origin = Origin {
+                    let fork_base = ForkBase {
                         stamp: numbers.stamp.clone(),
                         header: header.clone(),
                         fork: fork.clone(),
                         bytes,
                     };
-                    let origin = self.origins().settle(&scope.instance, name, origin);
-                    (header, Some(origin.fork))
+                    let fork_base = self.fork_bases().settle(&scope.instance, name, fork_base);
+                    (header, Some(fork_base.fork))
                 } else {
                     (header, fork)
                 }
@@ -208,7 +208,7 @@ impl Redis {
                 let fork = Fork {
                     open: numbers.open,
                     needed: numbers.needed,
-                    told: numbers.told == 1,
+                    notified: numbers.notified == 1,
                     closed: false,
                     ..Arc::unwrap_or_clone(fork)
                 };
@@ -224,7 +224,7 @@ impl Redis {
         };
         let lease = Lease {
             scope: scope.clone(),
-            token: Lease::UNTAKEN,
+            token: Lease::SNAPSHOT,
             seen,
             around,
             known: snapshot.into_known(),

@@ -17,6 +17,7 @@ mod connect;
 mod definitions;
 mod doing;
 mod events;
+mod fork_bases;
 mod format;
 mod history;
 mod keys;
@@ -27,7 +28,6 @@ mod named;
 mod news;
 mod nodes;
 mod options;
-mod origins;
 mod overdue;
 mod plan;
 mod reading;
@@ -50,11 +50,11 @@ use tokio::task::AbortHandle;
 pub use check::{Examined, Finding, Severity};
 use connect::Link;
 pub use doing::Doing;
+use fork_bases::ForkBases;
 pub use format::NOTICED;
 use keys::Keys;
 use news::News;
 pub use options::{ConnectError, FORMAT, Options, Tls, Topology};
-use origins::Origins;
 pub use reading::Reading;
 use script::{Lazy, Script};
 
@@ -85,7 +85,7 @@ struct Inner {
     plain: AtomicU64,
     /// The stamp of the last write.
     stamp: AtomicU64,
-    origins: Origins,
+    fork_bases: ForkBases,
     news: Arc<News>,
     listening: AbortHandle,
     shards: RwLock<Vec<u16>>,
@@ -117,7 +117,7 @@ impl Redis {
                 installation: OnceLock::new(),
                 plain: AtomicU64::new(0),
                 stamp: AtomicU64::new(0),
-                origins: Origins::new(),
+                fork_bases: ForkBases::new(),
                 listening: tokio::spawn(listen).abort_handle(),
                 news,
                 shards: RwLock::new((0..options.shards).collect()),
@@ -158,12 +158,12 @@ impl Redis {
     }
 
     /// How often the common data of a fork's branches was known already.
-    pub fn known_origins(&self) -> u64 {
-        self.inner.origins.hits()
+    pub fn known_fork_bases(&self) -> u64 {
+        self.inner.fork_bases.hits()
     }
 
-    pub(crate) fn origins(&self) -> &Origins {
-        &self.inner.origins
+    pub(crate) fn fork_bases(&self) -> &ForkBases {
+        &self.inner.fork_bases
     }
 
     pub(crate) fn process(&self) -> &str {

@@ -11,8 +11,8 @@ use swirl_model::instance::{EndStatus, Header};
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::{
-    Created, ExecutionStore, InboxItem, InstanceKey, NewInstance, OutboxEntry, Removed, Result,
-    Suspended, Whole,
+    Created, ExecutionStore, InboxItem, InlineRun, InstanceKey, NewRecords, OutboxEntry, Removed,
+    Result, Suspended,
 };
 
 use crate::Redis;
@@ -28,7 +28,7 @@ const LISTING: &str = include_str!("lua/listing.lua");
 static CREATE: Lazy =
     Lazy::new(|| Script::of_instance(&[SCOPES, LISTING, include_str!("lua/create.lua")]));
 static START: Lazy = Lazy::new(|| Script::alone(include_str!("lua/start.lua")));
-static WHOLE: Lazy = Lazy::new(|| Script::alone(include_str!("lua/whole.lua")));
+static INLINE: Lazy = Lazy::new(|| Script::alone(include_str!("lua/inline.lua")));
 static CHILD: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("lua/child.lua")]));
 static SUSPEND: Lazy =
     Lazy::new(|| Script::of_instance(&[SCOPES, include_str!("lua/suspend.lua")]).freeing());
@@ -53,19 +53,19 @@ const REMOVAL_ATTEMPTS: usize = 2;
 const CLEARED_AT_ONCE: usize = 50;
 
 impl Redis {
-    pub(crate) async fn create_instance(&self, new: NewInstance) -> Result<Created> {
-        let NewInstance {
+    pub(crate) async fn create_instance(&self, new: NewRecords) -> Result<Created> {
+        let NewRecords {
             header,
             root,
             ends_with_parent,
             watched,
-            whole,
+            inline_run,
         } = new;
         let id = header.id.clone();
-        if let Some(mut whole) = whole {
-            whole.root.rev += 1;
-            let call = self.whole_call(&header, &whole)?;
-            let found = self.run(&WHOLE, call).await?;
+        if let Some(mut inline_run) = inline_run {
+            inline_run.root.rev += 1;
+            let call = self.whole_call(&header, &inline_run)?;
+            let found = self.run(&INLINE, call).await?;
             return created(found, &header);
         }
         let events = &root.start_events;
@@ -145,12 +145,12 @@ impl Redis {
         Ok(call)
     }
 
-    fn whole_call(&self, header: &Header, whole: &Whole) -> Result<Cmd> {
+    fn whole_call(&self, header: &Header, inline_run: &InlineRun) -> Result<Cmd> {
         let id = &header.id;
         let limit = self.options().record_max;
         let shard = self.keys().shard(id);
         let index = |name: &str| self.keys().index(shard, name);
-        let letter = end_letter(whole.status);
+        let letter = end_letter(inline_run.status);
         let mut keys = vec![
             self.keys().hash_of(id),
             index(&format!("h:{id}")),
@@ -159,26 +159,26 @@ impl Redis {
             index(&format!("lt:{letter}")),
             index(&format!("lw:{letter}")),
         ];
-        let found_by = attributes::heads(&whole.root.attributes);
+        let found_by = attributes::heads(&inline_run.root.attributes);
         if !found_by.is_empty() {
             keys.push(index(attributes::INDEX));
         }
-        let mut call = WHOLE.call(&keys);
+        let mut call = INLINE.call(&keys);
         call.arg(id.as_str());
-        self.of_beginning(&mut call, header, &whole.root)?;
+        self.of_beginning(&mut call, header, &inline_run.root)?;
         call.arg(letter);
-        match &whole.output {
+        match &inline_run.output {
             Some(output) => call.arg(encode(output, || format!("the output of {id}"), limit)?),
             None => call.arg(""),
         };
-        match &whole.error {
+        match &inline_run.error {
             Some(error) => call.arg(encode(error, || format!("the error of {id}"), limit)?),
             None => call.arg(""),
         };
-        call.arg(whole.at.0);
+        call.arg(inline_run.at.0);
         let keep = usize::try_from(self.options().history_max.max(1)).unwrap_or(usize::MAX);
-        let surplus = whole.history.len().saturating_sub(keep);
-        crate::history::add(&mut call, &whole.history[surplus..], id, limit)?;
+        let surplus = inline_run.history.len().saturating_sub(keep);
+        crate::history::add(&mut call, &inline_run.history[surplus..], id, limit)?;
         if !found_by.is_empty() {
             call.arg(found_by);
         }

@@ -29,7 +29,7 @@ pub(crate) struct News {
 pub(crate) struct Listener<'a> {
     news: &'a News,
     member: String,
-    pub told: Arc<Notify>,
+    pub notified: Arc<Notify>,
 }
 
 impl News {
@@ -42,16 +42,16 @@ impl News {
     }
 
     pub fn listen(&self, member: String) -> Listener<'_> {
-        let told = Arc::new(Notify::new());
+        let notified = Arc::new(Notify::new());
         let mut waiting = self.lock();
         waiting
             .entry(member.clone())
             .or_default()
-            .push(Arc::downgrade(&told));
+            .push(Arc::downgrade(&notified));
         Listener {
             news: self,
             member,
-            told,
+            notified,
         }
     }
 
@@ -67,10 +67,10 @@ impl News {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, member: &str) {
-        for told in self.lock().get(member).into_iter().flatten() {
-            if let Some(told) = told.upgrade() {
-                told.notify_one();
+    fn notify(&self, member: &str) {
+        for notified in self.lock().get(member).into_iter().flatten() {
+            if let Some(notified) = notified.upgrade() {
+                notified.notify_one();
             }
         }
     }
@@ -78,7 +78,7 @@ impl News {
     /// Messages may have been missed.
     fn tell_all(&self) {
         let members: Vec<String> = self.lock().keys().cloned().collect();
-        members.iter().for_each(|member| self.tell(member));
+        members.iter().for_each(|member| self.notify(member));
         self.timers.send_modify(|count| *count += 1);
     }
 
@@ -120,7 +120,7 @@ impl News {
                 }
                 Ok(Some(message)) => {
                     if let Ok(member) = message.get_payload::<String>() {
-                        self.tell(&member);
+                        self.notify(&member);
                     }
                 }
                 Ok(None) => return Ok(()),
@@ -138,7 +138,7 @@ impl Drop for Listener<'_> {
     fn drop(&mut self) {
         let mut waiting = self.news.lock();
         if let Some(all) = waiting.get_mut(&self.member) {
-            let mine = Arc::downgrade(&self.told);
+            let mine = Arc::downgrade(&self.notified);
             all.retain(|other| !other.ptr_eq(&mine));
             if all.is_empty() {
                 waiting.remove(&self.member);

@@ -1,7 +1,7 @@
-//! What a commit writes, worked out from what is known of its scope: the fields that must still be as they were read,
-//! and the fields to write and to remove. A pure function: it knows nothing of servers, and Redis decides nothing
-//! (`lua/write.lua`). Commits that need more than this are for the general function, and so are those whose fields
-//! have changed.
+//! Turns a snapshot of a scope and a commit into a plan: the fields that must still be as they were read, and the
+//! fields to write and to remove. A pure function that knows nothing of servers. `lua/write.lua` applies the plan, and
+//! only works out values that branches change together, sizes, and the ends of scopes. Commits that need more than this
+//! are for the general function, and so are those whose fields have changed.
 
 use serde::Serialize;
 use swirl_model::event::Command;
@@ -57,7 +57,7 @@ pub(crate) struct Facts<'a> {
     more: Option<More<'a>>,
 }
 
-/// What only some commits need.
+/// The parts that only some commits need.
 #[derive(Debug, Serialize, PartialEq)]
 struct More<'a> {
     instance: &'a str,
@@ -99,7 +99,7 @@ pub(crate) struct Plan<'a> {
     pub gone: Vec<String>,
     /// Names of branches that can begin.
     pub wakes: Vec<String>,
-    /// What is known of the scope afterwards.
+    /// The scope as it is afterwards.
     pub after: Snapshot,
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
     let items = known.items.as_ref()?;
     let is_consumed = |id: &String| commit.consumed.contains(id);
     let unusual = items.len() > WIDE
-        || commit.if_quiet && !items.is_empty()
+        || commit.require_unchanged_inbox && !items.is_empty()
         || items
             .iter()
             .any(|item| !is_consumed(&item.id) || item.kind == "t");
@@ -212,7 +212,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
         }
     }
 
-    // What it is a branch of.
+    // The fork that it is a branch of.
     let branch = match is_root {
         true => None,
         false => Some(draft.branch(
@@ -270,7 +270,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
         }
         draft.read_if(given.lines == 0, "hn");
     }
-    // What goes on under its lease is in the index already.
+    // A scope that goes on under its lease is in the index already.
     let had_work = known.goes || !items.is_empty() || !known.recorded;
     let stays = (goes && (commit.release || !had_work)).then(|| member.clone());
     // A branch without a record never waited for anything.

@@ -163,12 +163,12 @@ pub(crate) fn read_instance(mut parts: Reply, id: &InstanceId) -> Result<Instanc
     })
 }
 
-/// A fork's origin with its numbers as they are now: `open`, `needed`, `told`, `closed`.
-pub(crate) fn read_branch(mut parts: Reply, origin: &Fork) -> Result<(Fork, u32)> {
-    let mut fork = origin.clone();
+/// A fork's origin with its numbers as they are now: `open`, `needed`, `notified`, `closed`.
+pub(crate) fn read_branch(mut parts: Reply, fork_base: &Fork) -> Result<(Fork, u32)> {
+    let mut fork = fork_base.clone();
     fork.open = parts.number()?;
     fork.needed = parts.number()?;
-    fork.told = parts.text()? == "1";
+    fork.notified = parts.text()? == "1";
     fork.closed = parts.text()? == "1";
     Ok((fork, parts.number()?))
 }

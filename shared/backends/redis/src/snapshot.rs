@@ -1,5 +1,5 @@
-//! What is known of a scope that was read: a commit is worked out from it, and takes effect if it still holds. A wrong
-//! guess only costs a second request.
+//! A scope as it was read: a commit is worked out from it, and takes effect if it still holds. A wrong guess only
+//! costs a second request.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,9 +13,9 @@ pub(crate) struct Numbers {
     pub total: u32,
     pub open: u32,
     pub needed: u32,
-    pub told: u8,
+    pub notified: u8,
     pub closed: u8,
-    pub _tellings: u32,
+    pub _notification_count: u32,
     pub done: u32,
     pub failed: u32,
     pub live: u32,

@@ -1,4 +1,4 @@
-//! What commits of the fast path do: most of them.
+//! The steps of a commit on the fast path, which most commits take.
 
 use swirl_model::event::Command;
 use swirl_model::instance::EndStatus;

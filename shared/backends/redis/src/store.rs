@@ -17,7 +17,7 @@ use swirl_ports::execution::Record;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter,
     HISTORY_BYTES_MAX, Held, HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries,
-    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, NewInstance, Operated, OutboxEntry, Page,
+    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, NewRecords, Operated, OutboxEntry, Page,
     Released, Removed, Result, Suspended,
 };
 use tokio::time::{sleep, timeout};
@@ -73,7 +73,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 #[async_trait]
 impl ExecutionStore for Redis {
-    async fn create(&self, new: NewInstance) -> Result<Created> {
+    async fn create(&self, new: NewRecords) -> Result<Created> {
         self.create_instance(new).await
     }
 
@@ -115,10 +115,10 @@ impl ExecutionStore for Redis {
             let stamp = parts.text()?;
             lease.around = stamp.parse().unwrap_or(0);
             if differs(&record) {
-                let fork = self.origin(scope, stamp.clone(), &header, &parts.bytes()?)?;
+                let fork = self.fork_base(scope, stamp.clone(), &header, &parts.bytes()?)?;
                 Record::Scope(read_scope(&record, &what(), Some((&stamp, &fork)))?)
             } else {
-                let fork = self.origin(scope, stamp, &header, &record)?;
+                let fork = self.fork_base(scope, stamp, &header, &record)?;
                 let (fork, index) = read_branch(parts, &fork)?;
                 Record::Branch { fork, index }
             }
@@ -141,7 +141,7 @@ impl ExecutionStore for Redis {
         })))
     }
 
-    async fn acquire_lazily(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+    async fn read_snapshot(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
         match self.look_at_scope(scope).await? {
             Some(held) => Ok(Acquired::Held(Box::new(held))),
             None => self.acquire(scope, lease_ms).await,
@@ -188,7 +188,7 @@ impl ExecutionStore for Redis {
         // the first poll, which is for changes before the listener was registered.
         let listener = self.news().listen(lease.scope.to_string());
         let poll = Duration::from_millis(self.options().poll_ms);
-        let _ = timeout(FIRST_LOOK.min(poll), listener.told.notified()).await;
+        let _ = timeout(FIRST_LOOK.min(poll), listener.notified.notified()).await;
         loop {
             match self.has_news(lease).await {
                 Ok(false) => {}
@@ -196,7 +196,7 @@ impl ExecutionStore for Redis {
                 Err(_) => return sleep(PAUSE.min(poll)).await,
             }
             // Either way it is time to poll.
-            let _ = timeout(poll, listener.told.notified()).await;
+            let _ = timeout(poll, listener.notified.notified()).await;
         }
     }
 
@@ -392,7 +392,7 @@ impl InstanceQueries for Redis {
 
     async fn wait_ended(&self, id: &InstanceId) {
         let listener = self.news().listen(id.to_string());
-        listener.told.notified().await;
+        listener.notified.notified().await;
     }
 
     fn tells_ends(&self) -> bool {

@@ -60,13 +60,13 @@ impl Redis {
             Ok(answer) => answer,
             Err(error) => return Some(Err(error)),
         };
-        let (mut token, mut after, mut is_told) = (None, plan.after, false);
+        let (mut token, mut after, mut is_notified) = (None, plan.after, false);
         match answer {
             Value::Nil => return None,
             Value::Int(_) => {}
-            Value::BulkString(text) if text == b"j" => is_told = true,
+            Value::BulkString(text) if text == b"j" => is_notified = true,
             Value::BulkString(text) => {
-                let bad = || damaged("the answer to a commit", "it is no lease");
+                let bad = || damaged("the answer to a commit", "it is not a valid lease");
                 let text = String::from_utf8(text).ok();
                 let number = text.as_ref().and_then(|text| text.split_once(' '));
                 let Some(number) = number.and_then(|(number, _)| number.parse().ok()) else {
@@ -82,10 +82,12 @@ impl Redis {
         }
         self.inner.plain.fetch_add(1, Ordering::Relaxed);
         let names = plan.wakes.iter().map(String::as_str);
-        let wake = names.chain(is_told.then_some("r")).map(|name| ScopeRef {
-            instance: commit.lease.scope.instance.clone(),
-            scope: ScopeId::new(name),
-        });
+        let wake = names
+            .chain(is_notified.then_some("r"))
+            .map(|name| ScopeRef {
+                instance: commit.lease.scope.instance.clone(),
+                scope: ScopeId::new(name),
+            });
         let wake = wake.collect();
         if !commit.release {
             after.put(&commit.lease);

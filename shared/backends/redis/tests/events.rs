@@ -16,7 +16,7 @@ use swirl_model::event::{Command, EventMatch};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, StartEvent};
 use swirl_ports::execution::Record;
-use swirl_ports::{Acquired, Definitions, Offered, Trigger};
+use swirl_ports::{Acquired, Definitions, Ingested, Trigger};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
@@ -99,7 +99,7 @@ async fn each_event_reaches_each_instance_once() {
             .collect();
         let publish = async |b: &Backend| {
             for event in &events {
-                b.offer(event, &kept).await;
+                b.ingest(event, &kept).await;
                 // Time has to pass: by the round, more or less of the others' work comes between.
                 tokio::time::sleep(Duration::from_micros(700 * (round % 4))).await;
             }
@@ -159,16 +159,16 @@ async fn events_without_correlation_reach_all_who_wait_once() {
         .await;
     }
     let first = event("1", "t", &[]);
-    let (a, b) = tokio::join!(one.offer(&first, &[]), two.offer(&first, &[]));
+    let (a, b) = tokio::join!(one.ingest(&first, &[]), two.ingest(&first, &[]));
     let woken: BTreeSet<_> = a.woken.iter().chain(&b.woken).collect();
     assert_eq!(woken.len(), count);
-    one.offer(&event("2", "t", &[]), &[]).await;
+    one.ingest(&event("2", "t", &[]), &[]).await;
     for chunk in ids.chunks(50) {
         for found in join_all(chunk.iter().map(|id| got(&one, id))).await {
             assert_eq!(found, ["1", "2"]);
         }
     }
-    let third = two.offer(&event("3", "t", &[]), &[]).await;
+    let third = two.ingest(&event("3", "t", &[]), &[]).await;
     assert!(third.woken.is_empty(), "no slot is left");
 }
 
@@ -197,11 +197,11 @@ async fn an_offer_may_die_anywhere() {
         pair.definition = definition("pair");
         let triggers = [only, pair];
         let kept = [by_order("t")];
-        let offer = one.events.offer(&event, &triggers, &kept, at(0));
-        let done = dying(polls, offer).await;
+        let ingest = one.events.ingest(&event, &triggers, &kept, at(0));
+        let done = dying(polls, ingest).await;
         let again = two
             .events
-            .offer(&event, &triggers, &kept, at(0))
+            .ingest(&event, &triggers, &kept, at(0))
             .await
             .unwrap();
         assert_eq!(start_ids(&again), [["1"]], "after {polls} polls");
@@ -210,7 +210,7 @@ async fn an_offer_may_die_anywhere() {
         }
         let rest = two
             .events
-            .offer(&other_event(), &triggers, &[], at(0))
+            .ingest(&other_event(), &triggers, &[], at(0))
             .await
             .unwrap();
         assert_eq!(start_ids(&rest), [["1", "2"]], "after {polls} polls");
@@ -246,7 +246,8 @@ async fn a_wait_may_die_anywhere() {
         let (one, two) = (rig.backend(&namespace).await, rig.backend(&namespace).await);
         let kept = [by_order("t")];
         for (id, order) in [("1", "1"), ("2", "2"), ("3", "1")] {
-            one.offer(&event(id, "t", &[("order", order)]), &kept).await;
+            one.ingest(&event(id, "t", &[("order", order)]), &kept)
+                .await;
         }
         one.create(new("a")).await;
         let Acquired::Held(mut held) = one.store.acquire(&root("a"), 20).await.unwrap() else {
@@ -290,14 +291,14 @@ async fn kept_events_come_before_new_ones() {
         one.create(new("a")).await;
         let mut held = one.hold(&root("a")).await;
         one.commit(&mut held, change(vec![known("1")])).await;
-        two.offer(&event("1", "t", &[("order", "1")]), &kept).await;
+        two.ingest(&event("1", "t", &[("order", "1")]), &kept).await;
         let wait = Command::Subscribe(subscription(1, vec![by_order("t")]));
         let done = {
             let commit = one.try_commit(&mut held, change(vec![wait]));
             let mut commit = dying(polls, commit);
             let done = std::future::poll_fn(|context| Pin::new(&mut commit).poll(context)).await;
             // It is frozen at this point, but hasn't died.
-            two.offer(&event("2", "t", &[("order", "1")]), &kept).await;
+            two.ingest(&event("2", "t", &[("order", "1")]), &kept).await;
             done.is_some()
         };
         let (inbox, _) = one.store.drain(&held.lease).await.unwrap().unwrap();
@@ -313,10 +314,10 @@ async fn kept_events_come_before_new_ones() {
     }
 }
 
-async fn offer(b: &Backend, event: &CloudEvent, trigger: &Trigger) -> Offered {
+async fn ingest(b: &Backend, event: &CloudEvent, trigger: &Trigger) -> Ingested {
     let triggers = std::slice::from_ref(trigger);
     b.events
-        .offer(event, triggers, &trigger.events, at(0))
+        .ingest(event, triggers, &trigger.events, at(0))
         .await
         .unwrap()
 }
@@ -331,8 +332,8 @@ async fn one_instance_starts_for_a_value() {
         let event = |id: &str| event(&format!("{round}-{id}"), "t", &[("order", &order)]);
         let take = async |b: &Backend, id: &str| {
             let event = event(id);
-            let offered = offer(b, &event, &only).await;
-            for start in &offered.starts {
+            let ingested = ingest(b, &event, &only).await;
+            for start in &ingested.starts {
                 let mut new = new(&format!("i{round}-{id}"));
                 new.root.start_events.push(StartEvent {
                     def: 0,
@@ -340,8 +341,8 @@ async fn one_instance_starts_for_a_value() {
                 });
                 b.create(new).await;
             }
-            b.events.confirm(&event, at(0)).await.unwrap();
-            offered.starts.len()
+            b.events.acknowledge(&event, at(0)).await.unwrap();
+            ingested.starts.len()
         };
         let started = tokio::join!(take(&one, "a"), take(&two, "b"), take(&one, "c"));
         assert_eq!(started.0 + started.1 + started.2, 1, "round {round}");
@@ -378,8 +379,8 @@ async fn sets_are_filled_once() {
         let mut starts = BTreeMap::new();
         for at in 0..events.len() {
             let event = &events[(at + offset) % events.len()];
-            let offered = offer(b, event, &all).await;
-            for ids in start_ids(&offered) {
+            let ingested = ingest(b, event, &all).await;
+            for ids in start_ids(&ingested) {
                 starts.insert(ids.join(" "), ());
             }
         }
@@ -415,8 +416,8 @@ async fn what_one_event_costs_does_not_grow_with_those_who_wait() {
         }
         let event = event(&format!("e{to}"), "t", &[("order", &from.to_string())]);
         let before = calls();
-        let offered = b.offer(&event, &kept).await;
-        assert_eq!(offered.woken, [root(&format!("i{from}"))]);
+        let ingested = b.ingest(&event, &kept).await;
+        assert_eq!(ingested.woken, [root(&format!("i{from}"))]);
         costs.push(calls() - before);
     }
     assert!(costs[1] < 150 && costs[1] <= costs[0] + 20, "{costs:?}");
@@ -430,21 +431,21 @@ async fn all_that_was_of_events_goes() {
     let kept = [by_order("t")];
     let only = trigger(vec![by_order("s")], true);
     let first = event("0", "s", &[("order", "1")]);
-    assert_eq!(offer(&b, &first, &only).await.starts.len(), 1);
+    assert_eq!(ingest(&b, &first, &only).await.starts.len(), 1);
     let mut started = new("a");
     started.root.start_events.push(StartEvent {
         def: 0,
         event: first.clone(),
     });
     b.create(started).await;
-    b.events.confirm(&first, at(0)).await.unwrap();
+    b.events.acknowledge(&first, at(0)).await.unwrap();
     let wait =
         |number| Command::Subscribe(subscription(number, vec![by_order("t"), by_order("u")]));
     b.act(&root("a"), change(vec![wait(1), wait(2)])).await;
     for id in ["1", "2", "3"] {
         let event = event(id, "t", &[("order", "1")]);
-        b.offer(&event, &kept).await;
-        b.events.confirm(&event, at(0)).await.unwrap();
+        b.ingest(&event, &kept).await;
+        b.events.acknowledge(&event, at(0)).await.unwrap();
     }
     b.waiting("b", vec![filter("t", &[])]).await;
     b.act(&root("b"), change(vec![Command::Unsubscribe(1)]))
@@ -556,11 +557,11 @@ async fn sets_are_filled_once_while_others_confirm() {
         let publish = async |b: &Backend, pause: u64| {
             let mut starts = BTreeSet::new();
             for event in &events {
-                let offered = offer(b, event, &all).await;
-                starts.extend(start_ids(&offered).iter().map(|ids| ids.join(" ")));
+                let ingested = ingest(b, event, &all).await;
+                starts.extend(start_ids(&ingested).iter().map(|ids| ids.join(" ")));
                 // Time has to pass: the others confirm meanwhile.
                 tokio::time::sleep(Duration::from_micros(pause)).await;
-                b.events.confirm(event, at(0)).await.unwrap();
+                b.events.acknowledge(event, at(0)).await.unwrap();
             }
             starts
         };

@@ -550,8 +550,8 @@ async fn the_end_of_a_watched_instance_is_told() {
         working.act(&root(id), last).await;
     };
     // It listens first.
-    let told = join(watching.store.wait_ended(&a), ends("a"));
-    timeout(PATIENCE, told).await.unwrap();
+    let notified = join(watching.store.wait_ended(&a), ends("a"));
+    timeout(PATIENCE, notified).await.unwrap();
 
     // There is no notification of an instance that isn't watched, not even before that of another one that ends
     // later.
@@ -560,9 +560,9 @@ async fn the_end_of_a_watched_instance_is_told() {
         ends("c").await;
     };
     let later = join(watching.store.wait_ended(&c), act);
-    let told = select(watching.store.wait_ended(&b), Box::pin(later));
-    let told = timeout(PATIENCE, told).await.unwrap();
-    assert!(matches!(told, Either::Right(_)));
+    let notified = select(watching.store.wait_ended(&b), Box::pin(later));
+    let notified = timeout(PATIENCE, notified).await.unwrap();
+    assert!(matches!(notified, Either::Right(_)));
 }
 
 /// A replica that takes over may lack the last writes: two holders must still have different tokens.

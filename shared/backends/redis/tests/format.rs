@@ -36,10 +36,10 @@ async fn an_older_build_stops_and_is_refused() {
         matches!(refused, ConnectError::Newer { found, own, .. } if (found, own) == (FORMAT + 1, FORMAT)),
         "{refused}"
     );
-    let told = refused.to_string();
+    let notified = refused.to_string();
     assert!(
-        told.contains("written by a newer build") && told.contains("at least as new"),
-        "{told}"
+        notified.contains("written by a newer build") && notified.contains("at least as new"),
+        "{notified}"
     );
     // Builds of the same or a newer format connect and leave.
     build(FORMAT + 1).await.unwrap();

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use swirl_contract::Backend;
+use swirl_contract::inline_run::inline_run;
 use swirl_contract::kit::*;
-use swirl_contract::whole::whole;
 use swirl_model::event::{Command, Input};
 use swirl_model::instance::{EndStatus, Status};
 use swirl_model::scope::Cursor;
@@ -51,7 +51,11 @@ async fn fill(b: &Backend, kind: &str, running: bool) -> Vec<String> {
     let mut ids = Vec::new();
     loop {
         let id = format!("{kind}{}", ids.len());
-        let mut new = if running { new(&id) } else { whole(&id, 1) };
+        let mut new = if running {
+            new(&id)
+        } else {
+            inline_run(&id, 1)
+        };
         new.header.input = large();
         match b.store.create(new).await {
             Ok(_) => ids.push(id),
@@ -97,7 +101,7 @@ async fn what_has_ended_is_removed() {
         );
     }
     assert_eq!(store.full().await, [""; 0]);
-    b.create(whole("new", 1)).await;
+    b.create(inline_run("new", 1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

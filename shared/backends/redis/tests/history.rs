@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use swirl_contract::Backend;
 use swirl_contract::history::append;
+use swirl_contract::inline_run::{history, inline_run};
 use swirl_contract::kit::*;
-use swirl_contract::whole::{history, whole};
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_ports::{HistoryPage, HistoryPart};
@@ -103,7 +103,7 @@ async fn many_lines_are_few_elements() {
 async fn a_whole_instance_keeps_as_much() {
     let server = RedisServer::start().unwrap();
     let (_, b) = connect(&server, true, 250).await;
-    b.create(whole("a", 1_200)).await;
+    b.create(inline_run("a", 1_200)).await;
     let found = b.store.history(&InstanceId::new("a")).await.unwrap();
     assert_eq!(found, history(1_200)[950..]);
     assert_eq!(elements(&server, true), 3);

@@ -17,7 +17,7 @@ async fn of_each_workflow_some_are_found() {
     let server = RedisServer::start().unwrap();
     let options = Options {
         grace_ms: 0,
-        // What was looked at isn't looked at again.
+        // A scope that was looked at isn't looked at again.
         repeat_ms: 60 * 60 * 1_000,
         ..Options::single(server.url())
     };

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use swirl_contract::Backend;
+use swirl_contract::inline_run::inline_run;
 use swirl_contract::kit::*;
-use swirl_contract::whole::whole;
 use swirl_model::attribute::Attribute;
 use swirl_model::event::Command;
 use swirl_model::instance::EndStatus;
@@ -50,7 +50,7 @@ async fn many_go_together() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
     // From now on the server knows the function.
-    b.create(whole("first", 1)).await;
+    b.create(inline_run("first", 1)).await;
     store.expire_instances(at(1_008)).await.unwrap();
     // Some are carried out at once, others step by step.
     for number in 0..120_u32 {
@@ -58,9 +58,9 @@ async fn many_go_together() {
         let status = STATUSES[number as usize % STATUSES.len()];
         let key = (number % 3 == 0).then(|| format!("key-{number}"));
         if number % 2 == 0 && status != EndStatus::Faulted {
-            let mut new = whole(&id, 5);
+            let mut new = inline_run(&id, 5);
             new.header.key = key;
-            let run = new.whole.as_mut().unwrap();
+            let run = new.inline_run.as_mut().unwrap();
             run.status = status;
             if number % 4 == 0 {
                 run.root.attributes = [("n".into(), Attribute::Number(f64::from(number)))].into();
@@ -102,7 +102,7 @@ async fn many_go_together() {
 async fn what_is_not_over_stays() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
-    let ended = whole("ended", 1);
+    let ended = inline_run("ended", 1);
     assert_eq!(b.store.create(ended).await.unwrap(), Created::New);
     b.create(new("busy")).await;
     let outcome = b
@@ -170,8 +170,8 @@ async fn what_goes_alone_is_found_no_more() {
 async fn what_is_not_as_it_was_found_stays() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
-    b.create(whole("again", 1)).await;
-    b.create(whole("marked", 1)).await;
+    b.create(inline_run("again", 1)).await;
+    b.create(inline_run("marked", 1)).await;
     // It was opened again, and has ended later.
     server
         .cli(&["HSET", "{swirl:0}:i:again", "end", "999999"])
@@ -232,7 +232,7 @@ async fn a_damaged_one_holds_up_no_others() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
     for number in 0..120 {
-        b.create(whole(&format!("i{number:03}"), 1)).await;
+        b.create(inline_run(&format!("i{number:03}"), 1)).await;
     }
     server
         .cli(&["HSET", "{swirl:0}:i:i000", "l:r", "damaged"])
@@ -270,7 +270,7 @@ async fn success_does_not_evict_failure() {
         b.act(&root(id), change(vec![end]).at(Cursor::Idle)).await;
     }
     for number in 0..20 {
-        let ended = whole(&format!("i{number}"), 1);
+        let ended = inline_run(&format!("i{number}"), 1);
         assert_eq!(b.store.create(ended).await.unwrap(), Created::New);
     }
     // One that an earlier build left among the others.

@@ -11,7 +11,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "worker.concurrency",
         count(1, 100_000),
-        "How many scopes of one workflow are driven at once, and an eighth more of others. One that waits for a function's answer counts.",
+        "How many scopes of one workflow are driven at once, and an eighth more of others. Workflows with few of them may go beyond that, by half as many again. A scope that waits for a function's answer counts.",
     )
     .default("1024")
     .worker(),
@@ -108,7 +108,7 @@ pub const SETTINGS: &[Setting] = &[
     .coordinator(),
     Setting::new("coordinator.tls_key", Kind::Path, "Its key, in PEM.").coordinator(),
     Setting::new(
-        "coordinator.carries_out",
+        "coordinator.runs_inline",
         Kind::Flag,
         "Instances that need nothing but data (inject, switch by data, expression functions) are carried out \
          where they are started. Otherwise workers do that too.",

@@ -340,7 +340,7 @@ impl Ctx<'_> {
             StateKind::Event(event) => self.entry_done(id, event),
             _ => {
                 drop(def);
-                self.finish(swirl_model::scope::Way::State(id))
+                self.finish(swirl_model::scope::Exit::State(id))
             }
         }
     }
@@ -351,7 +351,7 @@ impl Ctx<'_> {
             return Ok(());
         };
         match (&position.work, position.state) {
-            (Work::Sleep, Some(state)) => self.finish(swirl_model::scope::Way::State(state)),
+            (Work::Sleep, Some(state)) => self.finish(swirl_model::scope::Exit::State(state)),
             (Work::List(run), _) => {
                 let mut run = run.clone();
                 match run.step {

@@ -2,7 +2,7 @@
 
 use swirl_model::CloudEvent;
 use swirl_model::event::Slot;
-use swirl_model::scope::{TimerKind, Way, Work};
+use swirl_model::scope::{Exit, TimerKind, Work};
 use swirl_model::workflow::{Callback, StateId};
 
 use crate::ctx::{Ctx, Step};
@@ -36,6 +36,6 @@ impl Ctx<'_> {
             self.keep_event(callback.event, event);
             return Err(error);
         }
-        self.finish(Way::State(id))
+        self.finish(Exit::State(id))
     }
 }

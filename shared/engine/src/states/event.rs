@@ -10,8 +10,8 @@
 
 use swirl_model::event::{Command, Event, EventMatch, Input, Slot};
 use swirl_model::scope::{
-    BranchResult, Cursor, EntryFork, EntryTimer, EventRun, ForkOrigin, Merge, Position, StartEvent,
-    TimerKind, Way, Work,
+    BranchResult, Cursor, EntryFork, EntryTimer, EventRun, Exit, ForkOrigin, Merge, Position,
+    StartEvent, TimerKind, Work,
 };
 use swirl_model::workflow::{EventId, EventState, OnEvents, StateId, StateKind, Wait};
 use swirl_model::{CloudEvent, Data, WorkflowError};
@@ -173,7 +173,7 @@ impl Ctx<'_> {
                 run.done.push(index);
                 self.set_events(run);
                 if entry.next.is_some() {
-                    return self.finish_by(Way::Entry(id, index));
+                    return self.finish_by(Exit::Entry(id, index));
                 }
             } else {
                 self.check_fork(None)?;
@@ -183,7 +183,7 @@ impl Ctx<'_> {
         let run = self.event_run();
         let over = (0..state.entries.len()).all(|index| is_over(&run, index as u16));
         if run.forks.is_empty() && (over || run.expired) {
-            return self.finish(Way::State(id));
+            return self.finish(Exit::State(id));
         }
         self.work(Work::Events);
         Ok(())
@@ -277,7 +277,7 @@ impl Ctx<'_> {
         let StateKind::Event(event) = &def.workflow[id].kind else {
             return Ok(());
         };
-        debug_assert_eq!(state.kind.word(), "event");
+        debug_assert_eq!(state.kind.as_str(), "event");
         // Data that can't be merged stays with the fork: a retry finds it there.
         let done = BranchResult::Done {
             merges,
@@ -294,13 +294,13 @@ impl Ctx<'_> {
         self.forget_attempts();
         let own = event.entries.get(usize::from(entry.entry));
         if own.is_some_and(|entry| entry.next.is_some()) {
-            return self.finish_by(Way::Entry(id, entry.entry));
+            return self.finish_by(Exit::Entry(id, entry.entry));
         }
         self.progress_events(event)
     }
 
     /// The state ends by the way of one entry: the others are abandoned.
-    fn finish_by(&mut self, way: Way) -> Step {
+    fn finish_by(&mut self, way: Exit) -> Step {
         self.close_entries();
         self.finish(way)
     }
@@ -388,10 +388,10 @@ impl Ctx<'_> {
             .get(index as usize)
             .is_some_and(|entry| entry.next.is_some());
         if own_way {
-            return self.finish(Way::Entry(id, index));
+            return self.finish(Exit::Entry(id, index));
         }
         if state.exclusive {
-            return self.finish(Way::State(id));
+            return self.finish(Exit::State(id));
         }
         self.progress_events(state)
     }
@@ -445,7 +445,7 @@ impl Ctx<'_> {
         self.unsubscribe_state();
         self.disarm(|kind| kind == TimerKind::Entry);
         if waiting {
-            return self.finish(Way::State(id));
+            return self.finish(Exit::State(id));
         }
         let mut run = self.event_run();
         run.expired = true;
@@ -481,8 +481,8 @@ impl Ctx<'_> {
         }
         let own = state.entries.get(usize::from(index));
         match own.and_then(|entry| entry.next.as_ref()) {
-            Some(_) => self.finish(Way::Entry(id, index)),
-            None => self.finish(Way::State(id)),
+            Some(_) => self.finish(Exit::Entry(id, index)),
+            None => self.finish(Exit::State(id)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! ForEach state (0.8, "ForEach State"; decisions 34 and 58): one iteration for each element.
 
-use swirl_model::scope::{BranchResult, ForkOrigin, ForkRun, TimerKind, Way, Work};
+use swirl_model::scope::{BranchResult, Exit, ForkOrigin, ForkRun, TimerKind, Work};
 use swirl_model::workflow::{Body, Foreach, IterationMode, StateId, StateKind};
 use swirl_model::{Data, WorkflowError, error::names};
 
@@ -42,7 +42,7 @@ impl Ctx<'_> {
         let pace = self.pace(foreach, total)?;
         if total == 0 {
             self.collect(foreach, Vec::new())?;
-            return self.finish(Way::State(id));
+            return self.finish(Exit::State(id));
         }
         self.fork(
             ForkOrigin::Foreach(id),
@@ -185,7 +185,7 @@ impl Ctx<'_> {
         });
         self.collect(foreach, collected.collect())?;
         self.close_fork();
-        self.finish(Way::State(id))
+        self.finish(Exit::State(id))
     }
 
     fn gives_results(&self, body: Body) -> bool {

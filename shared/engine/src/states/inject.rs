@@ -1,7 +1,7 @@
 //! Inject state (0.8, "Inject State"): static data, merged into the state data.
 
 use swirl_model::Data;
-use swirl_model::scope::Way;
+use swirl_model::scope::Exit;
 use swirl_model::workflow::StateId;
 
 use crate::ctx::{Ctx, Step};
@@ -12,6 +12,6 @@ impl Ctx<'_> {
         if !data.is_null() {
             self.merge_into_data(None, data)?;
         }
-        self.finish(Way::State(id))
+        self.finish(Exit::State(id))
     }
 }

@@ -1,6 +1,6 @@
 //! Parallel state (0.8, "Parallel State"): branches, each with its own copy of the state data.
 
-use swirl_model::scope::{BranchResult, ForkOrigin, ForkRun, Way};
+use swirl_model::scope::{BranchResult, Exit, ForkOrigin, ForkRun};
 use swirl_model::workflow::{Body, Parallel, StateId};
 use swirl_model::{Data, WorkflowError, error::names};
 
@@ -32,7 +32,7 @@ impl Ctx<'_> {
         // Branches that nothing waits for begin before this scope continues.
         self.pause = true;
         self.merge_branches(parallel, Vec::new())?;
-        self.finish(Way::State(id))
+        self.finish(Exit::State(id))
     }
 
     /// Enough branches are done: merges their results, in the order of the branches.
@@ -51,7 +51,7 @@ impl Ctx<'_> {
             return Err(error);
         }
         self.close_fork();
-        self.finish(Way::State(id))
+        self.finish(Exit::State(id))
     }
 
     fn merge_branches(&mut self, parallel: &Parallel, done: Vec<(u32, BranchResult)>) -> Step {

@@ -2,7 +2,7 @@
 
 use swirl_model::WorkflowError;
 use swirl_model::error::names;
-use swirl_model::scope::Way;
+use swirl_model::scope::Exit;
 use swirl_model::workflow::{StateId, Switch};
 
 use crate::ctx::{Ctx, Step};
@@ -11,11 +11,11 @@ impl Ctx<'_> {
     pub(super) fn begin_switch(&mut self, id: StateId, switch: &Switch) -> Step {
         for (index, condition) in switch.conditions.iter().enumerate() {
             if self.view().test(&condition.test, &self.scope.data)? {
-                return self.finish(Way::Condition(id, index as u16));
+                return self.finish(Exit::Condition(id, index as u16));
             }
         }
         match switch.default {
-            Some(_) => self.finish(Way::Default(id)),
+            Some(_) => self.finish(Exit::Default(id)),
             None => Err(no_match()),
         }
     }

@@ -2,7 +2,7 @@
 
 use swirl_model::CloudEvent;
 use swirl_model::event::Slot;
-use swirl_model::scope::{TimerKind, Way, Work};
+use swirl_model::scope::{Exit, TimerKind, Work};
 use swirl_model::workflow::{EventId, StateId, SwitchEvents};
 
 use super::switch::no_match;
@@ -36,12 +36,12 @@ impl Ctx<'_> {
             self.keep_event(def, event);
             return Err(error);
         }
-        self.finish(Way::EventCondition(id, index as u16))
+        self.finish(Exit::EventCondition(id, index as u16))
     }
 
     pub(crate) fn switch_timeout(&mut self, id: StateId, switch: &SwitchEvents) -> Step {
         match switch.default {
-            Some(_) => self.finish(Way::Default(id)),
+            Some(_) => self.finish(Exit::Default(id)),
             None => Err(no_match()),
         }
     }

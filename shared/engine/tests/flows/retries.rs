@@ -2,7 +2,7 @@
 
 use swirl_engine::{Command, Event, Input, Rejection};
 use swirl_model::instance::EndStatus;
-use swirl_model::scope::{BranchResult, Merge, Way};
+use swirl_model::scope::{BranchResult, Exit, Merge};
 use swirl_model::workflow::*;
 use swirl_model::{Data, WorkflowError, data};
 
@@ -415,7 +415,7 @@ fn a_batch_that_is_told_twice_opens_one() {
 fn a_damaged_telling_is_refused() {
     let (mut rig, fork) = iterating(IterationMode::Parallel, None);
     let left = BranchResult::Left {
-        way: Way::Action(ActionId(0), 0),
+        way: Exit::Action(ActionId(0), 0),
         error: WorkflowError::new("Bad", ""),
     };
     let merged = |merge| BranchResult::Done {

@@ -367,7 +367,7 @@ impl Rig {
 
     fn join(&mut self, parent: &ScopeId, fork: u32) {
         let record = self.forks.get_mut(&(parent.clone(), fork)).unwrap();
-        record.told = true;
+        record.notified = true;
         let results = match record.is_batch() && record.failed == 0 {
             true => Vec::new(),
             false => record.results.clone().into_iter().collect(),

@@ -62,7 +62,7 @@ pub fn find(word: &str) -> Option<&'static FunctionType> {
 pub fn word(kind: &FunctionKind) -> &str {
     match kind {
         FunctionKind::Custom(_) => custom::TYPE.word,
-        kind => kind.word(),
+        kind => kind.as_str(),
     }
 }
 

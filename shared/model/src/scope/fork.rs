@@ -26,7 +26,7 @@ pub enum BranchResult {
     Failed(WorkflowError),
     /// An action's handler leads out of the branch, and out of the state that forked.
     Left {
-        way: Way,
+        way: Exit,
         error: WorkflowError,
     },
     /// A `terminate` end within it: ends the whole instance with this output.
@@ -82,7 +82,8 @@ pub struct Fork {
     #[serde(default)]
     pub bytes: usize,
     /// The parent has been notified.
-    pub told: bool,
+    #[serde(rename = "told")]
+    pub notified: bool,
     pub closed: bool,
 }
 
@@ -117,8 +118,8 @@ impl Fork {
         }
         let urgent = !result.is_done();
         self.restore(index, result);
-        if !self.told && (urgent || self.enough()) {
-            self.told = true;
+        if !self.notified && (urgent || self.enough()) {
+            self.notified = true;
             Reported::Tell
         } else {
             Reported::Noted
@@ -136,7 +137,7 @@ impl Fork {
     pub fn extend(&mut self, open: u32, needed: u32) {
         self.open = open.min(self.total);
         self.needed = needed;
-        self.told = false;
+        self.notified = false;
     }
 
     /// Forgets the error of a branch, and of all others if asked, so that they may continue. The parent can be notified
@@ -154,7 +155,7 @@ impl Fork {
             self.bytes = self.bytes.saturating_sub(bytes);
         }
         self.failed = self.failed.saturating_sub(indexes.len() as u32);
-        self.told = false;
+        self.notified = false;
         indexes
     }
 

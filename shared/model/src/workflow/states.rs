@@ -28,7 +28,7 @@ impl Default for StateKind {
 
 impl StateKind {
     /// The language's word for it.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             StateKind::Callback(_) => "callback",
             StateKind::Event(_) => "event",

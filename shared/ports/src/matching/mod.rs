@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub use buckets::{attributes_of, attributes_to_keep, bucket_of, buckets_of, is_valued};
 pub use fit::{Fit, addressee, fit, learnt};
 pub use sets::Set;
-pub use starts::{Begun, Outcome, Role, group_of, has_all, roles};
+pub use starts::{Outcome, PendingStart, Role, group_of, has_all, roles};
 
 /// Values that an instance or an event correlates by: by attribute name, in lower case.
 pub type Correlation = BTreeMap<Arc<str>, String>;

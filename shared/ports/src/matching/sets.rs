@@ -8,7 +8,7 @@ use swirl_model::ids::DefinitionId;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 
-use super::{Begun, Correlation, Role};
+use super::{Correlation, PendingStart, Role};
 use crate::events::Trigger;
 
 /// A set that is not complete yet.
@@ -24,7 +24,7 @@ pub struct Set {
     pub agreed: Correlation,
     /// The correlation values that its events give the instance.
     #[serde(default)]
-    pub told: Correlation,
+    pub learnt: Correlation,
 }
 
 impl Set {
@@ -33,7 +33,7 @@ impl Set {
             definition,
             events: BTreeMap::new(),
             agreed: values.clone(),
-            told: Correlation::new(),
+            learnt: Correlation::new(),
             values,
         }
     }
@@ -96,17 +96,17 @@ impl Set {
             }
         };
         note(&mut self.agreed, &role.values);
-        note(&mut self.told, &role.told);
+        note(&mut self.learnt, &role.learnt);
         let here = |place: u16| self.events.contains_key(&usize::from(place));
         trigger.wait.holds(&here)
     }
 
     /// The start that a complete set causes.
-    pub fn begun(self) -> Begun {
-        Begun {
+    pub fn begun(self) -> PendingStart {
+        PendingStart {
             definition: self.definition,
             events: self.events.into_values().map(|(_, start)| start).collect(),
-            correlation: self.told,
+            correlation: self.learnt,
         }
     }
 }

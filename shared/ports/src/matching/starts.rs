@@ -9,18 +9,18 @@ use swirl_model::ids::{DefinitionId, ScopeRef};
 use swirl_model::scope::StartEvent;
 
 use super::{Correlation, learnt};
-use crate::events::{Offered, Start, Trigger};
+use crate::events::{Ingested, Start, Trigger};
 
 /// The outcome of an offered event. One that is offered again before it was confirmed has the same outcome.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     pub woken: Vec<ScopeRef>,
-    pub starts: Vec<Begun>,
+    pub starts: Vec<PendingStart>,
 }
 
 /// An instance that is being started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Begun {
+pub struct PendingStart {
     pub definition: DefinitionId,
     pub events: Vec<StartEvent>,
     /// The values that it will correlate by. Until it exists, this acts in its place.
@@ -30,9 +30,9 @@ pub struct Begun {
 impl Outcome {
     /// The starts as these triggers name them. A newer version that was deployed meanwhile takes the
     /// start over.
-    pub fn offered(&self, triggers: &[Trigger]) -> Offered {
+    pub fn ingested(&self, triggers: &[Trigger]) -> Ingested {
         let starts = self.starts.iter().filter_map(|begun| begun.start(triggers));
-        Offered {
+        Ingested {
             duplicate: false,
             woken: self.woken.clone(),
             starts: starts.collect(),
@@ -40,7 +40,7 @@ impl Outcome {
     }
 }
 
-impl Begun {
+impl PendingStart {
     fn start(&self, triggers: &[Trigger]) -> Option<Start> {
         let mut all = triggers.iter();
         if let Some(trigger) = all.position(|found| found.definition == self.definition) {
@@ -80,7 +80,7 @@ pub struct Role {
     /// In the trigger's list of events.
     pub place: usize,
     /// The values that it gives the instance: all attributes that its definition names.
-    pub told: Correlation,
+    pub learnt: Correlation,
     /// Those by which it finds its instance and the events that belong to it. A rule with a constant
     /// is only a filter.
     pub values: Correlation,
@@ -94,13 +94,13 @@ pub fn roles(trigger: &Trigger, event: &CloudEvent) -> Vec<Role> {
     let places = trigger.events.iter().enumerate();
     let fitting = places.filter(|(_, filter)| may_start(filter, event));
     let role = |(place, filter): (usize, &EventMatch)| {
-        let (told, open) = (learnt(filter, event), open(filter));
-        let mut values = told.clone();
+        let (known, open) = (learnt(filter, event), open(filter));
+        let mut values = known.clone();
         values.retain(|name, _| open.contains(&**name));
         let bound = !open.is_empty() && values.len() == open.len();
         Role {
             place,
-            told,
+            learnt: known,
             values,
             bound,
         }

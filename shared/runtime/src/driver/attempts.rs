@@ -2,24 +2,41 @@
 //! end, so the remaining ones ended their process. After [`ATTEMPTS_MAX`] of them no worker tries again.
 //!
 //! Only computing counts: while a scope waits for an answer its attempt is removed, so that a long call is not blamed
-//! for a crash that others cause. For the same reason only one suspected scope of a process computes at a time.
+//! for a crash that others cause. For the same reason suspected scopes compute one at a time in a process: from the
+//! second attempt on those of a workflow, from the third on all. A backlog makes many scopes late that nobody should
+//! suspect, and two tasks for one scope look like two attempts, so those of other workflows don't wait for these.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
 
 use futures::lock::{Mutex, OwnedMutexGuard};
 use swirl_model::ids::ScopeRef;
 
 use super::Driver;
 use crate::Error;
+use crate::shares::Turn;
 
 /// The number of attempts that may end their process; the first one is not recorded.
 const ATTEMPTS_MAX: u32 = 5;
-/// From this many attempts on a scope computes alone.
+/// From this many attempts on a scope computes alone in its workflow.
 const SUSPECTED: u32 = 2;
+/// From this many attempts on it computes alone among all that are as suspicious.
+const STRONGLY_SUSPECTED: u32 = 3;
 
-/// Lets one suspected scope of this process compute at a time.
+/// Lets one suspected scope of a workflow compute at a time in this process.
 #[derive(Debug, Clone, Default)]
-pub struct Suspects(Arc<Mutex<()>>);
+pub struct Suspects(Arc<std::sync::Mutex<Locks>>);
+
+type Locks = HashMap<Option<Arc<str>>, Arc<Mutex<()>>>;
+
+impl Suspects {
+    /// The lock of a workflow; of all without one.
+    fn of(&self, workflow: Option<&Arc<str>>) -> Arc<Mutex<()>> {
+        let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+        locks.entry(workflow.cloned()).or_default().clone()
+    }
+}
 
 /// A recorded attempt.
 pub(super) struct Attempt {
@@ -27,14 +44,17 @@ pub(super) struct Attempt {
 }
 
 impl Driver {
-    /// Called before a scope computes. Does nothing unless the scope is suspected.
+    /// Called before a scope computes. Does nothing unless the scope is suspected. It isn't active while it waits for
+    /// another.
     ///
     /// # Errors
     /// [`Error::Attempts`]: it must not.
     pub(super) async fn begin_attempt(
         &self,
         scope: &ScopeRef,
+        workflow: &Arc<str>,
         suspects: Option<&Suspects>,
+        active: &mut Option<Turn>,
     ) -> Result<Option<Attempt>, Error> {
         let Some(suspects) = suspects else {
             return Ok(None);
@@ -43,7 +63,12 @@ impl Driver {
         let mut alone = None;
         if count >= SUSPECTED {
             self.store.attempted(scope, false).await?;
-            alone = Some(suspects.0.clone().lock_owned().await);
+            let lock = suspects.of((count < STRONGLY_SUSPECTED).then_some(workflow));
+            alone = lock.try_lock_owned();
+            if alone.is_none() {
+                *active = None;
+                alone = Some(lock.lock_owned().await);
+            }
             count = self.store.attempt(scope).await?;
         }
         if count >= ATTEMPTS_MAX {

@@ -20,6 +20,7 @@ impl Driver {
             return Ok(Next::Again);
         };
         self.end_attempt(&run.lease.scope, run.attempt.take()).await;
+        run.active = None;
         let news = async {
             match self.settings.renew_ms {
                 None => self.store.wait_input(&run.lease).await,

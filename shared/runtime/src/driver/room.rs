@@ -64,10 +64,12 @@ impl Driver {
 
     /// With the currently stored state.
     pub(super) async fn begin_again(&self, run: &mut Run, held: Held) -> Result<Run, Error> {
+        run.lease = held.lease.clone();
         let again = self.begin(held).await?;
         Ok(Run {
             suspects: run.suspects.take(),
             attempt: run.attempt.take(),
+            active: run.active.take(),
             ..again
         })
     }

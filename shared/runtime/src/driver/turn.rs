@@ -84,7 +84,7 @@ impl Driver {
             history: decided.history,
             commands: decided.commands,
             at: env.now,
-            if_quiet: answered && before.is_some(),
+            require_unchanged_inbox: answered && before.is_some(),
             fits: env.room.is_some(),
             release: !calls,
             lease_ms: self.settings.lease_ms,
@@ -96,7 +96,7 @@ impl Driver {
                 released,
                 token,
             } => (outbox, wake, released, token),
-            Committed::News => return self.look_again(run, before).await.map(Settled::Not),
+            Committed::InboxChanged => return self.look_again(run, before).await.map(Settled::Not),
             Committed::Full(room) => {
                 let next = self.make_smaller(run, before, answered, room).await?;
                 return Ok(Settled::Not(next));
@@ -115,10 +115,14 @@ impl Driver {
         let is_woken = wake.contains(&run.lease.scope);
         // Effects come first, and may take long: other workers may continue meanwhile.
         let ends_here = released && !yields && !is_woken && outbox.is_empty();
-        if self.settings.keeps_one && ends_here && !wake.is_empty() {
+        if self.settings.local_handoff && ends_here && !wake.is_empty() {
             run.next = Some(wake.remove(0));
         }
         self.wake(wake).await;
+        if !outbox.is_empty() {
+            // Effects may wait for other systems.
+            run.active = None;
+        }
         self.flush(outbox).await;
         tell_stored(run).await;
         Ok(match released {

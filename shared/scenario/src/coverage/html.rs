@@ -84,7 +84,7 @@ fn row(item: &Item) -> String {
     format!(
         "<tr><td class=\"n\">{}</td><td>{}</td><td>{}</td>{runs}</tr>\n",
         item.line,
-        item.kind.word(),
+        item.kind.as_str(),
         escape(&item.name)
     )
 }
@@ -120,7 +120,7 @@ fn counts(covered: &Covered) -> Counts {
         let times = item.hits;
         match &item.key {
             Key::State(state) => counts.state(name(*state), times),
-            Key::Way(from, to) => counts.way(name(*from), to.map(name), false, times),
+            Key::Exit(from, to) => counts.way(name(*from), to.map(name), false, times),
             Key::ErrorPath(from, to) => counts.way(name(*from), to.map(name), true, times),
             Key::Retry(state) => counts.within(name(*state), Sign::Again, "retries", times),
             Key::Timeout(Some(state)) => {

@@ -10,7 +10,7 @@ use swirl_spec::source::Node;
 pub enum Kind {
     State,
     /// From a state to the next one or to the end; of a switch each branch.
-    Way,
+    Exit,
     /// From a state to where an error handler goes.
     ErrorPath,
     Retry,
@@ -20,16 +20,16 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Kind; 5] = [
         Kind::State,
-        Kind::Way,
+        Kind::Exit,
         Kind::ErrorPath,
         Kind::Retry,
         Kind::Timeout,
     ];
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Kind::State => "state",
-            Kind::Way => "way",
+            Kind::Exit => "way",
             Kind::ErrorPath => "error path",
             Kind::Retry => "retry",
             Kind::Timeout => "timeout",
@@ -39,7 +39,7 @@ impl Kind {
     pub fn words(self) -> &'static str {
         match self {
             Kind::State => "states",
-            Kind::Way => "ways",
+            Kind::Exit => "ways",
             Kind::ErrorPath => "error paths",
             Kind::Retry => "retries",
             Kind::Timeout => "timeouts",
@@ -65,7 +65,7 @@ pub(super) enum Key {
     State(StateId),
     /// To a state, or to the end. Two branches of a switch that lead to the same state are one: a
     /// history doesn't distinguish them.
-    Way(StateId, Option<StateId>),
+    Exit(StateId, Option<StateId>),
     ErrorPath(StateId, Option<StateId>),
     Retry(StateId),
     /// Of a state, or of the workflow.
@@ -120,8 +120,8 @@ impl Items<'_> {
             // The state that asked for the compensation determines where a compensating state leads.
             if !state.used_for_compensation {
                 self.add(
-                    Kind::Way,
-                    Key::Way(id, target),
+                    Kind::Exit,
+                    Key::Exit(id, target),
                     format!("{name} -> {to}{label}"),
                 );
             }

@@ -47,7 +47,7 @@ fn covered(folder: &Path, answers: &[&str]) -> Coverage {
 fn missed(coverage: &Coverage) -> Vec<String> {
     let definitions: Vec<&Covered> = coverage.definitions().collect();
     assert_eq!(definitions.len(), 1);
-    let row = |item: &Item| format!("{} {}", item.kind.word(), item.name);
+    let row = |item: &Item| format!("{} {}", item.kind.as_str(), item.name);
     definitions[0].missed().map(row).collect()
 }
 

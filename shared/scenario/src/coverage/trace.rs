@@ -26,7 +26,7 @@ pub(super) fn count(workflow: &Workflow, history: &[HistoryEntry], items: &mut [
     };
     let way = |at: &At, to: Option<StateId>| match at.handled {
         true => Key::ErrorPath(at.state, to),
-        false => Key::Way(at.state, to),
+        false => Key::Exit(at.state, to),
     };
     let known = |state: StateId| (state.0 as usize) < workflow.states.len();
     let mut scopes: HashMap<ScopeId, At> = HashMap::new();

@@ -44,7 +44,7 @@ pub(crate) fn scenario(content: &[u8], path: &Path) -> Result<Scenario, Vec<Prob
         match Timestamp::parse(text.trim()) {
             Ok(clock) => reader.clock = clock,
             Err(error) => {
-                let message = format!("'clock' is no RFC 3339 instant: {error}");
+                let message = format!("'clock' is not a valid instant: {error}");
                 reader.wrong(
                     node,
                     message,

@@ -3,12 +3,17 @@
 use swirl_model::workflow::{ExprId, Language};
 
 use super::ctx::{Ctx, Obj};
-use super::expression::Sight;
+use super::expression::VisibleVars;
 use crate::codes;
 
 impl Ctx<'_> {
     /// As [`Ctx::opt_expression`]. An assignment is reported: it gives the data, which is neither true nor false.
-    pub fn opt_condition(&mut self, obj: Obj<'_>, name: &str, sight: Sight<'_>) -> Option<ExprId> {
+    pub fn opt_condition(
+        &mut self,
+        obj: Obj<'_>,
+        name: &str,
+        sight: VisibleVars<'_>,
+    ) -> Option<ExprId> {
         let id = self.opt_expression(obj, name, sight)?;
         let source = &self.workflow.expressions[id.0 as usize];
         if source.language == Language::Jq && assigns(&source.text) {

@@ -8,7 +8,7 @@ use swirl_model::Data;
 use swirl_model::workflow::{EventId, ExprId, StateId, StateKind, Template, TextPart, Workflow};
 
 use super::ctx::Ctx;
-use super::spot::Spot;
+use super::location::Location;
 use crate::codes;
 
 impl Ctx<'_> {
@@ -20,14 +20,14 @@ impl Ctx<'_> {
         };
         let entries = state.entries.iter();
         let events: BTreeSet<EventId> = entries.flat_map(|entry| entry.events.clone()).collect();
-        for (event, rule, spot) in std::mem::take(&mut self.correlation_values) {
+        for (event, rule, location) in std::mem::take(&mut self.correlation_values) {
             if events.contains(&event) {
-                self.start_event_value(event, rule, &spot);
+                self.start_event_value(event, rule, &location);
             }
         }
     }
 
-    fn start_event_value(&mut self, event: EventId, rule: usize, spot: &Spot) {
+    fn start_event_value(&mut self, event: EventId, rule: usize, location: &Location) {
         let workflow = &self.workflow;
         let rules = workflow.events.get(event.0 as usize);
         let rule_of = |rules: &swirl_model::workflow::EventDef| {
@@ -43,7 +43,7 @@ impl Ctx<'_> {
         let Some(value) = constant(workflow, &template) else {
             // Errors of the expression or of the constants have been reported.
             if self.is_clean() {
-                self.needs_data(spot, &attribute);
+                self.needs_data(location, &attribute);
             }
             return;
         };
@@ -51,13 +51,13 @@ impl Ctx<'_> {
         event.correlation[rule].value = Some(Template::Literal(value));
     }
 
-    fn needs_data(&mut self, spot: &Spot, attribute: &str) {
+    fn needs_data(&mut self, location: &Location, attribute: &str) {
         let message = format!(
             "the value of '{attribute}' is not known before there is an instance, and the event is to start it"
         );
         let hint = "without 'contextAttributeValue' events with equal values belong together; else use a constant, or '$CONST'";
         self.error_at(
-            spot,
+            location,
             codes::CORRELATION_NEEDS_DATA,
             message,
             hint.to_owned(),

@@ -11,10 +11,10 @@ use swirl_model::workflow::{
 };
 
 use super::dialect::Dialect;
+use super::location::Location;
 use super::names::{FunctionEntry, Names, Problems, Table};
 use super::pool::Pool;
 use super::rewrite::Rule;
-use super::spot::Spot;
 use super::written::Written;
 use crate::diagnostic::Diagnostics;
 use crate::options::Options;
@@ -26,7 +26,7 @@ use crate::suggest;
 pub(crate) struct Edge {
     pub from: StateId,
     pub to: StateId,
-    pub spot: Spot,
+    pub location: Location,
 }
 
 /// The facts about a state that are known before it is read.
@@ -34,13 +34,13 @@ pub(crate) struct StateHead {
     pub name: String,
     /// Set when it is added.
     pub flow: FlowId,
-    pub spot: Spot,
+    pub location: Location,
     pub is_event: bool,
     /// The place of its `usedForCompensation`.
-    pub mark: Option<Spot>,
+    pub mark: Option<Location>,
     pub used_for_compensation: bool,
     /// The place of its `compensatedBy`.
-    pub compensated_by: Option<Spot>,
+    pub compensated_by: Option<Location>,
 }
 
 /// The flow being read; the flows around it lie below it on the stack.
@@ -49,7 +49,7 @@ pub(crate) struct FlowScope {
     pub id: FlowId,
     pub names: HashMap<String, StateId>,
     /// Where the starting state is named.
-    pub start_spot: Option<Spot>,
+    pub start_spot: Option<Location>,
     /// The state of the flow around it that is being read, and whether that one compensates.
     pub(super) outer: (StateId, bool),
 }
@@ -85,7 +85,7 @@ pub(crate) struct Ctx<'a> {
     pub(super) failed: bool,
     pub resources_used: Vec<(String, Vec<u8>)>,
     /// Set while a referenced document is read: its URI and the place that refers to it.
-    pub origin: Option<(String, Spot)>,
+    pub origin: Option<(String, Location)>,
 
     pub workflow: Workflow,
     /// `expressionLang`, otherwise the dialect's.
@@ -122,9 +122,9 @@ pub(crate) struct Ctx<'a> {
     /// Iteration parameters in sight where we read.
     pub params: Vec<Arc<str>>,
     /// The state of the workflow timeout's `runBefore`.
-    pub run_before: Option<(StateId, Spot)>,
+    pub run_before: Option<(StateId, Location)>,
     /// The places of values of correlation rules: by event and rule.
-    pub correlation_values: Vec<(EventId, usize, Spot)>,
+    pub correlation_values: Vec<(EventId, usize, Location)>,
 }
 
 /// An object whose properties were compared with those that the language defines.

@@ -9,8 +9,8 @@ use swirl_model::workflow::{Count, ExprId, ExprSource, FunctionKind, Language, P
 
 use super::check::{Checked, check_expression};
 use super::ctx::{Ctx, Obj, did_you_mean};
+use super::location::Location;
 use super::pool::Key;
-use super::spot::Spot;
 use crate::codes;
 use crate::diagnostic::Part;
 use crate::source::Node;
@@ -18,7 +18,7 @@ use crate::template::{self, Delimiters, Piece};
 
 /// The values that an expression sees where it is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sight<'s> {
+pub(crate) struct VisibleVars<'s> {
     /// Iteration parameters.
     pub params: &'s [Arc<str>],
     /// The value of `$SECRETS` here does not come into the workflow's data.
@@ -27,18 +27,18 @@ pub(crate) struct Sight<'s> {
     pub args: bool,
 }
 
-impl Sight<'static> {
+impl VisibleVars<'static> {
     /// Neither parameters nor secrets.
-    pub const PLAIN: Sight<'static> = Sight {
+    pub const PLAIN: VisibleVars<'static> = VisibleVars {
         params: &[],
         secrets: false,
         args: false,
     };
 }
 
-impl<'s> Sight<'s> {
-    pub fn with_secrets(self) -> Sight<'s> {
-        Sight {
+impl<'s> VisibleVars<'s> {
+    pub fn with_secrets(self) -> VisibleVars<'s> {
+        VisibleVars {
             secrets: true,
             ..self
         }
@@ -51,34 +51,49 @@ const FN_DEPTH_MAX: usize = 16;
 
 impl Ctx<'_> {
     /// A property that is an expression by nature: with or without `${ }`.
-    pub fn expression(&mut self, node: &Node, what: &str, sight: Sight<'_>) -> Option<ExprId> {
+    pub fn expression(
+        &mut self,
+        node: &Node,
+        what: &str,
+        sight: VisibleVars<'_>,
+    ) -> Option<ExprId> {
         let text = self.expression_text(node, what)?;
-        self.compile(&self.spot(node), &text, sight)
+        self.compile(&self.location(node), &text, sight)
     }
 
-    pub fn opt_expression(&mut self, obj: Obj<'_>, name: &str, sight: Sight<'_>) -> Option<ExprId> {
+    pub fn opt_expression(
+        &mut self,
+        obj: Obj<'_>,
+        name: &str,
+        sight: VisibleVars<'_>,
+    ) -> Option<ExprId> {
         let node = obj.get(name)?;
         self.expression(node, &format!("'{name}'"), sight)
     }
 
     /// An expression that is one path, such as `.orders[0].customer` (decision 63).
-    pub fn path(&mut self, obj: Obj<'_>, name: &str, sight: Sight<'_>) -> Option<PathId> {
+    pub fn path(&mut self, obj: Obj<'_>, name: &str, sight: VisibleVars<'_>) -> Option<PathId> {
         let node = obj.get(name)?;
         let text = self.expression_text(node, &format!("'{name}'"))?;
-        let spot = self.spot(node);
-        self.compile_path(&spot, &text, sight)
+        let location = self.location(node);
+        self.compile_path(&location, &text, sight)
     }
 
     /// Puts a path (without `${ }`) into the workflow.
-    pub fn compile_path(&mut self, spot: &Spot, text: &str, sight: Sight<'_>) -> Option<PathId> {
-        let text = self.resolve(spot, text)?;
-        self.check(spot, &text, sight, true);
+    pub fn compile_path(
+        &mut self,
+        location: &Location,
+        text: &str,
+        sight: VisibleVars<'_>,
+    ) -> Option<PathId> {
+        let text = self.resolve(location, text)?;
+        self.check(location, &text, sight, true);
         let key = (self.language, text, sight.params.to_vec());
         if let Some(id) = self.expressions.paths.get(&key) {
             return Some(*id);
         }
         let id = PathId(self.workflow.paths.len() as u32);
-        let pointer = spot.place.pointer.clone();
+        let pointer = location.place.pointer.clone();
         let source = self.source(&key, pointer);
         self.workflow.paths.push(source);
         self.expressions.paths.insert(key, id);
@@ -151,7 +166,7 @@ impl Ctx<'_> {
     }
 
     /// Follows `fn:name` to the operation of that expression function.
-    pub fn resolve(&mut self, spot: &Spot, text: &str) -> Option<String> {
+    pub fn resolve(&mut self, location: &Location, text: &str) -> Option<String> {
         let mut text = text.to_owned();
         for _ in 0..FN_DEPTH_MAX {
             let Some(name) = text.strip_prefix("fn:") else {
@@ -163,34 +178,39 @@ impl Ctx<'_> {
                 let hint = alone.then(|| {
                     "'fn:NAME' must be alone in its '${ }': no operators, no arguments".to_owned()
                 });
-                self.unknown_function(spot, &name, hint);
+                self.unknown_function(location, &name, hint);
                 return None;
             };
             if entry.kind != FunctionKind::Expression {
-                let word = entry.kind.word();
+                let word = entry.kind.as_str();
                 let message = format!("'fn:{name}' names a function of type '{word}'");
                 let hint =
                     "only functions of type 'expression' can be used in an expression".to_owned();
-                self.error_at(spot, codes::NOT_AN_EXPRESSION_FUNCTION, message, hint);
+                self.error_at(location, codes::NOT_AN_EXPRESSION_FUNCTION, message, hint);
                 return None;
             }
             text = entry.operation.clone();
         }
         let message = "the expression functions here refer to each other in a circle";
-        self.error_at(spot, codes::NOT_AN_EXPRESSION_FUNCTION, message, None);
+        self.error_at(location, codes::NOT_AN_EXPRESSION_FUNCTION, message, None);
         None
     }
 
     /// Puts an expression (without `${ }`) into the workflow.
-    pub fn compile(&mut self, spot: &Spot, text: &str, sight: Sight<'_>) -> Option<ExprId> {
-        let text = self.resolve(spot, text)?;
-        self.check(spot, &text, sight, false);
+    pub fn compile(
+        &mut self,
+        location: &Location,
+        text: &str,
+        sight: VisibleVars<'_>,
+    ) -> Option<ExprId> {
+        let text = self.resolve(location, text)?;
+        self.check(location, &text, sight, false);
         let key = (self.language, text, sight.params.to_vec());
         if let Some(id) = self.expressions.expressions.get(&key) {
             return Some(*id);
         }
         let id = ExprId(self.workflow.expressions.len() as u32);
-        let pointer = spot.place.pointer.clone();
+        let pointer = location.place.pointer.clone();
         let source = self.source(&key, pointer);
         self.workflow.expressions.push(source);
         self.expressions.expressions.insert(key, id);
@@ -198,7 +218,13 @@ impl Ctx<'_> {
     }
 
     /// Compiles an expression for its findings only. `true` if it compiles.
-    pub fn check(&mut self, spot: &Spot, text: &str, sight: Sight<'_>, path: bool) -> bool {
+    pub fn check(
+        &mut self,
+        location: &Location,
+        text: &str,
+        sight: VisibleVars<'_>,
+        path: bool,
+    ) -> bool {
         let text_key = (self.language, text.to_owned(), sight.params.to_vec());
         let key = (text_key, sight.args, path);
         let checked = match self.expressions.checked.get(&key) {
@@ -228,7 +254,7 @@ impl Ctx<'_> {
                 expression: text.to_owned(),
                 bytes,
             });
-            self.error_in(spot, kind, message, hint, part);
+            self.error_in(location, kind, message, hint, part);
         }
         let compiles = checked.problem.is_none();
         if checked.secrets.is_empty() && !checked.secrets_whole {
@@ -237,7 +263,7 @@ impl Ctx<'_> {
         if !sight.secrets {
             // The text allows it; the data is the user's (decision 84).
             self.warn_at(
-                spot,
+                location,
                 codes::SECRET_IN_DATA,
                 format!("a secret may come into the workflow's data here, by '{}'", shorten(text)),
                 "use it in a function's arguments, auth properties or a condition instead: data is stored, shown and passed on".to_owned(),
@@ -245,7 +271,7 @@ impl Ctx<'_> {
         }
         if checked.secrets_whole {
             self.error_at(
-                spot,
+                location,
                 codes::SECRET_NOT_ALLOWED,
                 "'$SECRETS' is used as a whole or with a computed name",
                 "write '$SECRETS.NAME' with a name that 'secrets' lists".to_owned(),
@@ -262,7 +288,7 @@ impl Ctx<'_> {
                 expression: text.to_owned(),
                 bytes: start..start + name.len(),
             });
-            self.error_in(spot, codes::UNKNOWN_SECRET, message, Some(hint), part);
+            self.error_in(location, codes::UNKNOWN_SECRET, message, Some(hint), part);
         }
         compiles
     }
@@ -270,9 +296,9 @@ impl Ctx<'_> {
     /// Whether a text would be an expression here; nothing is reported. `$.x` is one in either language.
     pub fn compiles(&self, text: &str) -> bool {
         let params = &self.params;
-        let sight = Sight {
+        let sight = VisibleVars {
             params,
-            ..Sight::PLAIN
+            ..VisibleVars::PLAIN
         };
         let text = match self.language {
             Language::Jq => text.strip_prefix("$.").map(|rest| format!(".{rest}")),
@@ -300,7 +326,7 @@ impl Ctx<'_> {
         name: &str,
         min: u32,
         code: codes::Code,
-        sight: Sight<'_>,
+        sight: VisibleVars<'_>,
     ) -> Option<Count> {
         let wrong = |ctx: &mut Self| {
             let message = format!(
@@ -344,7 +370,7 @@ pub(crate) fn whole(text: &str) -> Option<u32> {
     })
 }
 
-fn compile(language: Language, text: &str, sight: Sight<'_>, path: bool) -> Checked {
+fn compile(language: Language, text: &str, sight: VisibleVars<'_>, path: bool) -> Checked {
     let mut vars = vec!["CONST", "SECRETS", "WORKFLOW"];
     vars.extend(sight.args.then_some("args"));
     vars.extend(sight.params.iter().map(|param| &**param));

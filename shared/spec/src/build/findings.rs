@@ -1,34 +1,34 @@
 //! Where findings go, and how those that many readers need are worded.
 
 use super::ctx::{Ctx, Obj, and, words};
-use super::spot::Spot;
+use super::location::Location;
 use crate::codes::{self, Code};
 use crate::diagnostic::{Diagnostic, Part, Place, Severity};
 use crate::source::Node;
 use crate::suggest;
 
 impl Ctx<'_> {
-    pub fn spot(&self, node: &Node) -> Spot {
+    pub fn location(&self, node: &Node) -> Location {
         self.place(node.place())
     }
 
-    pub fn place(&self, mut place: Place) -> Spot {
+    pub fn place(&self, mut place: Place) -> Location {
         match &self.origin {
             None => {
                 if let Some(rest) = place.pointer.strip_prefix(&self.base) {
                     place.pointer = rest.to_owned();
                 }
-                Spot {
+                Location {
                     place,
                     within: None,
                 }
             }
-            Some((uri, spot)) => Spot {
+            Some((uri, location)) => Location {
                 within: Some(format!(
                     "in '{uri}', line {}, at '{}'",
                     place.line, place.pointer
                 )),
-                ..spot.clone()
+                ..location.clone()
             },
         }
     }
@@ -36,12 +36,12 @@ impl Ctx<'_> {
     fn report(
         &mut self,
         severity: Severity,
-        spot: Spot,
+        location: Location,
         code: Code,
         message: String,
         hint: Option<String>,
     ) {
-        self.add(finding(severity, spot, code, message, hint));
+        self.add(finding(severity, location, code, message, hint));
     }
 
     fn add(&mut self, finding: Diagnostic) {
@@ -54,12 +54,18 @@ impl Ctx<'_> {
     }
 
     /// A finding whose text uses the names of the document's own edition.
-    pub fn error_as_is(&mut self, spot: &Spot, code: Code, message: String, hint: String) {
-        self.report(Severity::Error, spot.clone(), code, message, Some(hint));
+    pub fn error_as_is(&mut self, location: &Location, code: Code, message: String, hint: String) {
+        self.report(Severity::Error, location.clone(), code, message, Some(hint));
     }
 
-    pub fn warn_as_is(&mut self, spot: &Spot, code: Code, message: String, hint: String) {
-        self.report(Severity::Warning, spot.clone(), code, message, Some(hint));
+    pub fn warn_as_is(&mut self, location: &Location, code: Code, message: String, hint: String) {
+        self.report(
+            Severity::Warning,
+            location.clone(),
+            code,
+            message,
+            Some(hint),
+        );
     }
 
     /// A text of the reader in the words of the document's edition.
@@ -76,27 +82,27 @@ impl Ctx<'_> {
     fn report_own(
         &mut self,
         severity: Severity,
-        spot: Spot,
+        location: Location,
         code: Code,
         message: String,
         hint: Option<String>,
     ) {
-        let pointer = &spot.place.pointer;
+        let pointer = &location.place.pointer;
         let message = self.own_words(message, pointer);
         let hint = hint.map(|hint| self.own_words(hint, pointer));
-        self.report(severity, spot, code, message, hint);
+        self.report(severity, location, code, message, hint);
     }
 
     pub fn error_at(
         &mut self,
-        spot: &Spot,
+        location: &Location,
         code: Code,
         message: impl Into<String>,
         hint: impl Into<Option<String>>,
     ) {
         self.report_own(
             Severity::Error,
-            spot.clone(),
+            location.clone(),
             code,
             message.into(),
             hint.into(),
@@ -106,18 +112,18 @@ impl Ctx<'_> {
     /// An error in an expression, at a part of it where that is known.
     pub fn error_in(
         &mut self,
-        spot: &Spot,
+        location: &Location,
         code: Code,
         message: String,
         hint: Option<String>,
         part: Option<Part>,
     ) {
-        let pointer = &spot.place.pointer;
+        let pointer = &location.place.pointer;
         let message = self.own_words(message, pointer);
         let hint = hint.map(|hint| self.own_words(hint, pointer));
         // A finding in another document is reported at the reference to that document.
-        let part = part.filter(|_| spot.within.is_none());
-        let mut error = finding(Severity::Error, spot.clone(), code, message, hint);
+        let part = part.filter(|_| location.within.is_none());
+        let mut error = finding(Severity::Error, location.clone(), code, message, hint);
         error.part = part.map(Box::new);
         self.add(error);
     }
@@ -129,20 +135,20 @@ impl Ctx<'_> {
         message: impl Into<String>,
         hint: impl Into<Option<String>>,
     ) {
-        let spot = self.spot(node);
-        self.report_own(Severity::Error, spot, code, message.into(), hint.into());
+        let location = self.location(node);
+        self.report_own(Severity::Error, location, code, message.into(), hint.into());
     }
 
     pub fn warn_at(
         &mut self,
-        spot: &Spot,
+        location: &Location,
         code: Code,
         message: impl Into<String>,
         hint: impl Into<Option<String>>,
     ) {
         self.report_own(
             Severity::Warning,
-            spot.clone(),
+            location.clone(),
             code,
             message.into(),
             hint.into(),
@@ -156,8 +162,14 @@ impl Ctx<'_> {
         message: impl Into<String>,
         hint: impl Into<Option<String>>,
     ) {
-        let spot = self.spot(node);
-        self.report_own(Severity::Warning, spot, code, message.into(), hint.into());
+        let location = self.location(node);
+        self.report_own(
+            Severity::Warning,
+            location,
+            code,
+            message.into(),
+            hint.into(),
+        );
     }
 
     pub fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str) {
@@ -227,10 +239,10 @@ impl Ctx<'_> {
             let is_near = !member.key().starts_with('$')
                 && suggest::did_you_mean(member.key(), [name]).is_some();
             if is_near {
-                let spot = self.place(member.key_place());
+                let location = self.place(member.key_place());
                 let message = format!("{what} has no property '{}'", member.key());
                 let hint = format!("did you mean '{name}'?");
-                self.error_at(&spot, codes::UNKNOWN_PROPERTY, message, hint);
+                self.error_at(&location, codes::UNKNOWN_PROPERTY, message, hint);
             }
         }
     }
@@ -248,16 +260,16 @@ impl Ctx<'_> {
 
 fn finding(
     severity: Severity,
-    spot: Spot,
+    location: Location,
     code: Code,
     message: String,
     hint: Option<String>,
 ) -> Diagnostic {
-    let message = match &spot.within {
+    let message = match &location.within {
         Some(within) => format!("{within}: {message}"),
         None => message,
     };
-    let finding = Diagnostic::at(severity, code, spot.place, message);
+    let finding = Diagnostic::at(severity, code, location.place, message);
     match hint {
         Some(hint) => finding.with_hint(hint),
         None => finding,

@@ -10,7 +10,7 @@ use swirl_model::Data;
 use swirl_model::workflow::{Flow, FlowId, State, StateId, StateKind, Workflow};
 
 use super::ctx::{Ctx, FlowScope, StateHead};
-use super::spot::Spot;
+use super::location::Location;
 use crate::source::Node;
 
 impl Ctx<'_> {
@@ -84,9 +84,9 @@ impl Ctx<'_> {
         }
     }
 
-    pub fn set_start_spot(&mut self, spot: Spot) {
+    pub fn set_start_spot(&mut self, location: Location) {
         if let Some(scope) = self.flows.last_mut() {
-            scope.start_spot = Some(spot);
+            scope.start_spot = Some(location);
         }
     }
 }

@@ -66,8 +66,8 @@ impl Ctx<'_> {
             let content = self.given().content.clone();
             self.resources_used.push((uri.clone(), content));
         }
-        let spot = self.spot(place);
-        let origin = self.origin.replace((uri, spot));
+        let location = self.location(place);
+        let origin = self.origin.replace((uri, location));
         let dialect = std::mem::replace(&mut self.dialect, Dialect::JQ);
         let language = std::mem::replace(&mut self.language, Language::Jq);
         let auth = self.given().document.as_ref();

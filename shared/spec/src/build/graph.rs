@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use swirl_model::workflow::StateId;
 
 use super::ctx::{Ctx, Edge, StateHead};
-use super::spot::Spot;
+use super::location::Location;
 use crate::codes;
 
 impl Ctx<'_> {
@@ -48,11 +48,11 @@ impl Ctx<'_> {
     }
 
     /// `(state, target, place)` of each `compensatedBy`.
-    fn compensations(&self) -> Vec<(StateId, StateId, Spot)> {
+    fn compensations(&self) -> Vec<(StateId, StateId, Location)> {
         let heads = self.heads().filter_map(|(id, head)| {
-            let spot = head.compensated_by.clone()?;
+            let location = head.compensated_by.clone()?;
             let state = self.workflow.states.get(id.0 as usize)?;
-            Some((id, state.compensated_by?, spot))
+            Some((id, state.compensated_by?, location))
         });
         heads.collect()
     }
@@ -66,7 +66,7 @@ impl Ctx<'_> {
 
     fn check_compensation(&mut self, start: StateId) {
         let mut targets = HashSet::new();
-        for (state, target, spot) in self.compensations() {
+        for (state, target, location) in self.compensations() {
             targets.insert(target);
             let name = self.name(target);
             if self.is_compensating(state) {
@@ -75,7 +75,7 @@ impl Ctx<'_> {
                     self.name(state)
                 );
                 self.error_at(
-                    &spot,
+                    &location,
                     codes::COMPENSATION_RULE,
                     message,
                     "remove 'compensatedBy'".to_owned(),
@@ -85,12 +85,12 @@ impl Ctx<'_> {
             if head.is_some_and(|head| head.is_event) {
                 let message = format!("'{name}' is an event state: those cannot compensate");
                 let hint = "use a state of another type".to_owned();
-                self.error_at(&spot, codes::COMPENSATION_RULE, message, hint);
+                self.error_at(&location, codes::COMPENSATION_RULE, message, hint);
             } else if target == state {
                 let message = "a state cannot compensate itself";
-                self.error_at(&spot, codes::COMPENSATION_RULE, message, None);
+                self.error_at(&location, codes::COMPENSATION_RULE, message, None);
             } else if let Some(head) = head.filter(|head| !head.used_for_compensation) {
-                let place = head.mark.clone().unwrap_or_else(|| head.spot.clone());
+                let place = head.mark.clone().unwrap_or_else(|| head.location.clone());
                 let message = format!(
                     "'{name}' compensates '{}', and is not marked for it",
                     self.name(state)
@@ -99,10 +99,10 @@ impl Ctx<'_> {
                 self.error_at(&place, codes::COMPENSATION_RULE, message, hint);
             }
         }
-        let heads: Vec<(StateId, Spot)> = self
+        let heads: Vec<(StateId, Location)> = self
             .heads()
             .filter(|(_, head)| head.used_for_compensation)
-            .map(|(id, head)| (id, head.spot.clone()))
+            .map(|(id, head)| (id, head.location.clone()))
             .collect();
         if self.is_compensating(start) {
             let message = format!(
@@ -110,9 +110,9 @@ impl Ctx<'_> {
                 self.name(start)
             );
             let named = self.flows.last().and_then(|scope| scope.start_spot.clone());
-            let spot = named.unwrap_or_else(|| self.states[start.0 as usize].spot.clone());
+            let location = named.unwrap_or_else(|| self.states[start.0 as usize].location.clone());
             self.error_at(
-                &spot,
+                &location,
                 codes::COMPENSATION_RULE,
                 message,
                 "start with another state".to_owned(),
@@ -123,37 +123,37 @@ impl Ctx<'_> {
             let from = self.states.get(edge.from.0 as usize);
             from.is_some_and(|head| head.flow == flow)
         };
-        let crossings: Vec<(Spot, String)> = self
+        let crossings: Vec<(Location, String)> = self
             .edges
             .iter()
             .filter(here)
             .filter_map(|edge| {
                 let (from, to) = (self.name(edge.from), self.name(edge.to));
                 match (self.is_compensating(edge.from), self.is_compensating(edge.to)) {
-                    (false, true) => Some((edge.spot.clone(), format!("'{to}' is used for compensation, so '{from}' cannot lead to it"))),
-                    (true, false) => Some((edge.spot.clone(), format!("'{from}' is used for compensation, so it cannot lead to '{to}', which is not"))),
+                    (false, true) => Some((edge.location.clone(), format!("'{to}' is used for compensation, so '{from}' cannot lead to it"))),
+                    (true, false) => Some((edge.location.clone(), format!("'{from}' is used for compensation, so it cannot lead to '{to}', which is not"))),
                     _ => None,
                 }
             })
             .collect();
-        for (spot, message) in crossings {
+        for (location, message) in crossings {
             let hint = "compensating states are separate from the other flow: they are run by 'compensate: true' only".to_owned();
-            self.error_at(&spot, codes::COMPENSATION_RULE, message, hint);
+            self.error_at(&location, codes::COMPENSATION_RULE, message, hint);
         }
         let used = self.reachable(targets);
-        for (state, spot) in heads.iter().filter(|(state, _)| !used.contains(state)) {
+        for (state, location) in heads.iter().filter(|(state, _)| !used.contains(state)) {
             let message = format!(
                 "'{}' is marked for compensation, and no state is compensated by it",
                 self.name(*state)
             );
             let hint = "name it in the 'compensatedBy' of a state".to_owned();
-            self.warn_at(spot, codes::COMPENSATION_UNUSED, message, hint);
+            self.warn_at(location, codes::COMPENSATION_UNUSED, message, hint);
         }
     }
 
     /// The rules for `runBefore`; the states that it leads to.
     fn check_run_before(&mut self, start: StateId, main: &HashSet<StateId>) -> HashSet<StateId> {
-        let Some((target, spot)) = self.run_before.clone() else {
+        let Some((target, location)) = self.run_before.clone() else {
             return HashSet::new();
         };
         let flow = self.reachable([target]);
@@ -190,7 +190,7 @@ impl Ctx<'_> {
             ));
         }
         for (message, hint) in rules {
-            self.error_at(&spot, codes::RUN_BEFORE_RULE, message, hint.to_owned());
+            self.error_at(&location, codes::RUN_BEFORE_RULE, message, hint.to_owned());
         }
         flow
     }
@@ -208,7 +208,7 @@ impl Ctx<'_> {
         }) {
             return;
         }
-        let lost: Vec<(String, Spot)> = self
+        let lost: Vec<(String, Location)> = self
             .heads()
             .filter(|(state, head)| {
                 !main.contains(state)
@@ -217,12 +217,12 @@ impl Ctx<'_> {
                     // One without a name has its finding, and nothing could lead to it.
                     && !head.name.is_empty()
             })
-            .map(|(_, head)| (head.name.clone(), head.spot.clone()))
+            .map(|(_, head)| (head.name.clone(), head.location.clone()))
             .collect();
-        for (name, spot) in lost {
+        for (name, location) in lost {
             let message = format!("no way leads to the state '{name}'");
             let hint = "add a transition to it, or remove it".to_owned();
-            self.warn_at(&spot, codes::UNREACHABLE_STATE, message, hint);
+            self.warn_at(&location, codes::UNREACHABLE_STATE, message, hint);
         }
     }
 }

@@ -22,8 +22,8 @@ impl Ctx<'_> {
         let Some(document) = self.fetch(node, uri) else {
             return false;
         };
-        let spot = self.spot(node);
-        let outer = self.origin.replace((uri.to_owned(), spot));
+        let location = self.location(node);
+        let outer = self.origin.replace((uri.to_owned(), location));
         // The list itself, or an object with the property's name.
         let content = match document.members() {
             Some(members) if members.iter().any(|member| member.key() == name) => {

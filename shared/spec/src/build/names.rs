@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use swirl_model::workflow::{AuthId, ErrorId, EventId, FunctionId, FunctionKind, Throw};
 
-use super::spot::Spot;
+use super::location::Location;
 use crate::source::Node;
 
 /// Declarations of one kind, in the order of the document.
@@ -54,8 +54,8 @@ pub(crate) struct FunctionEntry {
     pub kind: FunctionKind,
     pub operation: String,
     /// The place of its type.
-    pub spot: Spot,
-    pub operation_spot: Spot,
+    pub location: Location,
+    pub operation_spot: Location,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +87,7 @@ pub(crate) struct ProblemEntry {
 pub(crate) struct Shared {
     pub node: Node,
     /// Of the document that it is in, if that is another one.
-    pub origin: Option<(String, Spot)>,
+    pub origin: Option<(String, Location)>,
 }
 
 /// Definitions for `onErrors` to refer to, where errors are described by type and status.

@@ -3,7 +3,7 @@
 use swirl_model::workflow::{AuthId, ErrorId, EventId, StateId};
 
 use super::ctx::{Ctx, did_you_mean};
-use super::spot::Spot;
+use super::location::Location;
 use crate::codes;
 use crate::source::Node;
 
@@ -121,12 +121,17 @@ impl Ctx<'_> {
         }
     }
 
-    pub fn unknown_function(&mut self, spot: &Spot, name: &str, other_hint: Option<String>) {
+    pub fn unknown_function(
+        &mut self,
+        location: &Location,
+        name: &str,
+        other_hint: Option<String>,
+    ) {
         if !self.functions.unread {
             let hint =
                 other_hint.unwrap_or_else(|| hint(name, self.functions.names(), "functions"));
             self.error_at(
-                spot,
+                location,
                 codes::UNKNOWN_FUNCTION,
                 format!("there is no function '{name}'"),
                 hint,

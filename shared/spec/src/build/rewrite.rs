@@ -254,9 +254,9 @@ impl Ctx<'_> {
             (Some(_), Some(_)) => {
                 let message =
                     format!("'{from}' and '{to}' mean the same: only one of them may be given");
-                let spot = self.spot(node);
+                let location = self.location(node);
                 self.error_as_is(
-                    &spot,
+                    &location,
                     codes::EXCLUSIVE_PROPERTIES,
                     message,
                     format!("write '{from}'"),
@@ -266,9 +266,9 @@ impl Ctx<'_> {
             (None, Some(other)) if !quiet => {
                 let message =
                     format!("'{to}' is another edition's name for '{from}'; it is taken as that");
-                let spot = self.spot(other);
+                let location = self.location(other);
                 self.warn_as_is(
-                    &spot,
+                    &location,
                     codes::OTHER_EDITIONS_NAME,
                     message,
                     format!("write '{from}'"),
@@ -282,7 +282,7 @@ impl Ctx<'_> {
         let Some(member) = node.member(name) else {
             return;
         };
-        let spot = self.place(member.key_place());
+        let location = self.place(member.key_place());
         let edition = self.workflow.edition;
         let message = format!("edition {edition} has no property '{name}' here");
         let others = node.members().unwrap_or_default().iter();
@@ -290,7 +290,7 @@ impl Ctx<'_> {
         let hint = did_you_mean(name, others).unwrap_or_else(|| {
             format!("remove '{name}', or write the document in an edition that has it")
         });
-        self.error_as_is(&spot, codes::UNKNOWN_PROPERTY, message, hint);
+        self.error_as_is(&location, codes::UNKNOWN_PROPERTY, message, hint);
         node.take(name);
     }
 }

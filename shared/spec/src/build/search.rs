@@ -8,7 +8,7 @@ use swirl_model::attribute::{ATTRIBUTES_MAX, AttributeKind};
 use swirl_model::workflow::{ExprId, SearchAttribute};
 
 use super::ctx::{Ctx, Obj};
-use super::expression::Sight;
+use super::expression::VisibleVars;
 use super::values::OWN;
 use crate::codes;
 use crate::source::Node;
@@ -56,12 +56,12 @@ impl Ctx<'_> {
         for member in members {
             let name = member.key();
             if !is_name(name) {
-                let spot = self.place(member.key_place());
+                let location = self.place(member.key_place());
                 let message = format!("'{name}' cannot be the name of a search attribute");
                 let hint = format!(
                     "begin with a letter, go on with letters, digits, '_', '-' and '.', up to {NAME_BYTES_MAX}"
                 );
-                self.error_at(&spot, codes::BAD_SEARCH_ATTRIBUTE, message, hint);
+                self.error_at(&location, codes::BAD_SEARCH_ATTRIBUTE, message, hint);
             }
             if let Some((value, kind)) = self.declaration(member.value(), name) {
                 self.workflow.search.push(SearchAttribute {
@@ -82,7 +82,7 @@ impl Ctx<'_> {
             }
         }
         let kind = self
-            .word(obj, "type", &AttributeKind::ALL.map(AttributeKind::word))
+            .word(obj, "type", &AttributeKind::ALL.map(AttributeKind::as_str))
             .and_then(AttributeKind::of_word);
         let value = self.search_value(obj);
         Some((value?, kind?))
@@ -92,8 +92,8 @@ impl Ctx<'_> {
     fn search_value(&mut self, obj: Obj<'_>) -> Option<ExprId> {
         let node = obj.get("value")?;
         let text = self.expression_text(node, "'value'")?;
-        let spot = self.spot(node);
-        let text = self.resolve(&spot, &text)?;
+        let location = self.location(node);
+        let text = self.resolve(&location, &text)?;
         if text.contains("$SECRETS") {
             self.error(
                 node,
@@ -103,7 +103,7 @@ impl Ctx<'_> {
             );
             return None;
         }
-        self.compile(&spot, &text, Sight::PLAIN)
+        self.compile(&location, &text, VisibleVars::PLAIN)
     }
 }
 

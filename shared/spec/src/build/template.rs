@@ -4,14 +4,14 @@ use swirl_model::Data;
 use swirl_model::workflow::{Template, TextPart};
 
 use super::ctx::Ctx;
-use super::expression::Sight;
+use super::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 use crate::template::{self, Piece};
 
 impl Ctx<'_> {
     /// A value that may contain expressions.
-    pub fn template(&mut self, node: &Node, sight: Sight<'_>) -> Option<Template> {
+    pub fn template(&mut self, node: &Node, sight: VisibleVars<'_>) -> Option<Template> {
         if let Some(text) = node.as_str() {
             return self.text_template(node, text, sight);
         }
@@ -64,7 +64,12 @@ impl Ctx<'_> {
         Some(Template::Literal(data))
     }
 
-    fn text_template(&mut self, node: &Node, text: &str, sight: Sight<'_>) -> Option<Template> {
+    fn text_template(
+        &mut self,
+        node: &Node,
+        text: &str,
+        sight: VisibleVars<'_>,
+    ) -> Option<Template> {
         let Ok(pieces) = template::pieces(text, self.dialect.delimiters, self.language) else {
             self.unclosed(node, "this text");
             return None;
@@ -72,7 +77,7 @@ impl Ctx<'_> {
         if let Some(inner) = template::alone(&pieces) {
             let inner = self.not_empty(node, "this text", inner)?;
             return self
-                .compile(&self.spot(node), &inner, sight)
+                .compile(&self.location(node), &inner, sight)
                 .map(Template::Expression);
         }
         let mut parts = Vec::with_capacity(pieces.len());
@@ -83,7 +88,7 @@ impl Ctx<'_> {
                 Piece::Expression(inner) => {
                     let id = self
                         .not_empty(node, "this text", &inner)
-                        .and_then(|inner| self.compile(&self.spot(node), &inner, sight));
+                        .and_then(|inner| self.compile(&self.location(node), &inner, sight));
                     match id {
                         Some(id) => parts.push(TextPart::Expression(id)),
                         None => whole = false,

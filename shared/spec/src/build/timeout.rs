@@ -4,7 +4,7 @@
 use swirl_model::workflow::{ContinuedTimeout, Period, WorkflowTimeout};
 
 use super::ctx::{Ctx, Obj, Timeouts};
-use super::spot::Spot;
+use super::location::Location;
 use crate::codes;
 use crate::source::Node;
 
@@ -32,11 +32,11 @@ impl Ctx<'_> {
     }
 
     fn workflow_exec_timeout(&mut self, node: &Node) -> Option<WorkflowTimeout> {
-        let (timeout, spot) = self.exec_timeout(node)?;
-        let run_before = match (&timeout.run_before, spot) {
-            (Some(_), Some((node, spot))) => {
+        let (timeout, location) = self.exec_timeout(node)?;
+        let run_before = match (&timeout.run_before, location) {
+            (Some(_), Some((node, location))) => {
                 let state = self.state_ref(node, "'runBefore'");
-                self.run_before = state.map(|state| (state, spot));
+                self.run_before = state.map(|state| (state, location));
                 state
             }
             _ => None,
@@ -56,7 +56,7 @@ impl Ctx<'_> {
     fn exec_timeout<'n>(
         &mut self,
         node: &'n Node,
-    ) -> Option<(ContinuedTimeout, Option<(&'n Node, Spot)>)> {
+    ) -> Option<(ContinuedTimeout, Option<(&'n Node, Location)>)> {
         let bare = |duration| ContinuedTimeout {
             duration,
             interrupt: false,
@@ -73,7 +73,7 @@ impl Ctx<'_> {
         let obj = self.object(node, "'workflowExecTimeout'", known)?;
         let interrupt = self.boolean(obj, "interrupt", false);
         let run_before = self.opt_string(obj, "runBefore");
-        let place = obj.get("runBefore").map(|node| (node, self.spot(node)));
+        let place = obj.get("runBefore").map(|node| (node, self.location(node)));
         if !obj.has("duration") {
             self.missing(obj, "'workflowExecTimeout'", &["duration"]);
         }

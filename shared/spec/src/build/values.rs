@@ -5,7 +5,7 @@ use swirl_model::workflow::Period;
 
 use super::ctx::{Ctx, Obj, and, did_you_mean, words};
 use super::elsewhere;
-use super::expression::Sight;
+use super::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 use crate::time;
@@ -25,7 +25,7 @@ impl Ctx<'_> {
         };
         for member in members {
             if !known.contains(&member.key()) {
-                let spot = self.place(member.key_place());
+                let location = self.place(member.key_place());
                 let near = || did_you_mean(member.key(), known.iter().copied());
                 let hint = elsewhere::property(member.key(), known)
                     .map(str::to_owned)
@@ -34,7 +34,7 @@ impl Ctx<'_> {
                         format!("the properties here are {}", and(&spelt_once(known)))
                     });
                 let message = format!("{what} has no property '{}'", member.key());
-                self.error_at(&spot, codes::UNKNOWN_PROPERTY, message, hint);
+                self.error_at(&location, codes::UNKNOWN_PROPERTY, message, hint);
             }
         }
         Some(Obj { node })
@@ -206,9 +206,9 @@ impl Ctx<'_> {
         let text = match node.as_str() {
             Some(text) if self.dialect.parts.period_expressions && text.contains("${") => {
                 let params = self.params.clone();
-                let sight = Sight {
+                let sight = VisibleVars {
                     params: &params,
-                    ..Sight::PLAIN
+                    ..VisibleVars::PLAIN
                 };
                 return self.expression(node, what, sight).map(Period::Expression);
             }

@@ -32,7 +32,7 @@ enum Test {
 
 impl Sign {
     /// The word of the sign.
-    pub fn word(&self) -> Option<&'static str> {
+    pub fn keyword(&self) -> Option<&'static str> {
         match self.test {
             Test::Word(word) => Some(word),
             _ => None,

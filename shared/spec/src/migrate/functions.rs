@@ -60,7 +60,7 @@ impl Writer<'_> {
     fn function(&mut self, function: &Function) -> Data {
         let mut data = Data::object();
         data.set("name", Data::string(&*function.name));
-        data.set("type", Data::string(function.kind.word()));
+        data.set("type", Data::string(function.kind.as_str()));
         let name = &function.name;
         match &function.kind {
             FunctionKind::Http => self.cannot(format!(

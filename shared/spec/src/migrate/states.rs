@@ -32,7 +32,7 @@ impl Writer<'_> {
         let state = &self.workflow[id];
         let mut data = Data::object();
         data.set("name", Data::string(&*state.name));
-        data.set("type", Data::string(state.kind.word()));
+        data.set("type", Data::string(state.kind.as_str()));
         self.cannot_if(
             state.flow != Workflow::ROOT,
             "the state is inside a branch or an iteration",

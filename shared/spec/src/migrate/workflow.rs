@@ -87,7 +87,7 @@ impl Writer<'_> {
             let mut declared = Data::object();
             let value = self.expression(attribute.value);
             declared.set("value", value);
-            declared.set("type", Data::string(attribute.kind.word()));
+            declared.set("type", Data::string(attribute.kind.as_str()));
             search.set(&attribute.name, declared);
         }
         let mut own = Data::object();

@@ -17,7 +17,7 @@ pub fn json(file: &str, diagnostics: &[Diagnostic]) -> String {
 
 fn row(diagnostic: &Diagnostic) -> Value {
     let mut row = json!({
-        "severity": diagnostic.severity.word(),
+        "severity": diagnostic.severity.as_str(),
         "code": diagnostic.code.as_str(),
         "message": diagnostic.message,
         "path": diagnostic.pointer,

@@ -64,7 +64,7 @@ impl Cluster {
         let lower = Box::new(|_: &_| Err("all are cached".to_owned()));
         let registry = Arc::new(Registry::new(store.clone(), lower));
         let system = System::new(store.clone(), store.clone(), queue.clone(), clock, registry)
-            .carrying_out(false);
+            .running_inline(false);
         let service = system.service();
         let outside = Arc::new(Outside::default());
         let telemetry: Vec<_> = [("a", Protocol::Grpc), ("b", Protocol::Http)]

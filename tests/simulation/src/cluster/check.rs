@@ -72,7 +72,7 @@ fn transitions_once(trace: &Trace) -> Vec<String> {
             let (scope, is) = (&commit.scope, commit.rev);
             found.push(format!("transition once: {scope} went from {rev} to {is}"));
         }
-        let is_taken = commit.token != Lease::UNTAKEN;
+        let is_taken = commit.token != Lease::SNAPSHOT;
         if is_taken && commit.token < *token {
             found.push(format!("transition once: {} by a lost lease", commit.scope));
         }
@@ -199,7 +199,7 @@ fn ended_is_final(trace: &Trace) -> Vec<String> {
                 error,
             } = command
             {
-                let status = swirl_model::instance::Status::from(*status).word();
+                let status = swirl_model::instance::Status::from(*status).as_str();
                 let error = error.as_ref().map(|error| error.name.clone());
                 let output = output.as_ref().map(crate::plans::in_order);
                 ended.insert(id.clone(), format!("{status} {output:?} {error:?}"));
@@ -285,10 +285,10 @@ fn accepted_has_effect(trace: &Trace) -> Vec<String> {
 }
 
 /// Compares the parts that two runs of one plan must have in common.
-pub fn compare(calm: &Trace, other: &Trace, whole: bool) -> Vec<String> {
+pub fn compare(calm: &Trace, other: &Trace, inline_run: bool) -> Vec<String> {
     let outcomes = |trace: &Trace| trace.names.lines(&trace.outcomes);
     let mut found = differences("outcome", &outcomes(calm), &outcomes(other));
-    if !whole {
+    if !inline_run {
         return found;
     }
     found.extend(histories(calm, other));

@@ -13,7 +13,7 @@ use futures::task::{ArcWake, waker};
 use swirl_model::ids::ScopeRef;
 use swirl_model::time::Timestamp;
 use swirl_ports::{Clock, DefinitionRecord};
-use swirl_runtime::{Driver, Registry, Settings};
+use swirl_runtime::{Driver, Registry, Settings, Shares};
 use swirl_service::Service;
 use swirl_system::{Calls, System};
 use swirl_world::VirtualClock;
@@ -99,7 +99,7 @@ impl Process {
             registry,
         )
         // Only some do, as during a change of the setting.
-        .carrying_out((skew_ms + life as i64) % 3 != 1);
+        .running_inline((skew_ms + life as i64) % 3 != 1);
         let service = system.service();
         let watch = Arc::new(Watch {
             service: service.clone(),
@@ -116,7 +116,7 @@ impl Process {
         let settings = Settings {
             lease_ms: 4_000,
             renew_ms: Some(1_500),
-            keeps_one: (skew_ms + ahead_ms) % 2 == 0,
+            local_handoff: (skew_ms + ahead_ms) % 2 == 0,
             ..Settings::default()
         };
         let driving = System {
@@ -126,7 +126,12 @@ impl Process {
             }),
             ..system
         };
-        let driver = Arc::new(driving.driver(calls, watch.clone(), settings));
+        let mut driver = driving.driver(calls, watch.clone(), settings);
+        if skew_ms % 2 == 0 {
+            driver.shares = Some(Shares::new(1));
+            driver.activity = Some(Shares::equal(1));
+        }
+        let driver = Arc::new(driver);
         let mut process = Process {
             service,
             driver,

@@ -505,11 +505,11 @@ impl Cluster {
             let state = &instance.state;
             let error = state.error.as_ref().map(|error| error.name.clone());
             let output = state.output.as_ref().map(crate::plans::in_order);
-            let text = format!("{} {output:?} {error:?}", state.status.word());
+            let text = format!("{} {output:?} {error:?}", state.status.as_str());
             trace.outcomes.insert(id.to_string(), text);
             let outcome = Outcome {
                 workflow: summary.header.definition.workflow.to_string(),
-                status: state.status.word(),
+                status: state.status.as_str(),
                 output: state.output.clone().unwrap_or_default(),
                 error: state.error.as_ref().map(|error| error.name.clone()),
                 at: state.ended_at.map_or(0, |at| at.0 - START),

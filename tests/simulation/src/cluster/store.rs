@@ -217,8 +217,8 @@ impl SharedStore {
 
     fn commit_now(&self, inner: &Embedded, mut commit: Commit) -> Result<Committed> {
         let mut logged = self.log(&commit);
-        if commit.if_quiet && self.state().unseen.contains_key(&logged.scope) {
-            return Ok(Committed::News);
+        if commit.require_unchanged_inbox && self.state().unseen.contains_key(&logged.scope) {
+            return Ok(Committed::InboxChanged);
         }
         match self.mutant {
             Mutant::HistoryReordered => commit.history.reverse(),
@@ -263,31 +263,31 @@ impl SharedStore {
                     state.leases.remove(&logged.scope);
                 }
             }
-            Ok(Committed::News | Committed::Full(_)) | Err(_) => {}
+            Ok(Committed::InboxChanged | Committed::Full(_)) | Err(_) => {}
         }
         committed
     }
 
     /// An instance that was carried out before its creation has only this commit.
-    fn create_now(&self, inner: &Embedded, mut new: NewInstance) -> Result<Created> {
+    fn create_now(&self, inner: &Embedded, mut new: NewRecords) -> Result<Created> {
         let root = ScopeRef::root(new.header.id.clone());
-        let logged = new.whole.as_deref().map(|whole| Logged {
+        let logged = new.inline_run.as_deref().map(|inline_run| Logged {
             scope: root.clone(),
             at: self.clock.now(),
-            token: Lease::UNTAKEN,
-            rev: whole.root.rev,
+            token: Lease::SNAPSHOT,
+            rev: inline_run.root.rev,
             consumed: Vec::new(),
-            history: whole.history.clone(),
+            history: inline_run.history.clone(),
             commands: vec![Command::End {
-                status: whole.status,
-                output: whole.output.clone(),
-                error: whole.error.clone(),
+                status: inline_run.status,
+                output: inline_run.output.clone(),
+                error: inline_run.error.clone(),
             }],
         });
         if self.mutant == Mutant::HistoryReordered
-            && let Some(whole) = &mut new.whole
+            && let Some(inline_run) = &mut new.inline_run
         {
-            whole.history.reverse();
+            inline_run.history.reverse();
         }
         let created = block_on(inner.create(new));
         if let (Ok(Created::New), Some(logged)) = (&created, logged) {
@@ -333,7 +333,7 @@ impl SharedStore {
 
 #[async_trait]
 impl ExecutionStore for SharedStore {
-    async fn create(&self, new: NewInstance) -> Result<Created> {
+    async fn create(&self, new: NewRecords) -> Result<Created> {
         self.call(|inner| self.create_now(inner, new)).await
     }
 
@@ -366,7 +366,7 @@ impl ExecutionStore for SharedStore {
         .await
     }
 
-    async fn acquire_lazily(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+    async fn read_snapshot(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
         self.call(|inner| {
             self.expire_leases();
             let mut acquired = block_on(inner.acquire(scope, lease_ms))?;
@@ -379,7 +379,7 @@ impl ExecutionStore for SharedStore {
                     self.state().leases.insert(scope.clone(), (token, until));
                 } else {
                     block_on(inner.release(&held.lease))?;
-                    held.lease.token = Lease::UNTAKEN;
+                    held.lease.token = Lease::SNAPSHOT;
                 }
                 twice(&mut held.inbox, self.mutant);
             }
@@ -551,23 +551,24 @@ impl ExecutionStore for SharedStore {
 
 #[async_trait]
 impl EventLog for SharedStore {
-    async fn offer(
+    async fn ingest(
         &self,
         event: &CloudEvent,
         triggers: &[Trigger],
         consumed: &[EventMatch],
         at: Timestamp,
-    ) -> Result<Offered> {
+    ) -> Result<Ingested> {
         let consumed = match self.mutant {
             Mutant::EarlyEventDropped => &[],
             _ => consumed,
         };
-        self.call(|inner| block_on(inner.offer(event, triggers, consumed, at)))
+        self.call(|inner| block_on(inner.ingest(event, triggers, consumed, at)))
             .await
     }
 
-    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
-        self.call(|inner| block_on(inner.confirm(event, at))).await
+    async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
+        self.call(|inner| block_on(inner.acknowledge(event, at)))
+            .await
     }
 
     async fn expire(&self, now: Timestamp) -> Result<()> {

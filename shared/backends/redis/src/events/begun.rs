@@ -7,7 +7,7 @@ use swirl_ports::Result;
 use swirl_ports::matching::Correlation;
 
 use super::names::{event_digest, look_keys};
-use super::shard::Had;
+use super::shard::DeliveredMark;
 use crate::Redis;
 
 impl Redis {
@@ -57,7 +57,7 @@ impl Redis {
             cmd.arg(had).arg(&generation).arg(&digest);
             self.query::<i64>(cmd).await?;
             let instances = std::slice::from_ref(id);
-            self.note_had(&digest, &generation, Had::Yes, instances)
+            self.note_had(&digest, &generation, DeliveredMark::Yes, instances)
                 .await?;
             self.take_from_kinds(&digest, &kept).await?;
         }

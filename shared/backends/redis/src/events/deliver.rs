@@ -9,6 +9,7 @@ use swirl_ports::matching::addressee;
 use swirl_ports::{Error, Result};
 
 use super::names::{event_digest, look_keys};
+use super::shard::{decode, json};
 use super::waiting::{Place, Wait, Waiting};
 use crate::Redis;
 use crate::keys::Span;
@@ -34,7 +35,7 @@ pub(super) struct Delivery<'a> {
 pub(super) enum Delivered {
     /// With the current waits of the instance.
     Done(Vec<ScopeRef>, Box<Waiting>),
-    Had,
+    Already,
     /// Nothing of the instance fits.
     No,
 }
@@ -55,7 +56,7 @@ impl<'a> Delivery<'a> {
 
 enum Tried {
     Done(Vec<ScopeRef>, Box<Waiting>),
-    Had,
+    Already,
     Gone,
     Changed,
     Known,
@@ -92,11 +93,11 @@ impl Redis {
         for _ in 0..ATTEMPTS {
             let (waiting, had) = self.look_waiting(instance, &delivery.digest).await?;
             if had.is_some_and(|had| had == delivery.generation) {
-                return Ok(Delivered::Had);
+                return Ok(Delivered::Already);
             }
             if waiting.mark.is_some() && aligned < ALIGNED_MAX {
                 aligned += 1;
-                self.align(instance, waiting, woken).await?;
+                self.reindex_with(instance, waiting, woken).await?;
                 continue;
             }
             let among = |wait: &Wait| {
@@ -115,7 +116,7 @@ impl Redis {
             };
             match self.put(instance, wait, &place, delivery).await? {
                 Tried::Done(woken, after) => return Ok(Delivered::Done(woken, after)),
-                Tried::Had => return Ok(Delivered::Had),
+                Tried::Already => return Ok(Delivered::Already),
                 Tried::Gone => return Ok(Delivered::No),
                 Tried::Changed => {}
                 Tried::Known => refused.push(place.item.id),
@@ -151,7 +152,7 @@ impl Redis {
         place: &Place,
         delivery: &Delivery<'_>,
     ) -> Result<Tried> {
-        let payload = crate::events::shard::json(&place.item.input, "an event")?;
+        let payload = json(&place.item.input, "an event")?;
         let after = wait.without(place)?;
         // Older ones are not needed: they are neither known nor kept any more.
         let options = self.options();
@@ -196,7 +197,7 @@ impl Redis {
                 let after = Waiting::read(instance, Some(mark), fields)?;
                 Tried::Done(woken.collect(), Box::new(after))
             }
-            "had" => Tried::Had,
+            "had" => Tried::Already,
             "gone" => Tried::Gone,
             "known" => Tried::Known,
             _ => Tried::Changed,
@@ -205,8 +206,3 @@ impl Redis {
 }
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
-
-pub(super) fn decode<T: redis::FromRedisValue>(value: Value) -> Result<T> {
-    T::from_redis_value(value)
-        .map_err(|error| crate::connect::damaged("the answer of a script", error))
-}

@@ -7,14 +7,16 @@ use swirl_ports::Result;
 use swirl_ports::matching::addressee;
 
 use super::deliver::Delivery;
-use super::index::PAGE;
 use super::names::{BucketKeys, EventKeys, look_keys};
-use super::shard::{Had, Kept};
+use super::shard::{DeliveredMark, Retained};
 use super::waiting::{Stand, Waiting};
 use crate::Redis;
 use crate::script::{Lazy, Script};
 
-static UNSEAT: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/unseat.lua")]));
+/// How many kept events of a bucket are read together.
+pub(super) const PAGE: usize = 500;
+
+static UNINDEX: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/unindex.lua")]));
 
 /// How many kept events are fetched at once.
 const FETCH: usize = 16;
@@ -77,7 +79,7 @@ impl Redis {
                         Some((generation, kept)) if generation == candidate.generation => kept,
                         // It was forgotten: a crash left it there, or it is offered again.
                         _ => {
-                            self.unseat(candidate).await?;
+                            self.unindex(candidate).await?;
                             continue;
                         }
                     };
@@ -205,19 +207,24 @@ impl Redis {
     }
 
     /// Takes an event out of a bucket, unless it was put there again.
-    async fn unseat(&self, candidate: &Candidate) -> Result<()> {
+    async fn unindex(&self, candidate: &Candidate) -> Result<()> {
         let key = BucketKeys::new(self.keys(), &candidate.bucket).kept;
         let args = [&candidate.digest, &candidate.generation];
-        self.eval::<i64>(&UNSEAT, &[key], &args).await?;
+        self.eval::<i64>(&UNINDEX, &[key], &args).await?;
         Ok(())
     }
 
-    async fn had(&self, instance: &InstanceId, candidate: &Candidate, kept: &Kept) -> Result<()> {
+    async fn had(
+        &self,
+        instance: &InstanceId,
+        candidate: &Candidate,
+        kept: &Retained,
+    ) -> Result<()> {
         let instances = std::slice::from_ref(instance);
         self.note_had(
             &candidate.digest,
             &candidate.generation,
-            Had::Yes,
+            DeliveredMark::Yes,
             instances,
         )
         .await?;
@@ -231,7 +238,7 @@ impl Redis {
         waiting: &Waiting,
         born: u64,
         candidate: &Candidate,
-        kept: &Kept,
+        kept: &Retained,
         woken: &mut Vec<ScopeRef>,
     ) -> Result<Option<Box<Waiting>>> {
         if addressee(&kept.event).is_some_and(|id| id != *instance) {
@@ -248,7 +255,7 @@ impl Redis {
             let must_be_untouched = !place.fit.early(false, was_there);
             if must_be_untouched
                 && !self
-                    .note_had(digest, generation, Had::Claim, instances)
+                    .note_had(digest, generation, DeliveredMark::Claim, instances)
                     .await?
             {
                 continue;
@@ -261,7 +268,7 @@ impl Redis {
                 return Ok(Some(after));
             }
             if must_be_untouched {
-                self.note_had(digest, generation, Had::Free, instances)
+                self.note_had(digest, generation, DeliveredMark::Free, instances)
                     .await?;
             }
             // Changed meanwhile: everything is read again.
@@ -298,7 +305,7 @@ impl Redis {
         };
         let instances = std::slice::from_ref(instance);
         if self
-            .note_had(digest, &generation, Had::Free, instances)
+            .note_had(digest, &generation, DeliveredMark::Free, instances)
             .await?
         {
             let (kinds, _) = kept.buckets();

@@ -5,7 +5,7 @@ use futures::stream;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_ports::Result;
 
-use super::early::Candidate;
+use super::early::{Candidate, PAGE};
 use super::names::{BucketKeys, StartKeys, look_keys};
 use super::waiting::{Stand, Waiting};
 use crate::Redis;
@@ -20,8 +20,6 @@ pub(super) static BUCKET: Lazy =
 
 /// How many calls of one operation are under way at once.
 pub(super) const AT_ONCE: usize = 64;
-/// How many kept events of a bucket are read together.
-pub(super) const PAGE: usize = 500;
 /// Each round delivers an event to the instance, or sees that another process changed it.
 const ROUNDS: usize = 10_000;
 
@@ -34,7 +32,7 @@ impl Redis {
         woken: &mut Vec<ScopeRef>,
     ) -> Result<()> {
         let (waiting, _) = self.look_waiting(instance, "").await?;
-        self.align(instance, waiting, woken).await
+        self.reindex_with(instance, waiting, woken).await
     }
 
     /// As [`Redis::reindex`], with the mark and the fields that a script returned.
@@ -50,11 +48,11 @@ impl Redis {
             texts.push(fields.text()?);
         }
         let waiting = Waiting::read(instance, Some(mark), texts)?;
-        self.align(instance, waiting, woken).await
+        self.reindex_with(instance, waiting, woken).await
     }
 
     /// As [`Redis::reindex`], for an instance that has been read.
-    pub(super) async fn align(
+    pub(super) async fn reindex_with(
         &self,
         instance: &InstanceId,
         mut waiting: Waiting,
@@ -71,7 +69,7 @@ impl Redis {
                 continue;
             }
             self.stand_among(instance, &waiting, &actives).await?;
-            let candidates = self.stand(instance, &waiting, &stands).await?;
+            let candidates = self.index_wait(instance, &waiting, &stands).await?;
             if let Some(after) = self
                 .match_kept(instance, &waiting, candidates, woken)
                 .await?
@@ -128,7 +126,7 @@ impl Redis {
     }
 
     /// Puts waits into the buckets where events look for them, and delivers the events kept there.
-    async fn stand(
+    async fn index_wait(
         &self,
         instance: &InstanceId,
         waiting: &Waiting,

@@ -5,34 +5,34 @@ use swirl_model::CloudEvent;
 use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::{Outcome, addressee, attributes_to_keep};
-use swirl_ports::{EventLog, Offered, Result, Trigger};
+use swirl_ports::{EventLog, Ingested, Result, Trigger};
 
 use super::deliver::Delivery;
 use super::names::event_digest;
-use super::shard::{Begun, Had, Kept};
+use super::shard::{Beginning, DeliveredMark, Retained};
 use super::starts::GiveUp;
 use crate::Redis;
 
 #[async_trait]
 impl EventLog for Redis {
-    async fn offer(
+    async fn ingest(
         &self,
         event: &CloudEvent,
         triggers: &[Trigger],
         consumed: &[EventMatch],
         at: Timestamp,
-    ) -> Result<Offered> {
+    ) -> Result<Ingested> {
         let digest = event_digest(event);
         let kept = self.to_keep(event, consumed);
         let generation = match self.begin_event(&digest, at, kept.as_ref()).await? {
-            Begun::Duplicate => {
-                return Ok(Offered {
+            Beginning::Duplicate => {
+                return Ok(Ingested {
                     duplicate: true,
-                    ..Offered::default()
+                    ..Ingested::default()
                 });
             }
-            Begun::Done(outcome) => return Ok(outcome.offered(triggers)),
-            Begun::Open { generation, old } => {
+            Beginning::Done(outcome) => return Ok(outcome.ingested(triggers)),
+            Beginning::Open { generation, old } => {
                 if let Some(old) = old {
                     let (mut buckets, values) = old.buckets();
                     buckets.extend(values);
@@ -46,7 +46,7 @@ impl EventLog for Redis {
         if let Some(kept) = &kept
             && !spread.had.is_empty()
         {
-            self.note_had(&digest, &generation, Had::Yes, &spread.had)
+            self.note_had(&digest, &generation, DeliveredMark::Yes, &spread.had)
                 .await?;
             self.take_from_kinds(&digest, kept).await?;
         }
@@ -69,16 +69,16 @@ impl EventLog for Redis {
                 Outcome::default()
             }
         };
-        let mut offered = noted.offered(triggers);
+        let mut ingested = noted.ingested(triggers);
         for scope in outcome.woken {
-            if !offered.woken.contains(&scope) {
-                offered.woken.push(scope);
+            if !ingested.woken.contains(&scope) {
+                ingested.woken.push(scope);
             }
         }
-        Ok(offered)
+        Ok(ingested)
     }
 
-    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
+    async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
         let digest = event_digest(event);
         let claims = self.confirm_event(&digest, at, false).await?;
         if !claims.is_empty() {
@@ -96,10 +96,10 @@ impl EventLog for Redis {
 }
 
 impl Redis {
-    fn to_keep(&self, event: &CloudEvent, consumed: &[EventMatch]) -> Option<Kept> {
+    fn to_keep(&self, event: &CloudEvent, consumed: &[EventMatch]) -> Option<Retained> {
         let attributes = attributes_to_keep(event, consumed);
         let keeps = !attributes.is_empty() && self.options().retain_max > 0;
-        keeps.then(|| Kept {
+        keeps.then(|| Retained {
             event: event.clone(),
             attributes,
         })

@@ -13,7 +13,6 @@ use swirl_model::time::Timestamp;
 use swirl_ports::Result;
 use swirl_ports::matching::{Outcome, buckets_of};
 
-use super::deliver::decode;
 use super::names::{BucketKeys, EventKeys, SHARDS, digest};
 use crate::Redis;
 use crate::connect::damaged;
@@ -21,17 +20,18 @@ use crate::script::{Lazy, Script};
 
 static BEGIN: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/begin.lua")]));
 static FINISH: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/finish.lua")]));
-static CONFIRM: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/confirm.lua")]));
-static HAD: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/had.lua")]));
+static ACKNOWLEDGE: Lazy =
+    Lazy::new(|| Script::new(&[include_str!("../lua/events/acknowledge.lua")]));
+static DELIVERED: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/delivered.lua")]));
 
 /// An event that is kept, and the attributes by which waits may look for it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct Retained {
     pub event: CloudEvent,
     pub attributes: BTreeSet<Arc<str>>,
 }
 
-impl Kept {
+impl Retained {
     /// Digests of its buckets: of its kinds, while no instance had it, and of its values.
     pub fn buckets(&self) -> (Vec<String>, Vec<String>) {
         let (kinds, values) = buckets_of(&self.event, self.attributes.iter().map(|name| &**name));
@@ -40,23 +40,28 @@ impl Kept {
     }
 }
 
-pub(super) enum Begun {
+pub(super) enum Beginning {
     Duplicate,
     Done(Outcome),
     Open {
         generation: String,
         /// An event of the same name that was kept and is not known any more.
-        old: Option<Kept>,
+        old: Option<Retained>,
     },
 }
 
 /// The operations on the list of instances that had an event.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Had {
+pub(super) enum DeliveredMark {
     /// If no other instance had it.
     Claim,
     Yes,
     Free,
+}
+
+pub(super) fn decode<T: redis::FromRedisValue>(value: Value) -> Result<T> {
+    T::from_redis_value(value)
+        .map_err(|error| crate::connect::damaged("the answer of a script", error))
 }
 
 pub(super) fn json(value: &impl Serialize, what: &str) -> Result<String> {
@@ -68,7 +73,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T> {
 }
 
 /// A stored event with its generation.
-pub(super) fn read_body(text: &str) -> Result<(String, Kept)> {
+pub(super) fn read_body(text: &str) -> Result<(String, Retained)> {
     let bad = || damaged("a kept event", "it has no generation");
     let (generation, body) = text.split_once('\n').ok_or_else(bad)?;
     Ok((generation.to_owned(), read(body, "a kept event")?))
@@ -80,8 +85,8 @@ impl Redis {
         &self,
         digest: &str,
         at: Timestamp,
-        keep: Option<&Kept>,
-    ) -> Result<Begun> {
+        keep: Option<&Retained>,
+    ) -> Result<Beginning> {
         let keys = EventKeys::of(self.keys(), digest);
         let had = keys.had(digest);
         let body = match keep {
@@ -98,14 +103,14 @@ impl Redis {
         let mut next = || parts.pop_front().unwrap_or(Value::Nil);
         let answer: String = decode(next())?;
         Ok(match answer.as_str() {
-            "duplicate" => Begun::Duplicate,
-            "done" => Begun::Done(read(&decode::<String>(next())?, "what came of an event")?),
+            "duplicate" => Beginning::Duplicate,
+            "done" => Beginning::Done(read(&decode::<String>(next())?, "what came of an event")?),
             _ => {
                 let generation: String = decode(next())?;
                 self.note_generation(generation.parse().unwrap_or_default());
                 let old: Option<String> = decode(next())?;
                 let old = old.map(|text| read_body(&text)).transpose()?;
-                Begun::Open {
+                Beginning::Open {
                     generation,
                     old: old.map(|(_, kept)| kept),
                 }
@@ -148,7 +153,9 @@ impl Redis {
         let keys = EventKeys::of(self.keys(), digest);
         let at = at.0.to_string();
         let args = [digest, &at, if is_given_up { "1" } else { "0" }];
-        let found: Option<String> = self.eval(&CONFIRM, &[keys.known, keys.open], &args).await?;
+        let found: Option<String> = self
+            .eval(&ACKNOWLEDGE, &[keys.known, keys.open], &args)
+            .await?;
         let found = found.unwrap_or_default();
         let claims = found.split(',').filter(|claim| !claim.is_empty());
         Ok(claims.map(str::to_owned).collect())
@@ -174,7 +181,7 @@ impl Redis {
         self.query(cmd).await
     }
 
-    pub(super) async fn kept_event(&self, digest: &str) -> Result<Option<(String, Kept)>> {
+    pub(super) async fn kept_event(&self, digest: &str) -> Result<Option<(String, Retained)>> {
         let keys = EventKeys::of(self.keys(), digest);
         let mut cmd = redis::cmd("HGET");
         cmd.arg(keys.bodies).arg(digest);
@@ -187,27 +194,27 @@ impl Redis {
         &self,
         digest: &str,
         generation: &str,
-        how: Had,
+        how: DeliveredMark,
         instances: &[InstanceId],
     ) -> Result<bool> {
         let keys = EventKeys::of(self.keys(), digest);
         let all = [keys.had(digest), keys.bodies];
         let [had, bodies] = all;
-        let mut call = HAD.call(&[bodies, had]);
+        let mut call = DELIVERED.call(&[bodies, had]);
         call.arg(digest).arg(generation).arg(match how {
-            Had::Claim => "claim",
-            Had::Yes => "had",
-            Had::Free => "free",
+            DeliveredMark::Claim => "claim",
+            DeliveredMark::Yes => "had",
+            DeliveredMark::Free => "free",
         });
         for instance in instances {
             call.arg(instance.as_str());
         }
-        let answer: Option<i64> = self.run(&HAD, call).await?;
+        let answer: Option<i64> = self.run(&DELIVERED, call).await?;
         Ok(answer == Some(1))
     }
 
     /// Removes the event from the buckets of its kinds: waits without a value must not get it any more.
-    pub(super) async fn take_from_kinds(&self, digest: &str, kept: &Kept) -> Result<()> {
+    pub(super) async fn take_from_kinds(&self, digest: &str, kept: &Retained) -> Result<()> {
         let (kinds, _) = kept.buckets();
         self.take_out(digest, &kinds).await
     }

@@ -10,9 +10,10 @@ use swirl_ports::Result;
 use swirl_ports::matching::{addressee, attributes_of, buckets_of};
 
 use super::deliver::{Delivered, Delivery};
-use super::index::{AT_ONCE, BUCKET, PAGE};
+use super::early::PAGE;
+use super::index::{AT_ONCE, BUCKET};
 use super::names::{BucketKeys, digest};
-use super::shard::Kept;
+use super::shard::Retained;
 use crate::Redis;
 
 /// The results of delivering an event.
@@ -30,7 +31,7 @@ impl Redis {
     pub(super) async fn spread(
         &self,
         delivery: &Delivery<'_>,
-        kept: Option<&Kept>,
+        kept: Option<&Retained>,
     ) -> Result<Spread> {
         let mut done = Spread::default();
         let mut pages = self.enter(delivery, kept).await?;
@@ -83,7 +84,7 @@ impl Redis {
     async fn enter(
         &self,
         delivery: &Delivery<'_>,
-        kept: Option<&Kept>,
+        kept: Option<&Retained>,
     ) -> Result<Vec<(String, Vec<Member>)>> {
         let event = delivery.event;
         let stays = kept.map(|kept| {
@@ -160,9 +161,9 @@ impl Redis {
             Delivered::Done(woken, after) => {
                 done.woken.extend(woken);
                 done.had.push(instance.clone());
-                self.align(instance, *after, &mut done.woken).await
+                self.reindex_with(instance, *after, &mut done.woken).await
             }
-            Delivered::Had => {
+            Delivered::Already => {
                 // A crash may have come before the other effects of the event were known.
                 done.had.push(instance.clone());
                 self.reindex(instance, &mut done.woken).await

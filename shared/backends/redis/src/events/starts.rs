@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
-use swirl_ports::matching::{Begun, Correlation, Role, Set, group_of, has_all, roles};
+use swirl_ports::matching::{Correlation, PendingStart, Role, Set, group_of, has_all, roles};
 use swirl_ports::{Error, Result, Trigger};
 
 use super::names::{StartKeys, start_digest};
@@ -31,7 +31,7 @@ struct Group {
     /// Not complete yet, in the order of their beginning.
     sets: Vec<Set>,
     /// By the event that completed them: until that is confirmed, they represent the instance.
-    begun: BTreeMap<String, Begun>,
+    begun: BTreeMap<String, PendingStart>,
     /// Events that are in a set, or were, and aren't confirmed: offered again, they are not put into
     /// another one.
     #[serde(default)]
@@ -63,15 +63,15 @@ struct Chance<'a> {
 }
 
 enum Claim {
-    Made(Option<Begun>),
+    Made(Option<PendingStart>),
     /// By these events.
     Taken(Vec<String>),
 }
 
 enum Change {
     /// Nothing needs to be written.
-    Found(Option<Begun>),
-    Write(Option<Begun>),
+    Found(Option<PendingStart>),
+    Write(Option<PendingStart>),
 }
 
 impl Redis {
@@ -82,7 +82,7 @@ impl Redis {
         digest: &str,
         triggers: &[Trigger],
         at: Timestamp,
-    ) -> Result<(Vec<Begun>, Vec<String>)> {
+    ) -> Result<(Vec<PendingStart>, Vec<String>)> {
         let (mut starts, mut claims) = (Vec::new(), Vec::new());
         for trigger in triggers {
             let roles = roles(trigger, event);
@@ -112,7 +112,7 @@ impl Redis {
         Ok((starts, claims))
     }
 
-    async fn take_chance(&self, chance: &Chance<'_>) -> Result<Option<Begun>> {
+    async fn take_chance(&self, chance: &Chance<'_>) -> Result<Option<PendingStart>> {
         let workflow = &chance.trigger.definition.workflow;
         if !chance.trigger.exclusive && self.is_meant(chance).await? {
             return Ok(None);
@@ -211,7 +211,7 @@ impl Redis {
         digest: &str,
         open: Option<&str>,
         mut change: impl FnMut(&mut Group) -> Result<Change>,
-    ) -> Result<Option<Begun>> {
+    ) -> Result<Option<PendingStart>> {
         let key = StartKeys::new(self.keys(), digest).group;
         for attempt in 0..ATTEMPTS {
             let mut get = redis::cmd("GET");
@@ -288,14 +288,14 @@ impl Chance<'_> {
     }
 }
 
-fn alone(trigger: &Trigger, event: &CloudEvent, role: &Role) -> Begun {
-    Begun {
+fn alone(trigger: &Trigger, event: &CloudEvent, role: &Role) -> PendingStart {
+    PendingStart {
         definition: trigger.definition.clone(),
         events: vec![StartEvent {
             def: trigger.events[role.place].def.0,
             event: event.clone(),
         }],
-        correlation: role.told.clone(),
+        correlation: role.learnt.clone(),
     }
 }
 
@@ -305,7 +305,7 @@ impl Group {
         if self.begun.contains_key(chance.digest) {
             return None;
         }
-        let is_meant = |begun: &Begun| {
+        let is_meant = |begun: &PendingStart| {
             let mut roles = chance.bound();
             roles.any(|role| has_all(&begun.correlation, &role.values))
         };
@@ -347,7 +347,7 @@ impl Group {
 
     /// Puts an event into the first set that has a free place for it, otherwise into a new one
     /// (decision 75); expired sets are dropped first.
-    fn fill(&mut self, chance: &Chance<'_>) -> Result<Option<Begun>> {
+    fn fill(&mut self, chance: &Chance<'_>) -> Result<Option<PendingStart>> {
         let Chance {
             trigger,
             event,

@@ -10,13 +10,13 @@ local lease = lease_of(SCOPE)
 -- The same attempt again: its answer was lost.
 local again = lease and lease.holder == ARGV[5] and lease.attempt == ARGV[6]
 if lease and lease.till > NOW and not again then return { 'busy' } end
-local stands_still = frozen()
+local stands_still = is_paused()
 if stands_still and not has_operator(SCOPE) then return { 'busy' } end
 local token = again and lease.token or next_number()
 local is_closed = closed(SCOPE)
 ME = SCOPE
 put_lease(SCOPE, {
-  token = token, till = NOW + ARGV[4], told = is_closed and '1' or '0',
+  token = token, till = NOW + ARGV[4], notified = is_closed and '1' or '0',
   holder = ARGV[5], attempt = ARGV[6],
 })
 if again then
@@ -34,6 +34,6 @@ if marks_of(SCOPE) then
 else
   local name, _, index = branch_of(SCOPE)
   local fork = fork_of(name)
-  record = { read('f:' .. name), fork.stamp, fork.open, fork.needed, fork.told, fork.closed, index }
+  record = { read('f:' .. name), fork.stamp, fork.open, fork.needed, fork.notified, fork.closed, index }
 end
 return { 'held', token, is_closed and 1 or 0, read('h'), record, items }

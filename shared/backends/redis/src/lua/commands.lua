@@ -62,8 +62,8 @@ end
 local function tell(name)
   local fork = fork_of(name)
   local parent, number = string.match(name, '^(.+)%.(%d+)$')
-  fork.told = 1
-  fork.tellings = fork.tellings + 1
+  fork.notified = 1
+  fork.notification_count = fork.notification_count + 1
   put_fork(name, fork)
   if not is_there(parent) then return end
   local parts = {}
@@ -79,7 +79,7 @@ local function tell(name)
   end
   local input = '{"Joined":{"fork":' .. number .. ',"results":[' .. table.concat(parts, ',')
     .. '],"done":' .. fork.done .. '}}'
-  if inbox_add(parent, 'fork-' .. number .. '-' .. fork.tellings, 'k', input) == 1 then
+  if inbox_add(parent, 'fork-' .. number .. '-' .. fork.notification_count, 'k', input) == 1 then
     wake(parent)
   end
 end
@@ -129,7 +129,7 @@ commands['fork'] = function()
   weigh(kib(#origin))
   write('f:' .. name, origin)
   put_fork(name, {
-    total = total, open = open, needed = needed, told = 0, closed = 0, tellings = 0,
+    total = total, open = open, needed = needed, notified = 0, closed = 0, notification_count = 0,
     done = 0, failed = 0, live = 0, stamp = MICROS,
     bytes = 0, most = most,
   })
@@ -144,7 +144,7 @@ commands['extend'] = function()
   local fork = fork_of(name)
   if not fork then return end
   local before = fork.open
-  fork.open, fork.needed, fork.told = math.min(open, fork.total), needed, 0
+  fork.open, fork.needed, fork.notified = math.min(open, fork.total), needed, 0
   put_fork(name, fork)
   for index = before, fork.open - 1 do wake(name .. '.' .. index) end
   if fork.failed > 0 or fork.done >= fork.needed then tell(name) end
@@ -180,7 +180,7 @@ commands['revive'] = function()
   if others == 1 and not alone then
     for _, other in ipairs(others_that_failed(name, fork, index)) do indexes[#indexes + 1] = other end
   end
-  fork.told = 0
+  fork.notified = 0
   for _, at in ipairs(indexes) do
     local branch = name .. '.' .. at
     local result = read('b:' .. branch)
@@ -212,7 +212,7 @@ commands['report'] = function()
   end
   write('b:' .. SCOPE, result)
   local urgent = count(fork, result, 1)
-  if fork.told == 0 and (urgent or fork.done >= fork.needed) then
+  if fork.notified == 0 and (urgent or fork.done >= fork.needed) then
     tell(name)
   else
     put_fork(name, fork)

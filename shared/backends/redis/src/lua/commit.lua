@@ -23,13 +23,13 @@ if untaken then
     refresh(SCOPE)
     return { 'refused' }
   end
-  if not STATUS or frozen() or lease and lease.till > NOW then return { 'refused' } end
+  if not STATUS or is_paused() or lease and lease.till > NOW then return { 'refused' } end
 elseif not lease or lease.token ~= ARGV[4] then
   return { 'refused' }
 end
 if string.find(ARGV[11], 'q', 1, true) then
-  local told = closed(SCOPE) and '1' or '0'
-  if frozen() or lease.told ~= told or has_news(SCOPE, ARGV[4]) then return { 'news' } end
+  local notified = closed(SCOPE) and '1' or '0'
+  if is_paused() or lease.notified ~= notified or has_news(SCOPE, ARGV[4]) then return { 'news' } end
 end
 do
   local mark = marks_of(SCOPE)
@@ -117,7 +117,7 @@ if may and (untaken or not has_news(SCOPE, ARGV[4])) then
 elseif untaken then
   token = next_number()
   put_lease(SCOPE, {
-    token = token, till = NOW + ARGV[12], told = closed(SCOPE) and '1' or '0',
+    token = token, till = NOW + ARGV[12], notified = closed(SCOPE) and '1' or '0',
     holder = ARGV[13], attempt = ARGV[14],
   })
 end

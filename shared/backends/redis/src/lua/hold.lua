@@ -24,13 +24,13 @@ if what == 'release' then
   refresh(SCOPE)
   return { 'free' }
 end
-local told = closed(SCOPE) and '1' or '0'
+local notified = closed(SCOPE) and '1' or '0'
 if what == 'peek' then
-  local news = lease.told ~= told or has_news(SCOPE, ARGV[4])
+  local news = lease.notified ~= notified or has_news(SCOPE, ARGV[4])
   return { news and 'news' or 'none' }
 end
-if lease.told ~= told then
-  lease.told = told
+if lease.notified ~= notified then
+  lease.notified = notified
   put_lease(SCOPE, lease)
 end
-return { 'held', tonumber(told), hand_out(SCOPE, ARGV[4]) }
+return { 'held', tonumber(notified), hand_out(SCOPE, ARGV[4]) }

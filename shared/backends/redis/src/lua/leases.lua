@@ -13,7 +13,7 @@ local function is_news(item, token, stands_still)
 end
 
 local function has_news(scope, token)
-  local stands_still = frozen()
+  local stands_still = is_paused()
   for _, item in ipairs(box_of(scope)) do
     if is_news(item, token, stands_still) then return true end
   end
@@ -23,7 +23,7 @@ end
 -- Returns the inputs that this lease has not been given yet, ids and inputs in turn, and marks them
 -- as given.
 local function hand_out(scope, token)
-  local stands_still = frozen()
+  local stands_still = is_paused()
   local items = {}
   for _, item in ipairs(box_of(scope)) do
     if is_news(item, token, stands_still) then

@@ -33,7 +33,7 @@ local marks, leases, boxes, forks
 -- Forks whose numbers changed.
 local counted
 -- Timers that were armed; whether a listener was notified.
-local armed_now, told_timers
+local armed_now, notified_timers
 -- Whether the instance waits for something; nil if that was not checked.
 local waiting
 local call
@@ -101,7 +101,7 @@ local function flush()
     local fork = forks[name]
     if fork then
       write('g:' .. name, cmsgpack.pack({
-        fork.total, fork.open, fork.needed, fork.told, fork.closed, fork.tellings,
+        fork.total, fork.open, fork.needed, fork.notified, fork.closed, fork.notification_count,
         fork.done, fork.failed, fork.live, fork.stamp, fork.bytes, fork.most,
       }))
     end
@@ -155,9 +155,9 @@ end
 
 local function read_lease(text)
   if not text then return false end
-  local token, till, told, holder, attempt = string.match(text, '^(%d+) (%d+) (%d) (%S+) (%d+)$')
+  local token, till, notified, holder, attempt = string.match(text, '^(%d+) (%d+) (%d) (%S+) (%d+)$')
   if not token then error('DAMAGED lease of a scope of ' .. INST) end
-  return { token = token, till = tonumber(till), told = told, holder = holder, attempt = attempt }
+  return { token = token, till = tonumber(till), notified = notified, holder = holder, attempt = attempt }
 end
 
 local function read_box(text)
@@ -180,7 +180,7 @@ local function run(keys, argv, main)
   K, READY, TIMERS, DIRTY, EVENTS, HAD = keys[1], keys[2], keys[3], keys[4], keys[5], keys[6]
   INST, NS, SCOPE = argv[1], argv[2], argv[3]
   ME, woken, is_dirty, waiting = nil, {}, 0, nil
-  armed_now, told_timers = 0, false
+  armed_now, notified_timers = 0, false
   known, changed, ready = {}, {}, {}
   marks, leases, boxes, forks, counted = {}, {}, {}, {}, {}
   local answer = main()
@@ -204,7 +204,7 @@ local function lease_of(scope) return parsed(leases, 'l:', read_lease, scope) en
 
 local function put_lease(scope, lease)
   leases[scope] = lease
-  write('l:' .. scope, lease.token .. ' ' .. lease.till .. ' ' .. lease.told .. ' '
+  write('l:' .. scope, lease.token .. ' ' .. lease.till .. ' ' .. lease.notified .. ' '
     .. lease.holder .. ' ' .. lease.attempt)
 end
 
@@ -231,7 +231,7 @@ local function read_fork(text)
   local n = cmsgpack.unpack(text)
   if #n < 10 then error('DAMAGED fork of ' .. INST) end
   return {
-    total = n[1], open = n[2], needed = n[3], told = n[4], closed = n[5], tellings = n[6],
+    total = n[1], open = n[2], needed = n[3], notified = n[4], closed = n[5], notification_count = n[6],
     done = n[7], failed = n[8], live = n[9], stamp = n[10],
     -- The size of the results and its limit; forks of earlier builds have neither.
     bytes = n[11] or 0, most = n[12] or 0,
@@ -264,7 +264,7 @@ local function around(all)
   return fork, mark, 'l:' .. parent, 'q:' .. parent, 'x:' .. parent, 'F:' .. parent
 end
 
-local function frozen() return SUSPENDED or STATUS == 'f' end
+local function is_paused() return SUSPENDED or STATUS == 'f' end
 local function over() return STATUS ~= 'r' and STATUS ~= 'f' end
 
 -- A branch that may run and has no record yet.
@@ -304,7 +304,7 @@ local function has_operator(scope)
 end
 
 local function has_work(scope)
-  if frozen() then return has_operator(scope) and is_there(scope) end
+  if is_paused() then return has_operator(scope) and is_there(scope) end
   local mark = marks_of(scope)
   if not mark then return unborn(scope) end
   if mark.ended then return false end

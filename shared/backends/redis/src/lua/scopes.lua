@@ -41,10 +41,10 @@ local function arm(scope, seq, due, kind)
   local member = MICROS .. string.format('%04d ', armed_now) .. scope .. ' ' .. seq .. ' ' .. kind .. ' ' .. INST
   timers[#timers + 1] = { seq, member }
   put_timers(scope, timers)
-  if not told_timers then
+  if not notified_timers then
     local first = call('ZRANGE', TIMERS, 0, 0, 'WITHSCORES')
     if not first[2] or tonumber(due) < tonumber(first[2]) then
-      told_timers = true
+      notified_timers = true
       call('PUBLISH', NS .. ':timers', due)
     end
   end

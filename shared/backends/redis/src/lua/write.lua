@@ -18,12 +18,12 @@
 -- for them: lines of history; the lease and the marks; the last number; size; numbers of the fork; at an end the place
 -- in the listing, the watcher, others that may be there.
 --
--- Returns false if nothing was written, otherwise 1, 'j' if the parent was told of the branches, or token and end of
+-- Returns false if nothing was written, otherwise 1, 'j' if the parent was notified of the branches, or token and end of
 -- the lease that was taken.
 
 -- Libraries, which are not available yet when this is loaded.
 local call, match, find, sub, concat, pack, unpacked
--- A fork with more branches is told of in the general way.
+-- A fork with more branches is notified of in the general way.
 local WIDE = 500
 -- Elements of history that are removed with one commit, as in commit.lua.
 local TRIMMED = 1000
@@ -45,7 +45,7 @@ local function trim(K, list, lines, keep)
   return lines
 end
 
--- Counts a result. Returns the numbers of the fork, whether its parent is told now, and how many KiB the results grow;
+-- Counts a result. Returns the numbers of the fork, whether its parent is notified now, and how many KiB the results grow;
 -- nil if the general way decides.
 local function counted(branch, text, letter, size)
   local fork = text and unpacked(text)
@@ -86,13 +86,13 @@ local function joined(K, branch, fork, own)
   return '{"Joined":{"fork":' .. branch[2] .. ',"results":[' .. concat(parts, ',') .. '],"done":' .. fork[DONE] .. '}}'
 end
 
--- What only some commits need. Returns the answer, false if nothing may be written, and fields and values to write.
+-- The parts that only some commits need. Returns the answer, false if nothing may be written, and fields and values to write.
 local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
   local K = KEYS[1]
   local INST, NS, held, lease, numbered, gain, room, most, alone, stays, branch, ends = unpack(more, 1, 12)
   if held then
-    local token, told = match(found[place + 1] or '', '^(%d+) %d+ (%d) ')
-    if token ~= held[1] or told ~= '0' then return false end
+    local token, notified = match(found[place + 1] or '', '^(%d+) %d+ (%d) ')
+    if token ~= held[1] or notified ~= '0' then return false end
     place = place + 1
     if held[2] ~= '' then
       place = place + 1

@@ -8,8 +8,8 @@ mod together;
 use std::collections::BTreeSet;
 
 use swirl_contract::Backend;
+use swirl_contract::inline_run::inline_run;
 use swirl_contract::kit::*;
-use swirl_contract::whole::whole;
 use swirl_model::Data;
 use swirl_model::attribute::{Attribute, Attributes};
 use swirl_model::data;
@@ -20,7 +20,7 @@ use swirl_model::scope::{BranchResult, Cursor, Work};
 use swirl_ports::execution::Record;
 use swirl_ports::{
     Acquired, Commit, Committed, Created, ExecutionStore, Held, InboxItem, InstanceRecords,
-    NewInstance, Released,
+    NewRecords, Released,
 };
 use swirl_servers::RedisServer;
 
@@ -216,7 +216,7 @@ fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool) -> 
         history: vec![entry; dice.roll(3) as usize],
         commands,
         at: at(5),
-        if_quiet: quiet && dice.one_in(2),
+        require_unchanged_inbox: quiet && dice.one_in(2),
         fits: dice.one_in(8),
         release,
         lease_ms: LEASE_MS,
@@ -224,7 +224,7 @@ fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool) -> 
 }
 
 /// The outcome, without tokens.
-fn told(committed: &Committed) -> String {
+fn notified(committed: &Committed) -> String {
     match committed {
         Committed::Done {
             outbox,
@@ -232,7 +232,7 @@ fn told(committed: &Committed) -> String {
             released,
             token,
         } => masked(&format!("{outbox:?} {wake:?} {released} {token:?}")),
-        Committed::News => "news".to_owned(),
+        Committed::InboxChanged => "news".to_owned(),
         Committed::Full(room) => format!("full {}", room.bytes),
         Committed::Refused => "refused".to_owned(),
     }
@@ -280,7 +280,7 @@ impl Pair {
     async fn hold(&self, scope: &ScopeRef, lazily: bool) -> Option<(Held, Held)> {
         let take = async |side: &Side| {
             let taken = if lazily {
-                side.store.acquire_lazily(scope, LEASE_MS).await
+                side.store.read_snapshot(scope, LEASE_MS).await
             } else {
                 side.store.acquire(scope, LEASE_MS).await
             };
@@ -315,7 +315,12 @@ impl Pair {
         self.plain.age_ready();
         let general = self.general.store.commit(commit).await.unwrap();
         let plain = self.plain.store.commit(twin).await.unwrap();
-        assert_eq!(told(&general), told(&plain), "{}", held.0.lease.scope);
+        assert_eq!(
+            notified(&general),
+            notified(&plain),
+            "{}",
+            held.0.lease.scope
+        );
         if self.plain.store.plain_commits() > before {
             self.seen.insert(what);
         }
@@ -395,48 +400,47 @@ async fn one_step_leaves_what_two_leave() {
             let server = RedisServer::start().unwrap();
             let mut two = Side::new(&server, "two", true, 100_000).await;
             let mut one = Side::new(&server, "one", true, 100_000).await;
-            let mut new = whole("a", entries);
+            let mut new = inline_run("a", entries);
             new.header.key = key;
-            let mut whole = new.whole.take().unwrap();
-            whole.status = status;
+            let mut inline_run = new.inline_run.take().unwrap();
+            inline_run.status = status;
             let is_found = !attributes.is_empty();
-            whole.root.attributes = attributes;
-            whole.error = (status != EndStatus::Completed).then(fault);
-            whole.output = whole.output.filter(|_| status == EndStatus::Completed);
-            let begins = NewInstance {
+            inline_run.root.attributes = attributes;
+            inline_run.error = (status != EndStatus::Completed).then(fault);
+            inline_run.output = inline_run.output.filter(|_| status == EndStatus::Completed);
+            let begins = NewRecords {
                 header: new.header.clone(),
                 root: new.root.clone(),
                 ..self::new("a")
             };
             two.store.create(begins).await.unwrap();
-            let Acquired::Held(held) = two.store.acquire_lazily(&root("a"), 1).await.unwrap()
-            else {
+            let Acquired::Held(held) = two.store.read_snapshot(&root("a"), 1).await.unwrap() else {
                 panic!("it isn't there");
             };
             let end = Command::End {
                 status,
-                output: whole.output.clone(),
-                error: whole.error.clone(),
+                output: inline_run.output.clone(),
+                error: inline_run.error.clone(),
             };
             let commit = Commit {
                 lease: held.lease,
-                scope: whole.root.clone(),
+                scope: inline_run.root.clone(),
                 consumed: Vec::new(),
                 refused: Vec::new(),
-                history: whole.history.clone(),
+                history: inline_run.history.clone(),
                 commands: match is_found {
                     true => vec![Command::Index, end],
                     false => vec![end],
                 },
-                at: whole.at,
-                if_quiet: false,
+                at: inline_run.at,
+                require_unchanged_inbox: false,
                 fits: false,
                 release: true,
                 lease_ms: 1,
             };
             let committed = two.store.commit(commit).await.unwrap();
             assert!(matches!(committed, Committed::Done { .. }), "{committed:?}");
-            new.whole = Some(whole);
+            new.inline_run = Some(inline_run);
             assert_eq!(one.store.create(new).await.unwrap(), Created::New);
             let (two, one) = (two.dump(), one.dump());
             assert!(two.len() > 6, "{two:?}");
@@ -515,7 +519,7 @@ async fn the_short_way_leaves_what_the_general_one_leaves() {
         let mut known = Known::default();
         let watched = dice.one_in(2);
         for side in [&mut pair.general, &mut pair.plain] {
-            let begins = NewInstance {
+            let begins = NewRecords {
                 watched,
                 ..new("a")
             };

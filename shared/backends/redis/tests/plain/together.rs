@@ -1,4 +1,4 @@
-//! What goes on at the same time, and what goes on under a lease, needs no second request.
+//! Commits at the same time, and commits that go on under a lease, need no second request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,10 +47,10 @@ async fn branches_that_end_together_dont_conflict() {
         b.commit_of(held, last)
     });
     let committed = futures::future::join_all(reports).await;
-    let told = committed.iter().filter(
+    let notified = committed.iter().filter(
         |committed| matches!(committed, Committed::Done { wake, .. } if *wake == [root("a")]),
     );
-    assert_eq!(told.count(), 1, "the last one tells the parent");
+    assert_eq!(notified.count(), 1, "the last one tells the parent");
     assert!(
         committed
             .iter()
@@ -94,7 +94,10 @@ async fn calls_under_a_lease_are_written_at_once() {
     };
     b.add(&root("a"), cancel).await;
     let committed = side.store.commit(commit_with(&held, &scope, true)).await;
-    assert!(matches!(committed, Ok(Committed::News)), "{committed:?}");
+    assert!(
+        matches!(committed, Ok(Committed::InboxChanged)),
+        "{committed:?}"
+    );
 }
 
 /// A holder that waits for a long call asks without a function, until there is something new.
@@ -126,7 +129,7 @@ async fn waiting_for_an_answer_runs_no_function() {
     }
 }
 
-fn commit_with(held: &Held, scope: &Scope, if_quiet: bool) -> Commit {
+fn commit_with(held: &Held, scope: &Scope, require_unchanged_inbox: bool) -> Commit {
     Commit {
         lease: held.lease.clone(),
         scope: scope.clone(),
@@ -135,7 +138,7 @@ fn commit_with(held: &Held, scope: &Scope, if_quiet: bool) -> Commit {
         history: Vec::new(),
         commands: Vec::new(),
         at: at(5),
-        if_quiet,
+        require_unchanged_inbox,
         fits: false,
         release: false,
         lease_ms: LEASE_MS,

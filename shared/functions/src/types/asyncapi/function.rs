@@ -176,7 +176,7 @@ fn note(server: &Server, address: &str, receives: bool) {
 /// A message that is awaited: only the subscription goes out.
 fn waiting(sending: &Sending, address: &str) -> watch::Sending {
     watch::Sending {
-        protocol: sending.server.protocol.word(),
+        protocol: sending.server.protocol.as_str(),
         target: format!(
             "wait for a message at `{address}` of {}:{}",
             sending.server.host(),

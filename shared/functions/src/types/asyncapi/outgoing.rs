@@ -33,7 +33,7 @@ impl Outgoing<'_> {
             .into_iter()
             .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
         watch::Sending {
-            protocol: server.protocol.word(),
+            protocol: server.protocol.as_str(),
             target: self.what.clone(),
             headers: own.chain(self.headers.iter().cloned()).collect(),
             body: Content::Bytes(self.payload.clone()),

@@ -132,7 +132,7 @@ impl Protocol {
     }
 
     /// [`Protocol::system`], or the protocol itself.
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Protocol::Http => "http",
             Protocol::Ws => "websocket",

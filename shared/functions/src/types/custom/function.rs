@@ -21,7 +21,7 @@ pub(crate) const TYPE: FunctionType = FunctionType {
 
 /// The reason why a built-in operation can never run; `None` if it can, or isn't built in.
 pub fn refused(function: &Function) -> Option<String> {
-    let is_custom = function.kind.word() == TYPE.word;
+    let is_custom = function.kind.as_str() == TYPE.word;
     builtin::find(&function.operation)
         .filter(|_| is_custom)?
         .err()
@@ -30,7 +30,7 @@ pub fn refused(function: &Function) -> Option<String> {
 fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
     let connectors = &documents.settings.connectors;
     let compile = |function: &&Function| {
-        let kind = function.kind.word();
+        let kind = function.kind.as_str();
         if kind == TYPE.word
             && let Some(built_in) = builtin::find(&function.operation)
         {

@@ -17,7 +17,7 @@ pub(super) fn call(request: &CallRequest) -> Vec<u8> {
     let function = &request.function;
     let call = json!({
         "function": &*function.name,
-        "type": function.kind.word(),
+        "type": function.kind.as_str(),
         "operation": function.operation,
         "arguments": Value::from(&request.arguments),
         "metadata": Value::from(&function.metadata),

@@ -98,7 +98,7 @@ fn read(function: &Function) -> Result<GraphqlFunction, String> {
     }
     let endpoint = service_url(endpoint, "the endpoint")?;
     Ok(GraphqlFunction {
-        what: format!("POST {}: {} `{field}`", shown(&endpoint), kind.word()),
+        what: format!("POST {}: {} `{field}`", shown(&endpoint), kind.as_str()),
         types: match argument_types(&function.metadata)? {
             Some(given) => Types::given(given),
             None => Types::unknown(),
@@ -206,7 +206,7 @@ impl CompiledFunction for GraphqlFunction {
             None => {
                 let known = roots.iter().flat_map(|roots| roots.keys());
                 let hint = did_you_mean(&self.field, known.map(String::as_str));
-                let (kind, field) = (self.kind.word(), &self.field);
+                let (kind, field) = (self.kind.as_str(), &self.field);
                 vec![format!("the service has no {kind} `{field}`{hint}").into()]
             }
         }

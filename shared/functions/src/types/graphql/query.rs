@@ -12,7 +12,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Kind::Query => "query",
             Kind::Mutation => "mutation",
@@ -54,7 +54,7 @@ pub(super) fn body(
     };
     let document = format!(
         "{} {}{{ {field}{} {}\n}}",
-        kind.word(),
+        kind.as_str(),
         in_parentheses(declared),
         in_parentheses(passed),
         selection.unwrap_or_default(),

@@ -10,7 +10,7 @@ use swirl_model::workflow::{
 use super::Reader;
 use super::value::is_path;
 use crate::build::ctx::Obj;
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
@@ -63,7 +63,7 @@ impl Reader<'_, '_> {
         let action = Action {
             name: name.map(Into::into),
             kind: kind?,
-            pointer: self.spot(node).place.pointer,
+            pointer: self.location(node).place.pointer,
             from,
             results,
             timeout,
@@ -103,21 +103,21 @@ impl Reader<'_, '_> {
         };
         let name = self.string(node, "a function's name")?;
         let Some(entry) = self.functions.get(&name) else {
-            let spot = self.spot(node);
-            self.unknown_function(&spot, &name, None);
+            let location = self.location(node);
+            self.unknown_function(&location, &name, None);
             return None;
         };
         let (function, kind, operation) = (entry.id, entry.kind.clone(), entry.operation.clone());
-        let spot = entry.operation_spot.clone();
+        let location = entry.operation_spot.clone();
         let arguments = arguments?;
         if kind == FunctionKind::Expression {
-            let sight = Sight {
+            let sight = VisibleVars {
                 args: true,
-                ..Sight::PLAIN
+                ..VisibleVars::PLAIN
             };
             // Functions of this type are later editions'; so is their language.
             let outer = std::mem::replace(&mut self.ctx.language, Language::Jq);
-            let expression = self.compile(&spot, &operation, sight);
+            let expression = self.compile(&location, &operation, sight);
             self.ctx.language = outer;
             return Some(ActionKind::Expression {
                 function,
@@ -152,7 +152,7 @@ impl Reader<'_, '_> {
             self.error(node, codes::BAD_EXPRESSION, message, hint.to_owned());
             return None;
         }
-        let id = self.expression(node, "'data'", Sight::PLAIN);
+        let id = self.expression(node, "'data'", VisibleVars::PLAIN);
         id.map(Template::Expression)
     }
 }

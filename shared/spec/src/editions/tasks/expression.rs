@@ -4,7 +4,7 @@ use swirl_model::workflow::{ExprId, Language};
 
 use super::Reader;
 use crate::build::ctx::{Obj, did_you_mean};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
@@ -75,10 +75,10 @@ impl Reader<'_, '_> {
         };
         let outer = std::mem::replace(&mut self.ctx.language, language);
         let text = self.expression_text(body, "'body'");
-        let spot = self.spot(body);
+        let location = self.location(body);
         let id = text
             .as_ref()
-            .and_then(|text| self.compile(&spot, text, Sight::PLAIN));
+            .and_then(|text| self.compile(&location, text, VisibleVars::PLAIN));
         self.ctx.language = outer;
         Some(Condition {
             id: id?,
@@ -118,8 +118,8 @@ impl Reader<'_, '_> {
             }
         };
         let outer = std::mem::replace(&mut self.ctx.language, Language::Spel);
-        let spot = self.spot(path);
-        let id = self.compile(&spot, &body, Sight::PLAIN);
+        let location = self.location(path);
+        let id = self.compile(&location, &body, VisibleVars::PLAIN);
         self.ctx.language = outer;
         Some(Condition {
             id: id?,

@@ -7,7 +7,7 @@ use swirl_model::workflow::{
 use super::Reader;
 use crate::build::ctx::Obj;
 use crate::build::event_parts::names_part_of_event;
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::source::Node;
 
 /// The name in other texts of a filter that is the only one in its place.
@@ -99,8 +99,8 @@ impl Reader<'_, '_> {
             Some(rest) if rest.is_empty() || rest.starts_with(['.', '[']) => format!("${rest}"),
             _ => own.to_owned(),
         };
-        let spot = self.spot(path);
-        let data = self.compile(&spot, &own, Sight::PLAIN)?;
+        let location = self.location(path);
+        let data = self.compile(&location, &own, VisibleVars::PLAIN)?;
         let to = match member_name(&own) {
             Some(name) => self.member(path, &name),
             None if own == "$" && text.trim() != "$" => self.member(path, "error"),
@@ -114,9 +114,9 @@ impl Reader<'_, '_> {
 
     /// The path to one member of the data.
     fn member(&mut self, node: &Node, name: &str) -> Option<PathId> {
-        let spot = self.spot(node);
+        let location = self.location(node);
         let name = name.replace('\\', "\\\\").replace('\'', "\\'");
-        self.compile_path(&spot, &format!("$['{name}']"), Sight::PLAIN)
+        self.compile_path(&location, &format!("$['{name}']"), VisibleVars::PLAIN)
     }
 
     /// The filter's object, if it is there and as it should be.
@@ -137,7 +137,7 @@ impl Reader<'_, '_> {
 
     fn selection(&mut self, obj: Obj<'_>, (name, others): (&str, &[&str])) -> Option<ExprId> {
         let node = self.named(obj, name, others)?;
-        self.expression(node, &format!("'{name}'"), Sight::PLAIN)
+        self.expression(node, &format!("'{name}'"), VisibleVars::PLAIN)
     }
 
     /// A selection that is merged: a plain member path under the name of the member.
@@ -149,7 +149,7 @@ impl Reader<'_, '_> {
         let Some(node) = self.named(obj, name, others) else {
             return (None, None);
         };
-        let id = self.expression(node, &format!("'{name}'"), Sight::PLAIN);
+        let id = self.expression(node, &format!("'{name}'"), VisibleVars::PLAIN);
         let text = node.as_str().unwrap_or_default();
         let under = member_name(text).map(|key| Under {
             key: key.into(),

@@ -73,8 +73,8 @@ impl Reader<'_, '_> {
                 if start.is_some() {
                     self.several_starts(node);
                 } else {
-                    let spot = self.spot(node);
-                    self.set_start_spot(spot);
+                    let location = self.location(node);
+                    self.set_start_spot(location);
                     (start, window) = (Some(id), found);
                 }
             }
@@ -84,8 +84,8 @@ impl Reader<'_, '_> {
         if let Some(node) = named {
             let named = self.state_ref(node, "'startsAt'");
             if start.is_none() {
-                let spot = self.spot(node);
-                self.set_start_spot(spot);
+                let location = self.location(node);
+                self.set_start_spot(location);
             } else if named.is_some() && named != start {
                 let state = self.variant.state;
                 let message =
@@ -122,7 +122,7 @@ impl Reader<'_, '_> {
             let head = StateHead {
                 name: text("name").or(text("id")).unwrap_or_default().to_owned(),
                 flow: self.flow(),
-                spot: self.spot(item),
+                location: self.location(item),
                 is_event: kind.eq_ignore_ascii_case("event"),
                 mark: None,
                 used_for_compensation: false,

@@ -62,8 +62,8 @@ impl Reader<'_, '_> {
             id: FunctionId(self.workflow.functions.len() as u32),
             kind: kind.clone(),
             operation: operation.clone(),
-            spot: self.spot(obj.get("type").unwrap_or(node)),
-            operation_spot: self.spot(operation_node),
+            location: self.location(obj.get("type").unwrap_or(node)),
+            operation_spot: self.location(operation_node),
         };
         self.functions.add(name.clone(), entry);
         self.workflow.functions.push(Function {

@@ -61,7 +61,7 @@ impl Reader<'_, '_> {
             name: name?.into(),
             flow: self.flow(),
             kind: done?,
-            pointer: self.spot(node).place.pointer,
+            pointer: self.location(node).place.pointer,
             input,
             output,
             input_schema,

@@ -66,9 +66,9 @@ impl Reader<'_, '_> {
 
     fn to(&mut self, target: &Node) -> Option<Transition> {
         let to = self.state_ref(target, "a transition")?;
-        let spot = self.spot(target);
+        let location = self.location(target);
         let from = self.state;
-        self.edges.push(Edge { from, to, spot });
+        self.edges.push(Edge { from, to, location });
         Some(Transition {
             to,
             compensate: false,

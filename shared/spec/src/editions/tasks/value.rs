@@ -5,7 +5,7 @@ use swirl_model::workflow::Template;
 
 use super::Reader;
 use crate::build::ctx::Obj;
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
@@ -55,13 +55,13 @@ impl Reader<'_, '_> {
     pub fn with_paths(&mut self, node: &Node) -> Option<Template> {
         if let Some(text) = node.as_str() {
             if text.contains("{{") {
-                return self.template(node, Sight::PLAIN);
+                return self.template(node, VisibleVars::PLAIN);
             }
             if !is_path(text) {
                 return Some(Template::Literal(node.to_data()));
             }
-            let spot = self.spot(node);
-            let id = self.compile(&spot, text.trim(), Sight::PLAIN);
+            let location = self.location(node);
+            let id = self.compile(&location, text.trim(), VisibleVars::PLAIN);
             return id.map(Template::Expression);
         }
         if let Some(items) = node.items() {

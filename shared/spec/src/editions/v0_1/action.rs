@@ -8,7 +8,7 @@ use swirl_model::workflow::{
 use super::Reader;
 use super::filter::{self, Place};
 use crate::build::ctx::Obj;
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::source::Node;
 
 const PROPERTIES: [&str; 4] = ["function", "timeout", "retry", "name"];
@@ -92,18 +92,20 @@ impl Reader<'_, '_> {
             }));
         }
         let (name, operation) = (name.clone(), operation.clone());
-        let spot = self.ctx.spot(action.get("function").unwrap_or(action.node));
+        let location = self
+            .ctx
+            .location(action.get("function").unwrap_or(action.node));
         // A function that is given at deployment is written as in 0.8.
         let is_given = self.ctx.given_expression(&name).is_some();
         let language = self.ctx.language;
         if is_given {
             self.ctx.language = Language::Jq;
         }
-        let sight = Sight {
+        let sight = VisibleVars {
             args: true,
-            ..Sight::PLAIN
+            ..VisibleVars::PLAIN
         };
-        let expression = self.ctx.compile(&spot, &operation, sight);
+        let expression = self.ctx.compile(&location, &operation, sight);
         self.ctx.language = language;
         Some(ActionKind::Expression {
             function,

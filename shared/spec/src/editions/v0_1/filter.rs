@@ -7,7 +7,7 @@ use swirl_model::workflow::{ExprId, PathId};
 
 use super::Reader;
 use crate::build::ctx::{Obj, words};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
@@ -73,13 +73,13 @@ impl Reader<'_, '_> {
     /// A path that selects.
     pub fn selection(&mut self, place: Option<Place<'_>>) -> Option<ExprId> {
         let (obj, name) = place?;
-        self.ctx.opt_expression(obj, name, Sight::PLAIN)
+        self.ctx.opt_expression(obj, name, VisibleVars::PLAIN)
     }
 
     /// A path that says where something goes.
     pub fn target(&mut self, place: Option<Place<'_>>) -> Option<PathId> {
         let (obj, name) = place?;
-        self.ctx.path(obj, name, Sight::PLAIN)
+        self.ctx.path(obj, name, VisibleVars::PLAIN)
     }
 
     /// A path that has no effect where it is.

@@ -4,7 +4,7 @@ use swirl_model::workflow::{FunctionId, FunctionKind, Template};
 
 use super::Reader;
 use crate::build::ctx::words;
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
@@ -134,14 +134,14 @@ impl Reader<'_, '_> {
             hint = format!("{hint}. Carried out here are {}", words(&known));
         }
         let is_refused = known.is_some();
-        let spot = self.ctx.spot(place);
+        let location = self.ctx.location(place);
         match is_refused {
             true => self
                 .ctx
-                .error_at(&spot, codes::FUNCTION_TYPE_UNKNOWN, message, hint),
+                .error_at(&location, codes::FUNCTION_TYPE_UNKNOWN, message, hint),
             false => self
                 .ctx
-                .warn_at(&spot, codes::FUNCTION_TYPE_UNKNOWN, message, hint),
+                .warn_at(&location, codes::FUNCTION_TYPE_UNKNOWN, message, hint),
         }
     }
 
@@ -166,8 +166,8 @@ impl Reader<'_, '_> {
                 "$." => "$",
                 text => text,
             };
-            let spot = self.ctx.spot(node);
-            let id = self.ctx.compile(&spot, text, Sight::PLAIN)?;
+            let location = self.ctx.location(node);
+            let id = self.ctx.compile(&location, text, VisibleVars::PLAIN)?;
             return Some(Template::Expression(id));
         }
         if let Some(items) = node.items() {

@@ -126,11 +126,11 @@ impl Reader<'_, '_> {
     /// To the state that `node` names: one of the same flow.
     pub fn transition(&mut self, node: &Node, what: &str) -> Option<Next> {
         let to = self.ctx.state_ref(node, what)?;
-        let spot = self.ctx.spot(node);
+        let location = self.ctx.location(node);
         self.ctx.edges.push(Edge {
             from: self.ctx.state,
             to,
-            spot,
+            location,
         });
         Some(Next::Transition(Transition {
             to,
@@ -157,9 +157,9 @@ impl Reader<'_, '_> {
             Some(place) => self.selection(Some(place))?,
             None => {
                 let (obj, name) = filter.result?;
-                let spot = self.ctx.spot(obj.get(name)?);
-                let sight = crate::build::expression::Sight::PLAIN;
-                self.ctx.compile(&spot, "$", sight)?
+                let location = self.ctx.location(obj.get(name)?);
+                let sight = crate::build::expression::VisibleVars::PLAIN;
+                self.ctx.compile(&location, "$", sight)?
             }
         };
         let function = self.plain_function("input", FunctionKind::Expression, "$");

@@ -164,7 +164,7 @@ impl Reader<'_, '_> {
         let head = StateHead {
             name: text("name").unwrap_or_default().to_owned(),
             flow: self.ctx.flow(),
-            spot: self.ctx.spot(node),
+            location: self.ctx.location(node),
             is_event: kind.eq_ignore_ascii_case("event"),
             mark: None,
             used_for_compensation: false,
@@ -186,8 +186,8 @@ impl Reader<'_, '_> {
             if self.draft.start_is_marked {
                 self.other_property(node, "starts-at", "set 'start: true' in that state");
             }
-            let spot = self.ctx.spot(node);
-            self.ctx.set_start_spot(spot);
+            let location = self.ctx.location(node);
+            self.ctx.set_start_spot(location);
             return self.ctx.state_ref(node, "'starts-at'");
         }
         if let [(state, _)] = marked.as_slice() {

@@ -9,7 +9,7 @@ use swirl_model::workflow::{
 
 use super::filter;
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
@@ -48,9 +48,9 @@ pub(super) fn action(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionId> {
     ];
     let obj = ctx.object(node, "an action", known)?;
     let params = ctx.params.clone();
-    let sight = Sight {
+    let sight = VisibleVars {
         params: &params,
-        ..Sight::PLAIN
+        ..VisibleVars::PLAIN
     };
     let name = ctx.opt_name(obj, "name");
     let kind = invocation(ctx, obj);

@@ -5,7 +5,7 @@ use swirl_model::workflow::{EventFilter, ExprId, ResultRule, Under, UnderWhen};
 
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::event_parts::names_part_of_event;
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::source::Node;
 
 /// `stateDataFilter`: input and output.
@@ -18,8 +18,8 @@ pub(super) fn state(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> (Option<ExprId>, Option<
         return (None, None);
     };
     (
-        ctx.opt_expression(obj, "dataInputPath", Sight::PLAIN),
-        ctx.opt_expression(obj, "dataOutputPath", Sight::PLAIN),
+        ctx.opt_expression(obj, "dataInputPath", VisibleVars::PLAIN),
+        ctx.opt_expression(obj, "dataOutputPath", VisibleVars::PLAIN),
     )
 }
 
@@ -27,7 +27,7 @@ pub(super) fn state(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> (Option<ExprId>, Option<
 pub(super) fn action(
     ctx: &mut Ctx<'_>,
     obj: Obj<'_>,
-    sight: Sight<'_>,
+    sight: VisibleVars<'_>,
 ) -> (Option<ExprId>, ResultRule) {
     let known = &["dataInputPath", "dataResultsPath"];
     let Some(node) = obj.get("actionDataFilter") else {
@@ -58,7 +58,7 @@ pub(super) fn event(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> EventFilter {
     }
     let name = names.iter().find(|name| obj.has(name)).unwrap_or(&names[0]);
     EventFilter {
-        data: ctx.opt_expression(obj, name, Sight::PLAIN),
+        data: ctx.opt_expression(obj, name, VisibleVars::PLAIN),
         or_whole: obj
             .get(name)
             .is_some_and(|node| names_part_of_event(ctx, node)),

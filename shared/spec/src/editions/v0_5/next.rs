@@ -4,7 +4,7 @@
 use swirl_model::workflow::{End, Next, Transition};
 
 use crate::build::ctx::{Ctx, Edge, Obj};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
@@ -53,7 +53,7 @@ fn transition(ctx: &mut Ctx<'_>, node: &Node) -> Option<Transition> {
     let obj = ctx.object(node, "a transition", known)?;
     let compensate = compensate(ctx, obj);
     let produce = ctx.produced(obj);
-    let guard = ctx.opt_expression(obj, "expression", Sight::PLAIN);
+    let guard = ctx.opt_expression(obj, "expression", VisibleVars::PLAIN);
     let Some(name) = obj.get("nextState") else {
         ctx.missing(obj, "a transition", &["nextState"]);
         return None;
@@ -69,11 +69,11 @@ fn transition(ctx: &mut Ctx<'_>, node: &Node) -> Option<Transition> {
 /// A state's name or id.
 fn target(ctx: &mut Ctx<'_>, node: &Node) -> Option<swirl_model::workflow::StateId> {
     let to = ctx.state_ref(node, "a transition")?;
-    let spot = ctx.spot(node);
+    let location = ctx.location(node);
     ctx.edges.push(Edge {
         from: ctx.state,
         to,
-        spot,
+        location,
     });
     Some(to)
 }

@@ -100,18 +100,23 @@ fn default(ctx: &mut Ctx<'_>, default: &mut Node) {
         && default.get("end").is_none();
     if is_transition {
         let message = "'default' is a transition here, as in an older edition; it is taken as that";
-        let spot = ctx.spot(default);
+        let location = ctx.location(default);
         let hint = "write 'default: {transition: {nextState: ...}}'".to_owned();
-        ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message.to_owned(), hint);
+        ctx.warn_as_is(
+            &location,
+            codes::OTHER_EDITIONS_NAME,
+            message.to_owned(),
+            hint,
+        );
         *default = default.object_here([("transition", default.clone())]);
     }
 }
 
 fn older(ctx: &mut Ctx<'_>, node: &Node, name: &str, here: &str) {
     let message = format!("'{name}' is an older edition's name for '{here}'; it is taken as that");
-    let spot = ctx.spot(node);
+    let location = ctx.location(node);
     let hint = format!("write '{here}'");
-    ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message, hint);
+    ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);
 }
 
 /// Real documents take these from the edition that came next.
@@ -119,9 +124,9 @@ fn later_retry(ctx: &mut Ctx<'_>, retry: &mut Node) {
     for name in ["increment", "maxDelay"] {
         if let Some(node) = retry.get(name) {
             let message = format!("'{name}' is of a later edition; it is carried out as there");
-            let spot = ctx.spot(node);
+            let location = ctx.location(node);
             let hint = "write the document in that edition".to_owned();
-            ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message, hint);
+            ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);
         }
     }
 }

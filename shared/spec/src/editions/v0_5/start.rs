@@ -167,8 +167,8 @@ pub(super) fn of_states<'n>(ctx: &mut Ctx<'_>, root: Obj<'n>, states: &'n [Node]
             );
         } else {
             found = Some(*id);
-            let spot = ctx.spot(node);
-            ctx.set_start_spot(spot);
+            let location = ctx.location(node);
+            ctx.set_start_spot(location);
             let by_event = ctx.states.get(id.0 as usize);
             let by_event = by_event.is_some_and(|head| head.is_event);
             start(ctx, node, by_event);
@@ -183,8 +183,8 @@ pub(super) fn of_states<'n>(ctx: &mut Ctx<'_>, root: Obj<'n>, states: &'n [Node]
         );
         let named = ctx.state_ref(node, "'startsAt'");
         if found.is_none() {
-            let spot = ctx.spot(node);
-            ctx.set_start_spot(spot);
+            let location = ctx.location(node);
+            ctx.set_start_spot(location);
             found = named;
         }
         same_start(ctx, node, "startsAt", found, named);
@@ -207,8 +207,8 @@ pub(super) fn of_states<'n>(ctx: &mut Ctx<'_>, root: Obj<'n>, states: &'n [Node]
             );
         }
         if found.is_none() {
-            let spot = ctx.spot(name);
-            ctx.set_start_spot(spot);
+            let location = ctx.location(name);
+            ctx.set_start_spot(location);
             found = named;
         }
         same_start(ctx, name, "start", found, named);

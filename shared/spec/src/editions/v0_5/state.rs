@@ -32,11 +32,11 @@ pub(super) fn heads(ctx: &mut Ctx<'_>, items: &[Node]) {
         let head = StateHead {
             name: text("name").unwrap_or_default().to_owned(),
             flow: ctx.flow(),
-            spot: ctx.spot(item),
+            location: ctx.location(item),
             is_event: text("type").is_some_and(|word| word.eq_ignore_ascii_case("event")),
-            mark: mark.map(|node| ctx.spot(node)),
+            mark: mark.map(|node| ctx.location(node)),
             used_for_compensation: mark.and_then(Node::as_bool) == Some(true),
-            compensated_by: item.get("compensatedBy").map(|node| ctx.spot(node)),
+            compensated_by: item.get("compensatedBy").map(|node| ctx.location(node)),
         };
         ctx.add_state(item, head);
     }

@@ -31,10 +31,10 @@ pub(super) fn start_in_a_state(ctx: &mut Ctx<'_>, root: &mut Node) {
             continue;
         }
         if found.is_some() || named {
-            let spot = ctx.spot(&start);
+            let location = ctx.location(&start);
             let message = "more than one state is the first, and a workflow begins with one";
             let hint = "name it in 'start' of the workflow".to_owned();
-            ctx.error_as_is(&spot, codes::DUPLICATE_NAME, message.to_owned(), hint);
+            ctx.error_as_is(&location, codes::DUPLICATE_NAME, message.to_owned(), hint);
             continue;
         }
         let Some(name) = state.get("name").and_then(Node::as_str) else {
@@ -76,6 +76,11 @@ fn rename(ctx: &mut Ctx<'_>, node: &mut Node, from: &str, to: &str) {
 
 fn older(ctx: &mut Ctx<'_>, node: &Node, name: &str, hint: &str) {
     let message = format!("'{name}' here is of an older edition; it is taken as meant");
-    let spot = ctx.spot(node);
-    ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message, hint.to_owned());
+    let location = ctx.location(node);
+    ctx.warn_as_is(
+        &location,
+        codes::OTHER_EDITIONS_NAME,
+        message,
+        hint.to_owned(),
+    );
 }

@@ -3,7 +3,7 @@
 use swirl_model::workflow::{Count, Repeat};
 
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::build::references::EventUse;
 use crate::codes;
 use crate::source::Node;
@@ -25,11 +25,11 @@ pub(super) fn exec_timeout(ctx: &mut Ctx<'_>, root: &mut Node) {
         && timeout.members().is_some()
         && timeout.get("duration").is_none()
     {
-        let spot = ctx.spot(&timeout);
+        let location = ctx.location(&timeout);
         let placeholder = timeout.text_here("P1D");
         let message = "'execTimeout' needs 'duration'".to_owned();
         let hint = "add 'duration'".to_owned();
-        ctx.error_as_is(&spot, codes::MISSING_PROPERTY, message, hint);
+        ctx.error_as_is(&location, codes::MISSING_PROPERTY, message, hint);
         // Replaces it, so that the rest is read.
         if let Some(timeout) = root.get_mut("execTimeout") {
             timeout.put("duration", placeholder);
@@ -210,12 +210,12 @@ pub(super) fn repeat(ctx: &mut Ctx<'_>, node: &Node) -> Option<Repeat> {
     }
     let before = ctx.boolean(obj, "checkBefore", true);
     let past_errors = ctx.boolean(obj, "continueOnError", false);
-    let test = ctx.opt_expression(obj, "expression", Sight::PLAIN);
+    let test = ctx.opt_expression(obj, "expression", VisibleVars::PLAIN);
     if let (false, Some(node)) = (obj.has("expression"), obj.get("checkBefore")) {
         ctx.ignored(node, "checkBefore", "there is no 'expression' to check");
     }
     let max = obj.get("max").and_then(|node| {
-        let count = ctx.count(node, "max", 1, codes::BAD_COUNT, Sight::PLAIN);
+        let count = ctx.count(node, "max", 1, codes::BAD_COUNT, VisibleVars::PLAIN);
         match count {
             Some(Count::Fixed(max)) => Some(max),
             Some(Count::Expression(_)) => {

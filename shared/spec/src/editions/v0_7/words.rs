@@ -77,10 +77,10 @@ fn rename(ctx: &mut Ctx<'_>, node: &mut Node, from: &str, to: &str) {
 }
 
 fn other(ctx: &mut Ctx<'_>, node: &Node, name: &str, here: &str) {
-    let spot = ctx.spot(node);
+    let location = ctx.location(node);
     let message = format!("'{name}' is another edition's name for '{here}'; it is taken as that");
     let hint = format!("write '{here}'");
-    ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message, hint);
+    ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);
 }
 
 /// `stateExecTimeout` may be an object. Its `total` bounds the state; `single` bounds each of its

@@ -10,7 +10,7 @@ use swirl_model::workflow::{
 };
 
 use crate::build::ctx::{Ctx, Obj, did_you_mean};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
@@ -78,9 +78,9 @@ impl Ctx<'_> {
         let own_timeout = parts.action_timeout.then(|| self.timeout(obj, "timeout"));
         let timeout = own_timeout.flatten().or(timeout);
         let params = self.params.clone();
-        let sight = Sight {
+        let sight = VisibleVars {
             params: &params,
-            ..Sight::PLAIN
+            ..VisibleVars::PLAIN
         };
         let name = self.opt_name(obj, "name");
         let condition = self.opt_condition(obj, "condition", sight.with_secrets());
@@ -101,7 +101,7 @@ impl Ctx<'_> {
             .errors
             .map(|reader| (reader.of_action)(self, obj))
             .unwrap_or_default();
-        let pointer = self.spot(node).place.pointer;
+        let pointer = self.location(node).place.pointer;
         let repeat = match (parts.repeat, obj.get("repeat")) {
             (Some(read), Some(node)) => Some(read(self, node)?),
             _ => None,
@@ -164,7 +164,7 @@ impl Ctx<'_> {
     /// The place in the document that errors name as their source.
     pub fn problem_pointer(&self, node: &Node) -> String {
         match self.dialect.parts.errors {
-            Some(_) => self.spot(node).place.pointer,
+            Some(_) => self.location(node).place.pointer,
             None => String::new(),
         }
     }
@@ -195,7 +195,7 @@ impl Ctx<'_> {
                 self.missing(obj, "a functionRef", &["refName"]);
                 // The rest of it is still checked.
                 let params = self.params.clone();
-                let sight = Sight {
+                let sight = VisibleVars {
                     params: &params,
                     secrets: true,
                     args: false,
@@ -210,7 +210,7 @@ impl Ctx<'_> {
     /// The call of the function named by `node`; `obj` is the reference in its long form.
     fn call(&mut self, node: &Node, obj: Option<Obj<'_>>) -> Option<ActionKind> {
         let params = self.params.clone();
-        let sight = Sight {
+        let sight = VisibleVars {
             params: &params,
             secrets: true,
             args: false,
@@ -223,7 +223,7 @@ impl Ctx<'_> {
         let arguments = match obj {
             Some(obj) if expression => self.arguments(
                 obj,
-                Sight {
+                VisibleVars {
                     secrets: false,
                     ..sight
                 },
@@ -236,8 +236,8 @@ impl Ctx<'_> {
             .map(|node| self.selection_set(node, sight));
         let name = self.string(node, "a function's name")?;
         let Some(entry) = self.functions.get(&name) else {
-            let spot = self.spot(node);
-            self.unknown_function(&spot, &name, None);
+            let location = self.location(node);
+            self.unknown_function(&location, &name, None);
             return None;
         };
         let (function, kind, operation) = (entry.id, entry.kind.clone(), entry.operation.clone());
@@ -262,7 +262,7 @@ impl Ctx<'_> {
                     self.odata_arguments(obj);
                 }
                 if let Some(node) = obj.get("selectionSet") {
-                    let why = format!("the function is of type '{}', not 'graphql'", kind.word());
+                    let why = format!("the function is of type '{}', not 'graphql'", kind.as_str());
                     self.ignored(node, "selectionSet", &why);
                 }
             }
@@ -282,10 +282,10 @@ impl Ctx<'_> {
                 return None;
             }
             let expression = self.compile(
-                &self.spot(node),
+                &self.location(node),
                 &operation,
                 // Its result becomes data, where no secret may come (decision 65).
-                Sight {
+                VisibleVars {
                     args: true,
                     secrets: false,
                     ..sight

@@ -3,7 +3,7 @@
 use swirl_model::workflow::{AuthDef, AuthId, AuthScheme, Template};
 
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
@@ -82,7 +82,7 @@ impl Ctx<'_> {
     }
 
     fn auth_properties(&mut self, node: &Node, scheme: AuthScheme) -> Option<Template> {
-        let sight = Sight::PLAIN.with_secrets();
+        let sight = VisibleVars::PLAIN.with_secrets();
         if node.as_str().is_some() {
             return self
                 .expression(node, "'properties'", sight)

@@ -3,7 +3,7 @@
 use swirl_model::workflow::Template;
 
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::graphql;
 use crate::source::Node;
@@ -11,7 +11,7 @@ use crate::template::Delimiters;
 
 impl Ctx<'_> {
     /// `selectionSet`; one without expressions is checked at once. `None` after a finding.
-    pub fn selection_set(&mut self, node: &Node, sight: Sight<'_>) -> Option<Template> {
+    pub fn selection_set(&mut self, node: &Node, sight: VisibleVars<'_>) -> Option<Template> {
         self.string(node, "'selectionSet'")?;
         let template = self.template(node, sight)?;
         if let Template::Literal(text) = &template
@@ -99,7 +99,11 @@ const ODATA_OPTIONS: &[(&str, Wanted)] = &[
 
 impl Ctx<'_> {
     /// `arguments`, by that name or the one of earlier editions. `None` after a finding.
-    pub(super) fn arguments(&mut self, obj: Obj<'_>, sight: Sight<'_>) -> Option<Option<Template>> {
+    pub(super) fn arguments(
+        &mut self,
+        obj: Obj<'_>,
+        sight: VisibleVars<'_>,
+    ) -> Option<Option<Template>> {
         if let Some(node) = obj.get("parameters") {
             if obj.has("arguments") {
                 self.exclusive(obj, "a functionRef", &["arguments", "parameters"]);

@@ -4,7 +4,7 @@ use swirl_model::workflow::{Correlation, EventDef, EventId};
 
 use super::transition::has_attribute_letters;
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::build::names::EventEntry;
 use crate::codes;
 use crate::source::Node;
@@ -122,7 +122,7 @@ impl Ctx<'_> {
                     self.wrong_type(node, "'contextAttributeValue'", "a string");
                     return None;
                 }
-                self.template(node, Sight::PLAIN.with_secrets())
+                self.template(node, VisibleVars::PLAIN.with_secrets())
             });
             let Some(name) = name else { continue };
             // CloudEvents attribute names are lower case; definitions often aren't.
@@ -139,8 +139,8 @@ impl Ctx<'_> {
             }
             if let Some(node) = obj.get("contextAttributeValue") {
                 let id = EventId(self.workflow.events.len() as u32);
-                let spot = self.spot(node);
-                self.correlation_values.push((id, list.len(), spot));
+                let location = self.location(node);
+                self.correlation_values.push((id, list.len(), location));
             }
             list.push(Correlation {
                 attribute: attribute.into(),

@@ -3,7 +3,7 @@
 use swirl_model::workflow::{EventFilter, ExprId, ResultRule};
 
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 
 impl Ctx<'_> {
     /// `stateDataFilter`: input and output.
@@ -15,8 +15,8 @@ impl Ctx<'_> {
             return (None, None);
         };
         (
-            self.opt_expression(obj, "input", Sight::PLAIN),
-            self.opt_expression(obj, "output", Sight::PLAIN),
+            self.opt_expression(obj, "input", VisibleVars::PLAIN),
+            self.opt_expression(obj, "output", VisibleVars::PLAIN),
         )
     }
 
@@ -24,7 +24,7 @@ impl Ctx<'_> {
     pub fn action_filter(
         &mut self,
         obj: Obj<'_>,
-        sight: Sight<'_>,
+        sight: VisibleVars<'_>,
         detached: bool,
     ) -> (Option<ExprId>, ResultRule) {
         let nothing = ResultRule {
@@ -65,8 +65,8 @@ impl Ctx<'_> {
         let ignore = !self.boolean(obj, "useData", true);
         let filter = EventFilter {
             ignore,
-            data: self.opt_expression(obj, "data", Sight::PLAIN),
-            to: self.path(obj, "toStateData", Sight::PLAIN),
+            data: self.opt_expression(obj, "data", VisibleVars::PLAIN),
+            to: self.path(obj, "toStateData", VisibleVars::PLAIN),
             ..EventFilter::default()
         };
         self.unused(

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use swirl_model::workflow::{AuthId, Function, FunctionId, FunctionKind};
 
 use crate::build::ctx::{Ctx, Obj, words};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
+use crate::build::location::Location;
 use crate::build::names::FunctionEntry;
-use crate::build::spot::Spot;
 use crate::codes;
 use crate::source::Node;
 use crate::suggest;
@@ -33,15 +33,15 @@ impl Ctx<'_> {
         self.functions.unread |= !read;
         self.share_resource_auth();
         // Those that refer to others can be followed only now.
-        let referring: Vec<(Spot, String)> = self
+        let referring: Vec<(Location, String)> = self
             .functions
             .values()
             .filter(|entry| entry.kind == FunctionKind::Expression)
             .filter(|entry| entry.operation.starts_with("fn:"))
             .map(|entry| (entry.operation_spot.clone(), entry.operation.clone()))
             .collect();
-        for (spot, operation) in referring {
-            self.resolve(&spot, &operation);
+        for (location, operation) in referring {
+            self.resolve(&location, &operation);
         }
     }
 
@@ -81,8 +81,8 @@ impl Ctx<'_> {
             id,
             kind: kind.clone(),
             operation: operation.clone(),
-            spot: self.spot(obj.get("type").unwrap_or(node)),
-            operation_spot: self.spot(operation_node),
+            location: self.location(obj.get("type").unwrap_or(node)),
+            operation_spot: self.location(operation_node),
         };
         self.functions.add(name.clone(), entry);
         self.workflow.functions.push(Function {
@@ -171,14 +171,14 @@ impl Ctx<'_> {
         let text = self.expression_text(node, "'operation'")?;
         if !text.starts_with("fn:") {
             let params = self.all_params.clone();
-            let sight = Sight {
+            let sight = VisibleVars {
                 params: &params,
                 secrets: true,
                 args: true,
             };
-            let spot = self.spot(node);
+            let location = self.location(node);
             // Reported here, and not again by each call of it.
-            if !self.check(&spot, &text, sight, false) {
+            if !self.check(&location, &text, sight, false) {
                 return None;
             }
         }
@@ -213,7 +213,7 @@ impl Ctx<'_> {
         if !(right && filled) {
             let message = format!(
                 "'{operation}' is not an operation of a function of type '{}'",
-                kind.word()
+                kind.as_str()
             );
             self.error(
                 node,
@@ -292,7 +292,7 @@ impl Ctx<'_> {
         for (entry, name, word) in findings {
             match word.as_str() {
                 CUSTOM => self.custom_operation(&entry, &name),
-                word => self.custom_type(&entry.spot, &name, word),
+                word => self.custom_type(&entry.location, &name, word),
             }
         }
     }
@@ -324,7 +324,7 @@ impl Ctx<'_> {
 
     /// A type that the language doesn't have: refused unless something carries it out here. Where
     /// that isn't known, it is a warning.
-    fn custom_type(&mut self, spot: &Spot, name: &str, word: &str) {
+    fn custom_type(&mut self, location: &Location, name: &str, word: &str) {
         let known = self.options.custom_types.as_ref();
         if known.is_some_and(|known| known.contains(word)) {
             return;
@@ -339,9 +339,9 @@ impl Ctx<'_> {
             words(&TYPES)
         );
         if is_refused {
-            self.error_at(spot, codes::FUNCTION_TYPE_UNKNOWN, message, hint);
+            self.error_at(location, codes::FUNCTION_TYPE_UNKNOWN, message, hint);
         } else {
-            self.warn_at(spot, codes::FUNCTION_TYPE_UNKNOWN, message, hint);
+            self.warn_at(location, codes::FUNCTION_TYPE_UNKNOWN, message, hint);
         }
     }
 }

@@ -3,7 +3,7 @@
 use swirl_model::workflow::{Language, Version};
 
 use crate::build::ctx::{Ctx, Obj, did_you_mean};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
@@ -42,7 +42,7 @@ impl Ctx<'_> {
                 let key = root
                     .get("key")
                     .filter(|node| self.text(node, "'key'").is_some())
-                    .map(|node| self.template(node, Sight::PLAIN));
+                    .map(|node| self.template(node, VisibleVars::PLAIN));
                 self.workflow.instance_key = key.flatten();
                 None
             }
@@ -109,7 +109,7 @@ impl Ctx<'_> {
                 );
                 return;
             }
-            if let Some(id) = self.expression(node, "'version'", Sight::PLAIN) {
+            if let Some(id) = self.expression(node, "'version'", VisibleVars::PLAIN) {
                 self.workflow.version = Version::Expression(id);
             }
             return;

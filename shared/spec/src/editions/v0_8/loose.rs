@@ -70,9 +70,9 @@ pub(in crate::editions) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {
 }
 
 fn warn(ctx: &mut Ctx<'_>, node: &Node, message: &str, hint: &str) {
-    let spot = ctx.spot(node);
+    let location = ctx.location(node);
     ctx.warn_as_is(
-        &spot,
+        &location,
         codes::LOOSE_FORM,
         message.to_owned(),
         hint.to_owned(),

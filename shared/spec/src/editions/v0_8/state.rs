@@ -33,11 +33,11 @@ impl Ctx<'_> {
             let head = StateHead {
                 name: text("name").unwrap_or_default().to_owned(),
                 flow: self.flow(),
-                spot: self.spot(item),
+                location: self.location(item),
                 is_event: text("type") == Some("event"),
-                mark: mark.map(|node| self.spot(node)),
+                mark: mark.map(|node| self.location(node)),
                 used_for_compensation: mark.and_then(Node::as_bool) == Some(true),
-                compensated_by: item.get("compensatedBy").map(|node| self.spot(node)),
+                compensated_by: item.get("compensatedBy").map(|node| self.location(node)),
             };
             self.add_state(item, head);
         }

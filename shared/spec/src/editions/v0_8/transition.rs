@@ -5,7 +5,7 @@
 use swirl_model::workflow::{ContinueAs, End, Next, Produce, Template, Transition};
 
 use crate::build::ctx::{Ctx, Edge, Obj};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::build::references::EventUse;
 use crate::codes;
 use crate::source::Node;
@@ -57,11 +57,11 @@ impl Ctx<'_> {
             }
         };
         let to = self.state_ref(target, what)?;
-        let spot = self.spot(target);
+        let location = self.location(target);
         self.edges.push(Edge {
             from: self.state,
             to,
-            spot,
+            location,
         });
         Some(Transition {
             to,
@@ -162,9 +162,9 @@ impl Ctx<'_> {
     /// `data` of something that is sent on: an expression or an object.
     fn payload(&mut self, node: &Node) -> Option<Template> {
         let params = self.params.clone();
-        let sight = Sight {
+        let sight = VisibleVars {
             params: &params,
-            ..Sight::PLAIN
+            ..VisibleVars::PLAIN
         };
         match node.as_str() {
             // An expression by nature (decision 80).
@@ -236,9 +236,9 @@ impl Ctx<'_> {
             None => vec![node],
         };
         let params = self.params.clone();
-        let sight = Sight {
+        let sight = VisibleVars {
             params: &params,
-            ..Sight::PLAIN
+            ..VisibleVars::PLAIN
         };
         let mut attributes: Vec<(String, Template)> = Vec::new();
         for object in objects {
@@ -279,7 +279,7 @@ impl Ctx<'_> {
     }
 }
 
-/// The attributes of an event that are no context attributes of its author, and what to write instead.
+/// The attributes of an event that its author cannot set as context attributes, and what to write instead.
 fn reserved(name: &str) -> Option<&'static str> {
     Some(match name {
         "id" => "leave it out: each event gets an id of its own",

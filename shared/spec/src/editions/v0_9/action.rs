@@ -32,10 +32,10 @@ fn publish(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionKind> {
 fn subscribe(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionKind> {
     if node.as_str().is_some() {
         // As in one of the text's examples.
-        let spot = ctx.spot(node);
+        let location = ctx.location(node);
         let message = "'subscribe' is an object; the text is taken as its 'event'".to_owned();
         let hint = "write 'subscribe: {event: ...}'".to_owned();
-        ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message, hint);
+        ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);
         return consume(ctx, node, None);
     }
     let obj = ctx.object(node, "'subscribe'", &["event", "timeout"])?;

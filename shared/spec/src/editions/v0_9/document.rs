@@ -15,10 +15,15 @@ pub(super) fn identity(ctx: &mut Ctx<'_>, root: &mut Node) {
             root.put("id", name);
         }
         (None, Some(id)) => {
-            let spot = ctx.spot(&id);
+            let location = ctx.location(&id);
             let message = "'id' is another edition's name for 'name'; it is taken as that";
             let hint = "write 'name'".to_owned();
-            ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message.to_owned(), hint);
+            ctx.warn_as_is(
+                &location,
+                codes::OTHER_EDITIONS_NAME,
+                message.to_owned(),
+                hint,
+            );
         }
         (None, None) => {}
     }
@@ -29,10 +34,10 @@ pub(super) fn policy(ctx: &mut Ctx<'_>, errors: &mut Node) {
     if let Some(policy) = errors.get("policy")
         && errors.get("policies").is_none()
     {
-        let spot = ctx.spot(policy);
+        let location = ctx.location(policy);
         let message = "'policy' is taken for 'policies'".to_owned();
         let hint = "write 'policies'".to_owned();
-        ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message, hint);
+        ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);
         errors.rename("policy", "policies");
     }
 }
@@ -57,20 +62,25 @@ pub(super) fn arguments_beside(ctx: &mut Ctx<'_>, action: &mut Node) {
     else {
         return;
     };
-    let spot = ctx.spot(&arguments);
+    let location = ctx.location(&arguments);
     let message = "'arguments' belongs into 'functionRef'; it is taken as if it were there";
     let hint = "write 'functionRef: {refName: ..., arguments: ...}'".to_owned();
-    ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message.to_owned(), hint);
+    ctx.warn_as_is(
+        &location,
+        codes::OTHER_EDITIONS_NAME,
+        message.to_owned(),
+        hint,
+    );
     let reference = function.object_here([("refName", function.clone()), ("arguments", arguments)]);
     action.put("functionRef", reference);
 }
 
 pub(super) fn no_sleep(ctx: &mut Ctx<'_>, state: &mut Node) {
     if let Some(word) = state.get_mut("type") {
-        let spot = ctx.spot(word);
+        let location = ctx.location(word);
         let message = "there is no state type 'sleep' in edition 0.9".to_owned();
         let hint = "use 'sleep' of an action: {before: ...} or {after: ...}".to_owned();
-        ctx.error_as_is(&spot, codes::UNKNOWN_VALUE, message, hint);
+        ctx.error_as_is(&location, codes::UNKNOWN_VALUE, message, hint);
         // Replaces it, so that the states that lead here are still checked.
         *word = word.text_here("inject");
     }

@@ -3,7 +3,7 @@
 use swirl_model::workflow::{ErrorDef, ErrorId, ErrorSet, Problem, Throw};
 
 use crate::build::ctx::{Ctx, Obj, did_you_mean};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::build::names::ProblemEntry;
 use crate::codes;
 use crate::source::Node;
@@ -132,9 +132,9 @@ pub(super) fn throw(ctx: &mut Ctx<'_>, node: &Node) -> Option<Throw> {
             _ => drop(ctx.string(node, &format!("'{name}'"))?),
         }
         let params = ctx.params.clone();
-        let sight = Sight {
+        let sight = VisibleVars {
             params: &params,
-            ..Sight::PLAIN
+            ..VisibleVars::PLAIN
         };
         ctx.template(node, sight)
     };

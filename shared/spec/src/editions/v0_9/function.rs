@@ -15,10 +15,15 @@ pub(super) fn kind(ctx: &mut Ctx<'_>, function: &mut Node) {
     match word.as_str() {
         Some("openapi") => *word = word.text_here("rest"),
         Some("rest") => {
-            let spot = ctx.spot(word);
+            let location = ctx.location(word);
             let message = "'rest' is another edition's name for 'openapi'; it is taken as that";
             let hint = "write 'type: openapi'".to_owned();
-            ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message.to_owned(), hint);
+            ctx.warn_as_is(
+                &location,
+                codes::OTHER_EDITIONS_NAME,
+                message.to_owned(),
+                hint,
+            );
         }
         _ => {}
     }
@@ -29,7 +34,7 @@ pub(super) fn operation(ctx: &mut Ctx<'_>, node: &Node, kind: &FunctionKind) -> 
         FunctionKind::Http => request(ctx, node)?,
         FunctionKind::Rest => paths(ctx, node)?,
         other => {
-            let what = format!("the 'operation' of a function of type '{}'", other.word());
+            let what = format!("the 'operation' of a function of type '{}'", other.as_str());
             ctx.wrong_type(node, &what, "a string");
             return None;
         }

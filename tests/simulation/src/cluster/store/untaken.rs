@@ -47,7 +47,7 @@ impl SharedStore {
                 }
             }
             Committed::Done { .. } => {}
-            Committed::Refused | Committed::News | Committed::Full(_) => {
+            Committed::Refused | Committed::InboxChanged | Committed::Full(_) => {
                 block_on(inner.release(&held.lease))?;
             }
         }

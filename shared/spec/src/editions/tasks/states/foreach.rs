@@ -4,7 +4,7 @@ use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind};
 
 use super::{Done, Kind};
 use crate::build::ctx::Obj;
-use crate::build::expression::{Sight, whole};
+use crate::build::expression::{VisibleVars, whole};
 use crate::codes;
 use crate::editions::tasks::Reader;
 use crate::editions::tasks::filter::member_name;
@@ -31,8 +31,8 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
     if !obj.has("inputCollection") {
         reader.missing(obj, &what, &["inputCollection"]);
     }
-    let input = reader.opt_expression(obj, "inputCollection", Sight::PLAIN);
-    let output = reader.path(obj, "outputCollection", Sight::PLAIN);
+    let input = reader.opt_expression(obj, "inputCollection", VisibleVars::PLAIN);
+    let output = reader.path(obj, "outputCollection", VisibleVars::PLAIN);
     let pause = reader.opt_duration(obj, "timeDelay");
     let mode = mode(reader, obj);
     let param = param(reader, obj, &what);

@@ -23,7 +23,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
     };
     let workflow = reader.string(node, "'workflowId'")?;
     reader.check_known_workflow(node, &workflow);
-    let pointer = reader.spot(obj.node).place.pointer;
+    let pointer = reader.location(obj.node).place.pointer;
     let action = reader.add_action(Action {
         kind: ActionKind::Subflow(Subflow {
             workflow,

@@ -11,7 +11,7 @@ use swirl_model::workflow::{
 
 use super::{Done, Kind};
 use crate::build::ctx::Obj;
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::editions::tasks::Reader;
 use crate::source::Node;
@@ -242,7 +242,7 @@ fn comparison(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Option<Test> {
             reader.missing(obj, "a condition", &[name]);
         }
     }
-    let path = reader.opt_expression(obj, "path", Sight::PLAIN);
+    let path = reader.opt_expression(obj, "path", VisibleVars::PLAIN);
     let operator = reader.word(obj, "operator", &OPERATORS);
     let value = obj.get("value");
     let needed = !matches!(

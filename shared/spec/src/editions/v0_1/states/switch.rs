@@ -12,7 +12,7 @@ use super::super::filter::Filter;
 use super::super::state::next_state;
 use super::{Kind, Read};
 use crate::build::ctx::{Obj, and, did_you_mean, words};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
@@ -192,7 +192,7 @@ fn comparison(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Option<Test> {
             reader.ctx.missing(obj, "a condition", &[name]);
         }
     }
-    let path = reader.ctx.opt_expression(obj, "path", Sight::PLAIN);
+    let path = reader.ctx.opt_expression(obj, "path", VisibleVars::PLAIN);
     let operator = obj.get("operator").and_then(|node| operator(reader, node));
     let present = operator.is_some_and(|operator| operator.comparison == Comparison::Present);
     let value = match obj.get("value") {

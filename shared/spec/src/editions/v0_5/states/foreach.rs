@@ -5,7 +5,7 @@ use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind};
 
 use super::Kind;
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::editions::v0_5::action;
 use crate::editions::v0_8::states::{DEFAULT_PARAM, is_variable};
@@ -29,11 +29,11 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>, _: bool) -> Option<StateKind> {
     if !obj.has("inputCollection") {
         ctx.missing(obj, WHAT, &["inputCollection"]);
     }
-    let input = ctx.opt_expression(obj, "inputCollection", Sight::PLAIN);
-    let output = ctx.path(obj, "outputCollection", Sight::PLAIN);
+    let input = ctx.opt_expression(obj, "inputCollection", VisibleVars::PLAIN);
+    let output = ctx.path(obj, "outputCollection", VisibleVars::PLAIN);
     let max = obj
         .get("max")
-        .map(|node| ctx.count(node, "max", 0, codes::BAD_COUNT, Sight::PLAIN));
+        .map(|node| ctx.count(node, "max", 0, codes::BAD_COUNT, VisibleVars::PLAIN));
     let mode = match max {
         None | Some(None | Some(Count::Fixed(0))) => IterationMode::Parallel,
         Some(Some(count)) => IterationMode::Window(count),

@@ -6,7 +6,7 @@ use swirl_model::workflow::{Body, Branch, Count, Parallel, StateKind};
 
 use super::Kind;
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::editions::v0_5::action;
 use crate::source::Node;
@@ -61,7 +61,8 @@ fn branch(ctx: &mut Ctx<'_>, node: &Node) -> Option<Branch> {
 fn at_least(ctx: &mut Ctx<'_>, obj: Obj<'_>, branches: usize) -> Option<Count> {
     let kind = ctx.word(obj, "completionType", &["and", "xor", "n_of_m"]);
     let given = obj.get("n");
-    let count = given.and_then(|node| ctx.count(node, "n", 1, codes::BAD_COUNT, Sight::PLAIN));
+    let count =
+        given.and_then(|node| ctx.count(node, "n", 1, codes::BAD_COUNT, VisibleVars::PLAIN));
     if kind != Some("n_of_m") {
         if let Some(node) = given.filter(|_| kind.is_some() || !obj.has("completionType")) {
             ctx.ignored(node, "n", "it belongs to 'completionType: n_of_m'");

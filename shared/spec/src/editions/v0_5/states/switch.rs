@@ -6,7 +6,7 @@ use swirl_model::workflow::{
 
 use super::Kind;
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::build::references::EventUse;
 use crate::codes;
 use crate::editions::v0_5::{filter, next};
@@ -92,7 +92,7 @@ fn on_data(ctx: &mut Ctx<'_>, node: &Node) -> Option<Condition> {
     if !obj.has("condition") {
         ctx.missing(obj, "a data condition", &["condition"]);
     }
-    let test = ctx.opt_expression(obj, "condition", Sight::PLAIN);
+    let test = ctx.opt_expression(obj, "condition", VisibleVars::PLAIN);
     let next = way(ctx, obj, "a data condition");
     Some(Condition {
         name,

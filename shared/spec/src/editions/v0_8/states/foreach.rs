@@ -4,7 +4,7 @@ use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind};
 
 use super::{Done, Kind};
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 
 pub(super) const KIND: Kind = Kind {
@@ -31,8 +31,8 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     if !obj.has("inputCollection") {
         ctx.missing(obj, "a foreach state", &["inputCollection"]);
     }
-    let input = ctx.opt_expression(obj, "inputCollection", Sight::PLAIN);
-    let output = ctx.path(obj, "outputCollection", Sight::PLAIN);
+    let input = ctx.opt_expression(obj, "inputCollection", VisibleVars::PLAIN);
+    let output = ctx.path(obj, "outputCollection", VisibleVars::PLAIN);
     let sequential = ctx.word(obj, "mode", &["sequential", "parallel"]) == Some("sequential");
     // A batch size of 1 would be a sequence: the language asks for more than that.
     let batch = obj.get("batchSize").map(|node| {
@@ -41,7 +41,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
             "batchSize",
             2,
             codes::BAD_BATCH_SIZE,
-            Sight::PLAIN.with_secrets(),
+            VisibleVars::PLAIN.with_secrets(),
         )
     });
     if let (true, Some(node)) = (sequential, obj.get("batchSize")) {
@@ -56,7 +56,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
                 "max",
                 0,
                 codes::BAD_COUNT,
-                Sight::PLAIN.with_secrets(),
+                VisibleVars::PLAIN.with_secrets(),
             )
         });
     let mode = match (sequential, batch) {

@@ -6,7 +6,7 @@ use swirl_model::workflow::{Body, Branch, Count, Parallel, StateKind};
 
 use super::{Done, Kind};
 use crate::build::ctx::{Ctx, Obj, Timeouts};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
@@ -79,7 +79,7 @@ fn at_least(ctx: &mut Ctx<'_>, obj: Obj<'_>, branches: usize) -> Option<Count> {
         "numCompleted",
         1,
         codes::BAD_COUNT,
-        Sight::PLAIN.with_secrets(),
+        VisibleVars::PLAIN.with_secrets(),
     );
     if !at_least {
         let kind_is_wrong = obj

@@ -7,7 +7,7 @@ use swirl_model::workflow::{
 
 use super::{Done, Kind};
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::expression::Sight;
+use crate::build::expression::VisibleVars;
 use crate::build::references::EventUse;
 use crate::codes;
 use crate::source::Node;
@@ -116,7 +116,7 @@ fn on_data(ctx: &mut Ctx<'_>, node: &Node) -> Option<Condition> {
     if !obj.has("condition") {
         ctx.missing(obj, "a data condition", &["condition"]);
     }
-    let test = ctx.opt_condition(obj, "condition", Sight::PLAIN.with_secrets());
+    let test = ctx.opt_condition(obj, "condition", VisibleVars::PLAIN.with_secrets());
     let next = next(ctx, obj, "a data condition");
     Some(Condition {
         name,

@@ -5,7 +5,7 @@ use swirl_model::event::{Command, Event, HistoryEntry};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{EndStatus, Status};
 use swirl_model::scope::Cursor;
-use swirl_ports::{Created, Filter, NewInstance, Whole};
+use swirl_ports::{Created, Filter, InlineRun, NewRecords};
 
 use crate::Backend;
 use crate::kit::*;
@@ -21,12 +21,12 @@ pub fn history(entries: u32) -> Vec<HistoryEntry> {
     (0..entries).map(entry).collect()
 }
 
-pub fn whole(id: &str, entries: u32) -> NewInstance {
+pub fn inline_run(id: &str, entries: u32) -> NewRecords {
     let mut new = new(id);
     let mut root = new.root.clone();
     root.cursor = Cursor::Ended;
     root.data = data!({"end": true});
-    new.whole = Some(Box::new(Whole {
+    new.inline_run = Some(Box::new(InlineRun {
         root,
         history: history(entries),
         status: EndStatus::Completed,
@@ -47,7 +47,7 @@ pub async fn what_was_carried_out_has_ended(b: Backend) {
     };
     b.act(&root("driven"), change(vec![end]).at(Cursor::Ended))
         .await;
-    let mut wanted = whole("a", 1200);
+    let mut wanted = inline_run("a", 1200);
     wanted.header.key = Some("k".to_owned());
     b.create(wanted).await;
     let id = InstanceId::new("a");
@@ -87,7 +87,7 @@ pub async fn what_was_carried_out_has_ended(b: Backend) {
 pub async fn what_was_carried_out_may_be_there(b: Backend) {
     // A running instance isn't affected by another that has ended.
     b.create(new("a")).await;
-    let again = b.store.create(whole("a", 3)).await.unwrap();
+    let again = b.store.create(inline_run("a", 3)).await.unwrap();
     assert_eq!(again, Created::Exists { conflict: false });
     let id = InstanceId::new("a");
     let found = b.store.instance(&id).await.unwrap().unwrap();
@@ -95,12 +95,12 @@ pub async fn what_was_carried_out_may_be_there(b: Backend) {
     assert_eq!(b.store.history(&id).await.unwrap(), []);
     assert_eq!(b.store.runnable(10).await.unwrap(), [root("a")]);
 
-    b.create(whole("b", 3)).await;
-    for whole in [whole("b", 5), new("b")] {
-        let again = b.store.create(whole).await.unwrap();
+    b.create(inline_run("b", 3)).await;
+    for inline_run in [inline_run("b", 5), new("b")] {
+        let again = b.store.create(inline_run).await.unwrap();
         assert_eq!(again, Created::Exists { conflict: false });
     }
-    let mut other = whole("b", 3);
+    let mut other = inline_run("b", 3);
     other.header.input = data!({"n": 2});
     let again = b.store.create(other).await.unwrap();
     assert_eq!(again, Created::Exists { conflict: true });

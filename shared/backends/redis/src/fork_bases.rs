@@ -21,7 +21,7 @@ const BYTES_MAX: u64 = 8 << 20;
 const USUAL: usize = 1_024;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Origin {
+pub(crate) struct ForkBase {
     /// When the fork was made.
     pub stamp: String,
     pub header: Arc<Header>,
@@ -36,19 +36,19 @@ type Place = (InstanceId, Box<str>);
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<Place, Origin> for ByBytes {
-    fn weight(&self, place: &Place, origin: &Origin) -> u64 {
-        (place.0.as_str().len() + place.1.len() + origin.stamp.len() + origin.bytes) as u64
+impl Weighter<Place, ForkBase> for ByBytes {
+    fn weight(&self, place: &Place, fork_base: &ForkBase) -> u64 {
+        (place.0.as_str().len() + place.1.len() + fork_base.stamp.len() + fork_base.bytes) as u64
     }
 }
 
-pub(crate) struct Origins {
-    cache: Cache<Place, Origin, ByBytes>,
+pub(crate) struct ForkBases {
+    cache: Cache<Place, ForkBase, ByBytes>,
     hits: AtomicU64,
 }
 
-impl Origins {
-    pub fn new() -> Origins {
+impl ForkBases {
+    pub fn new() -> ForkBases {
         // Several parts would divide the bytes, and refuse entries larger than a part.
         let options = OptionsBuilder::new()
             .shards(1)
@@ -65,27 +65,27 @@ impl Origins {
             // Only if an option is missing.
             Err(_) => Cache::with_weighter(USUAL, BYTES_MAX, ByBytes),
         };
-        Origins {
+        ForkBases {
             cache,
             hits: AtomicU64::new(0),
         }
     }
 
-    pub fn get(&self, instance: &InstanceId, fork: &str) -> Option<Origin> {
+    pub fn get(&self, instance: &InstanceId, fork: &str) -> Option<ForkBase> {
         self.cache.get(&(instance.clone(), fork.into()))
     }
 
     /// Keeps it, unless another task was faster: then all use that one, so that the common data is in memory
     /// once.
-    pub fn settle(&self, instance: &InstanceId, fork: &str, origin: Origin) -> Origin {
+    pub fn settle(&self, instance: &InstanceId, fork: &str, fork_base: ForkBase) -> ForkBase {
         if let Some(known) = self.get(instance, fork)
-            && known.stamp == origin.stamp
+            && known.stamp == fork_base.stamp
         {
             return known;
         }
         self.cache
-            .insert((instance.clone(), fork.into()), origin.clone());
-        origin
+            .insert((instance.clone(), fork.into()), fork_base.clone());
+        fork_base
     }
 
     pub fn hit(&self) {

@@ -9,10 +9,10 @@ use swirl_model::time::Timestamp;
 use swirl_ports::matching::buckets_of;
 
 use crate::buckets::Buckets;
-use crate::state::Seq;
+use crate::key::Seq;
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct KeptEvent {
+pub(crate) struct RetainedEvent {
     pub event: Arc<CloudEvent>,
     pub at: Timestamp,
     /// The attributes that some workflow correlates by.
@@ -23,21 +23,21 @@ pub(crate) struct KeptEvent {
 }
 
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct Retained {
     /// In the order of arrival.
-    events: BTreeMap<u64, KeptEvent>,
+    events: BTreeMap<u64, RetainedEvent>,
     keys: HashMap<String, u64>,
     by_value: Buckets,
     /// Events that no instance had yet, by value or by kind alone.
     free: Buckets,
 }
 
-impl Kept {
+impl Retained {
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
-    pub fn get(&self, place: u64) -> Option<&KeptEvent> {
+    pub fn get(&self, place: u64) -> Option<&RetainedEvent> {
         self.events.get(&place)
     }
 
@@ -45,13 +45,13 @@ impl Kept {
         self.keys.get(key).copied()
     }
 
-    pub fn first(&self) -> Option<(u64, &KeptEvent)> {
+    pub fn first(&self) -> Option<(u64, &RetainedEvent)> {
         self.events
             .first_key_value()
             .map(|(place, event)| (*place, event))
     }
 
-    pub fn insert(&mut self, place: u64, kept: KeptEvent) {
+    pub fn insert(&mut self, place: u64, kept: RetainedEvent) {
         for (bucket, is_value) in kept.buckets() {
             self.free.insert(&bucket, place);
             if is_value {
@@ -62,7 +62,7 @@ impl Kept {
         self.events.insert(place, kept);
     }
 
-    pub fn remove(&mut self, place: u64) -> Option<KeptEvent> {
+    pub fn remove(&mut self, place: u64) -> Option<RetainedEvent> {
         let kept = self.events.remove(&place)?;
         for (bucket, is_value) in kept.buckets() {
             self.free.remove(&bucket, place);
@@ -126,7 +126,7 @@ impl Kept {
     }
 }
 
-impl KeptEvent {
+impl RetainedEvent {
     /// The buckets in which it is found, and whether each is by a value.
     fn buckets(&self) -> impl Iterator<Item = (Arc<str>, bool)> + use<> {
         let attributes = self.attributes.iter().map(|name| &**name);
@@ -142,11 +142,11 @@ mod tests {
 
     use super::*;
 
-    fn keep(kept: &mut Kept, place: u64) {
+    fn keep(kept: &mut Retained, place: u64) {
         let event = data!({
             "specversion": "1.0", "id": place.to_string(), "source": "/s", "type": "t", "k": "1",
         });
-        let event = KeptEvent {
+        let event = RetainedEvent {
             event: Arc::new(serde_json::from_str(&event.to_string()).unwrap()),
             at: Timestamp(0),
             attributes: BTreeSet::from(["k".into()]),
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn what_somebody_had_is_not_looked_at_again() {
         let bucket = "tt\0k\x001".to_owned();
-        let mut kept = Kept::default();
+        let mut kept = Retained::default();
         for place in 1..=5 {
             keep(&mut kept, place);
         }

@@ -9,16 +9,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// A connection that breaks when its other end doesn't read for too long.
-pub(crate) struct Patience<S> {
+pub(crate) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
     /// Since when a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patience<S> {
-    pub fn new(stream: S, limit: Duration) -> Patience<S> {
-        Patience {
+impl<S> WriteTimeout<S> {
+    pub fn new(stream: S, limit: Duration) -> WriteTimeout<S> {
+        WriteTimeout {
             stream,
             limit,
             waiting: None,
@@ -46,7 +46,7 @@ impl<S> Patience<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -56,7 +56,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -99,7 +99,7 @@ mod tests {
     async fn who_reads_is_waited_for_and_who_does_not_is_left() {
         let limit = Duration::from_secs(30);
         let (near, mut far) = duplex(16);
-        let mut near = Patience::new(near, limit);
+        let mut near = WriteTimeout::new(near, limit);
         let reader = tokio::spawn(async move {
             let mut got = 0;
             // A little at a time, each before the limit is over.

@@ -43,7 +43,7 @@ async fn an_instance_of_the_same_name_is_another_one() {
             };
             assert_eq!(fork.data, data!({"round": round}));
         }
-        assert_eq!(store.known_origins(), round + 1, "the second branch's");
+        assert_eq!(store.known_fork_bases(), round + 1, "the second branch's");
         let key = server.cli(&["--scan", "--pattern", "*}:i:a"]).unwrap();
         server.cli(&["DEL", key.trim()]).unwrap();
     }
@@ -76,7 +76,7 @@ async fn what_branches_have_in_common_is_read_once() {
         let extended = change(vec![more]).at(forked(1, BRANCHES));
         b.act(&root("a"), extended).await;
     }
-    assert_eq!(store.known_origins(), u64::from(BRANCHES) - 1);
+    assert_eq!(store.known_fork_bases(), u64::from(BRANCHES) - 1);
 }
 
 /// Each branch's record has only its own data, whichever process wrote the previous one.

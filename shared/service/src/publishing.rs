@@ -12,19 +12,19 @@ use crate::{Error, Service};
 
 /// A produced event first reaches the scopes of this system that wait for it, by way of the store;
 /// then it is published for everybody. So instances lose nothing if the event bus loses events.
-pub struct Outward {
+pub struct PublishingEffects {
     service: Service,
     bus: Arc<dyn EventBus>,
 }
 
-impl Outward {
-    pub fn new(service: Service, bus: Arc<dyn EventBus>) -> Outward {
-        Outward { service, bus }
+impl PublishingEffects {
+    pub fn new(service: Service, bus: Arc<dyn EventBus>) -> PublishingEffects {
+        PublishingEffects { service, bus }
     }
 }
 
 #[async_trait]
-impl Effects for Outward {
+impl Effects for PublishingEffects {
     async fn carry_out(&self, instance: &InstanceId, command: &Command) -> Result<(), Error> {
         self.service.carry_out(instance, command).await?;
         let Command::Publish(event) = command else {

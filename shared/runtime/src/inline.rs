@@ -8,7 +8,7 @@ use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::instance::{EndStatus, Header, Instance, InstanceState};
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
-use swirl_ports::Whole;
+use swirl_ports::InlineRun;
 
 use crate::observe::Observed;
 
@@ -22,12 +22,12 @@ const WORK: u64 = 300_000;
 
 /// The whole run of an instance that needs nothing but data: its creation is then the only commit. An instance that
 /// fails, needs anything else or takes long gets its turns like any other.
-pub fn carry_out(
+pub fn run_inline(
     def: &Arc<Definition>,
     header: &Header,
     root: &Scope,
     now: Timestamp,
-) -> Option<Whole> {
+) -> Option<InlineRun> {
     if !def.is_pure || header.parent.is_some() || !root.start_events.is_empty() {
         return None;
     }
@@ -81,7 +81,7 @@ pub fn carry_out(
             });
         }
     }
-    Some(Whole {
+    Some(InlineRun {
         root,
         history,
         status,
@@ -92,24 +92,24 @@ pub fn carry_out(
 }
 
 /// The instance in its final state.
-pub fn instance_of(header: &Arc<Header>, whole: &Whole) -> Instance {
+pub fn instance_of(header: &Arc<Header>, inline_run: &InlineRun) -> Instance {
     Instance {
         header: header.clone(),
         state: InstanceState {
-            status: whole.status.into(),
-            output: whole.output.clone(),
-            error: whole.error.clone(),
-            ended_at: Some(whole.at),
-            attributes: whole.root.attributes.clone(),
+            status: inline_run.status.into(),
+            output: inline_run.output.clone(),
+            error: inline_run.error.clone(),
+            ended_at: Some(inline_run.at),
+            attributes: inline_run.root.attributes.clone(),
             ..InstanceState::default()
         },
     }
 }
 
 /// The report on it for an observer.
-pub fn observed_of(header: &Arc<Header>, whole: &Whole, follows: bool) -> Observed {
+pub fn observed_of(header: &Arc<Header>, inline_run: &InlineRun, follows: bool) -> Observed {
     Observed {
         ended: true,
-        ..Observed::of(header, &whole.root, &whole.history, follows)
+        ..Observed::of(header, &inline_run.root, &inline_run.history, follows)
     }
 }

@@ -1,0 +1,32 @@
+//! The store of messages that could not be used.
+
+use async_trait::async_trait;
+use swirl_model::time::Timestamp;
+
+/// An original message, and the reason why it could not be used.
+#[derive(Debug, Clone)]
+pub struct DeadLetter {
+    pub sequence: u64,
+    pub at: Timestamp,
+    /// `event` or `task`.
+    pub kind: String,
+    /// The subject that the message was sent to.
+    pub subject: String,
+    pub reason: String,
+    pub headers: Vec<(String, String)>,
+    pub payload: Vec<u8>,
+    /// Its data was left out: it cannot be sent again.
+    pub is_cut: bool,
+}
+
+/// The store of dead letters.
+#[async_trait]
+pub trait DeadLetters: Send + Sync {
+    /// From this sequence number on, oldest first.
+    async fn list(&self, from: u64, limit: usize) -> swirl_ports::Result<Vec<DeadLetter>>;
+    async fn get(&self, sequence: u64) -> swirl_ports::Result<Option<DeadLetter>>;
+    /// Sends it to its original subject. It stays a dead letter.
+    async fn send_again(&self, sequence: u64) -> swirl_ports::Result<()>;
+    /// False if there is no such letter.
+    async fn remove(&self, sequence: u64) -> swirl_ports::Result<bool>;
+}
