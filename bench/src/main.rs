@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, ValueEnum};
 use cluster::{Floor, Setup};
+use floor::transition::Work;
 use measure::{Figure, median};
 use plan::Plan;
 use report::{FloorRow, Report};
@@ -222,16 +223,13 @@ async fn measure_floor(plan: &Plan, always: bool) -> Result<Vec<FloorRow>> {
 const LOOPS: [(&str, Floor); 3] = [
     ("a message a transition", Floor::Message),
     ("ten transitions a message, one commit", Floor::TenLocal),
-    (
-        "ten transitions a message, a commit each",
-        Floor::TenCommits,
-    ),
+    ("ten HTTP calls a message, a commit each", Floor::TenCalls),
 ];
 
 fn unit(kind: Floor) -> &'static str {
     match kind {
         Floor::Message => "transitions",
-        Floor::TenLocal | Floor::TenCommits => "messages",
+        Floor::TenLocal | Floor::TenCalls => "messages",
     }
 }
 
@@ -241,10 +239,19 @@ async fn one_floor(
     kind: Floor,
     in_flight: usize,
 ) -> Result<Figure> {
-    let commits: u64 = if kind == Floor::TenCommits { 10 } else { 1 };
+    let work = match kind {
+        Floor::TenCalls => Work {
+            commits: 10,
+            called: Some(cluster::service::start().await?),
+        },
+        Floor::Message | Floor::TenLocal => Work {
+            commits: 1,
+            called: None,
+        },
+    };
     let mut figures = Vec::new();
     for _ in 0..plan.repeats {
-        figures.push(floor::transition::run(servers, commits, in_flight, plan.seconds).await?);
+        figures.push(floor::transition::run(servers, work, in_flight, plan.seconds).await?);
     }
     Ok(median(figures))
 }

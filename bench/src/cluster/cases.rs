@@ -36,8 +36,8 @@ pub enum Floor {
     Message,
     /// Ten transitions per message, one commit.
     TenLocal,
-    /// Ten transitions per message, one commit for each.
-    TenCommits,
+    /// Ten calls of the service per message, one commit for each.
+    TenCalls,
 }
 
 impl Case {
@@ -183,7 +183,7 @@ async fn chains(plan: &Plan, cluster: &Cluster, add: Add<'_>) -> Result<()> {
     for in_flight in plan.in_flight() {
         let figure = repeated(plan, cluster, &calls, in_flight).await?;
         let case = Case::new("ten HTTP calls", "instances", figure);
-        add(case.against(Floor::TenCommits));
+        add(case.against(Floor::TenCalls));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ mod events;
 mod growth;
 pub mod http;
 mod process;
-mod service;
+pub mod service;
 mod starts;
 mod waits;
 pub mod workflows;

@@ -1,9 +1,10 @@
 //! One durable transition per message: pull, read the record, commit it by a script if its revision
 //! is the one that was read, publish the next message, acknowledge. A fixed number of messages circulates.
 //!
-//! A message for ten local transitions leads to one commit or to ten. The transitions themselves cost
-//! nothing here.
+//! A message for ten local transitions leads to one commit or to ten, each of them with a call of the service if wanted.
+//! The transitions themselves cost nothing here.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use async_nats::jetstream::{self, Message};
 use futures::StreamExt;
 use redis::aio::MultiplexedConnection;
 
+use crate::cluster::http::Connection;
 use crate::measure::Figure;
 use crate::servers::Servers;
 
@@ -27,13 +29,22 @@ return 1";
 
 const SUBJECT: &str = "floor";
 
+/// The work of one message.
+#[derive(Debug, Clone, Copy)]
+pub struct Work {
+    pub commits: u64,
+    /// The service that is called before each commit.
+    pub called: Option<SocketAddr>,
+}
+
 struct Loop {
     redis: MultiplexedConnection,
     nats: async_nats::Client,
     commit: String,
     record: Vec<u8>,
-    /// By message.
-    commits: u64,
+    work: Work,
+    /// Connections to the service that are not in use.
+    idle: std::sync::Mutex<Vec<Connection>>,
     phase: AtomicU8,
     done: AtomicU64,
     failed: AtomicU64,
@@ -41,12 +52,7 @@ struct Loop {
 }
 
 /// Messages per second, and the time of one round.
-pub async fn run(
-    servers: &Servers,
-    commits: u64,
-    in_flight: usize,
-    seconds: f64,
-) -> Result<Figure> {
+pub async fn run(servers: &Servers, work: Work, in_flight: usize, seconds: f64) -> Result<Figure> {
     let mut redis = servers.redis_link.clone();
     redis::cmd("FLUSHALL").query_async::<()>(&mut redis).await?;
     let commit: String = redis::cmd("SCRIPT")
@@ -60,7 +66,8 @@ pub async fn run(
         nats: servers.nats_link.clone(),
         commit,
         record: record(),
-        commits,
+        work,
+        idle: std::sync::Mutex::default(),
         phase: AtomicU8::new(0),
         done: AtomicU64::new(0),
         failed: AtomicU64::new(0),
@@ -161,6 +168,25 @@ impl Loop {
         Ok(self.nats.publish(SUBJECT, key.into()).await?)
     }
 
+    async fn call(&self, service: SocketAddr) -> Result<()> {
+        let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
+        let mut connection = match idle {
+            Some(connection) => connection,
+            None => Connection::open(service).await?,
+        };
+        let json = [("content-type", "application/json")];
+        let (status, _) = connection
+            .request("POST", "/step", &json, b"{\"n\":1}")
+            .await?;
+        if status != 200 {
+            bail!("the service answered {status}");
+        }
+        if let Ok(mut idle) = self.idle.lock() {
+            idle.push(connection);
+        }
+        Ok(())
+    }
+
     async fn turn(&self, message: Message) -> Result<()> {
         let begun = Instant::now();
         let key = String::from_utf8(message.payload.to_vec())?;
@@ -172,7 +198,10 @@ impl Loop {
             .arg("record")
             .query_async(&mut redis)
             .await?;
-        for commit in 0..self.commits {
+        for commit in 0..self.work.commits {
+            if let Some(service) = self.work.called {
+                self.call(service).await?;
+            }
             let mut call = redis::cmd("EVALSHA");
             call.arg(&self.commit).arg(2).arg(&key).arg(&outbox);
             call.arg(rev + commit).arg(&record).arg("next");
