@@ -220,7 +220,7 @@ async fn measure_floor(plan: &Plan, always: bool) -> Result<Vec<FloorRow>> {
     Ok(rows)
 }
 
-const LOOPS: [(&str, Floor); 3] = [
+const LOOPS: [(&str, Floor); 4] = [
     ("a message a transition", Floor::Message),
     ("ten transitions a message, one commit", Floor::TenLocal),
     ("ten HTTP calls a message, a commit each", Floor::TenCalls),
@@ -230,6 +230,7 @@ fn unit(kind: Floor) -> &'static str {
     match kind {
         Floor::Message => "transitions",
         Floor::TenLocal | Floor::TenCalls => "messages",
+        Floor::Event => "events",
     }
 }
 
@@ -240,18 +241,22 @@ async fn one_floor(
     in_flight: usize,
 ) -> Result<Figure> {
     let work = match kind {
-        Floor::TenCalls => Work {
+        Floor::TenCalls => Some(Work {
             commits: 10,
             called: Some(cluster::service::start().await?),
-        },
-        Floor::Message | Floor::TenLocal => Work {
+        }),
+        Floor::Message | Floor::TenLocal => Some(Work {
             commits: 1,
             called: None,
-        },
+        }),
+        Floor::Event => None,
     };
     let mut figures = Vec::new();
     for _ in 0..plan.repeats {
-        figures.push(floor::transition::run(servers, work, in_flight, plan.seconds).await?);
+        figures.push(match work {
+            Some(work) => floor::transition::run(servers, work, in_flight, plan.seconds).await?,
+            None => floor::events::run(servers, in_flight, plan.seconds).await?,
+        });
     }
     Ok(median(figures))
 }

@@ -38,6 +38,8 @@ pub enum Floor {
     TenLocal,
     /// Ten calls of the service per message, one commit for each.
     TenCalls,
+    /// An event in, a task, an event out.
+    Event,
 }
 
 impl Case {
@@ -262,26 +264,27 @@ async fn event_cases(plan: &Plan, setup: &Setup, add: Add<'_>) -> Result<()> {
     let cluster = Cluster::start(setup).await?;
     let mut client = Client::open(cluster.api()).await?;
     client.deploy(&workflows::event_started("go"), None).await?;
-    let hub = Hub::open(&cluster).await?;
+    let hub = Hub::open(cluster.servers.nats_link.clone()).await?;
     for in_flight in plan.in_flight() {
         let mut figures = Vec::new();
         for _ in 0..plan.repeats {
-            figures.push(creating(&cluster, &hub, in_flight, plan.seconds).await?);
+            figures.push(creating(&hub, in_flight, plan.seconds, &cluster.meter()).await?);
         }
         let case = Case::new("event-started instance", "instances", median(figures));
-        add(case.noting("from the event on NATS to the produced event on NATS".to_owned()));
+        let note = "from the event on NATS to the produced event on NATS".to_owned();
+        add(case.against(Floor::Event).noting(note));
     }
     drop((hub, cluster));
     let cluster = Cluster::start(setup).await?;
     let mut client = Client::open(cluster.api()).await?;
     client.deploy(&workflows::correlated("wait"), None).await?;
     let filled = fill(&cluster, "wait", 0, plan.waiting).await?;
-    let hub = Hub::open(&cluster).await?;
+    let hub = Hub::open(cluster.servers.nats_link.clone()).await?;
     for in_flight in plan.in_flight() {
         let count = (plan.waiting / 10).clamp(1, if in_flight == 1 { 500 } else { 10_000 });
         let figure = answering(&cluster, &hub, in_flight, count).await?;
         let name = format!("correlated event to one of {} waiting", plan.waiting);
-        add(Case::new(name, "events", figure).noting(format!(
+        add(Case::new(name, "events", figure).against(Floor::Event).noting(format!(
             "from the event on NATS to the produced event; {:.0} instances/s came to their wait, {:.0} \
              bytes of Redis each: {:.0} that are kept of it (the input is {:.0}), {:.0} beyond",
             filled.rate,

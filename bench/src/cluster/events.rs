@@ -11,13 +11,15 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::process::Cluster;
 use crate::measure::{Caller, Figure, closed_loop, counted};
+use crate::usage::Meter;
 
-const SUBJECT: &str = "swirl.events.bench.in";
-const PRODUCED: &str = "swirl.events.bench.done";
+pub const IN: &str = "swirl.events.bench.in";
+pub const PRODUCED: &str = "swirl.events.bench.done";
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<()>>>>;
@@ -28,30 +30,33 @@ pub struct Hub {
     nats: async_nats::Client,
     waiting: Waiting,
     next: Arc<AtomicUsize>,
+    /// Ends with the last of these.
+    _receiving: Arc<JoinSet<()>>,
 }
 
 impl Hub {
-    pub async fn open(cluster: &Cluster) -> Result<Hub> {
-        let nats = cluster.servers.nats_link.clone();
+    pub async fn open(nats: async_nats::Client) -> Result<Hub> {
         let mut produced = nats.subscribe(PRODUCED).await?;
-        let hub = Hub {
-            nats,
-            waiting: Waiting::default(),
-            next: Arc::default(),
-        };
-        let waiting = hub.waiting.clone();
-        tokio::spawn(async move {
+        let waiting = Waiting::default();
+        let open = waiting.clone();
+        let mut receiving = JoinSet::new();
+        receiving.spawn(async move {
             while let Some(message) = produced.next().await {
                 let event: Value = serde_json::from_slice(&message.payload).unwrap_or_default();
                 let key = event["data"]["key"].as_str().unwrap_or_default();
-                let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut waiting = open.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(told) = waiting.remove(key) {
                     // A caller that has given up needs no answer.
                     let _ = told.send(());
                 }
             }
         });
-        Ok(hub)
+        Ok(Hub {
+            nats,
+            waiting,
+            next: Arc::default(),
+            _receiving: Arc::new(receiving),
+        })
     }
 
     /// The next key has this number.
@@ -106,7 +111,7 @@ impl Caller for Publisher {
             waiting.insert(key, tell);
         }
         let payload = event.to_string().into_bytes();
-        self.hub.nats.publish(SUBJECT, payload.into()).await?;
+        self.hub.nats.publish(IN, payload.into()).await?;
         timeout(ANSWER_MAX, told)
             .await
             .context("no event came back")??;
@@ -115,14 +120,9 @@ impl Caller for Publisher {
 }
 
 /// Events that create instances.
-pub async fn creating(
-    cluster: &Cluster,
-    hub: &Hub,
-    in_flight: usize,
-    seconds: f64,
-) -> Result<Figure> {
+pub async fn creating(hub: &Hub, in_flight: usize, seconds: f64, meter: &Meter) -> Result<Figure> {
     let callers = hub.callers(Kind::Go, in_flight);
-    closed_loop(callers, seconds, &cluster.meter()).await
+    closed_loop(callers, seconds, meter).await
 }
 
 /// Events for this many of the waiting instances.

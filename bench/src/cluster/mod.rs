@@ -3,7 +3,7 @@
 
 mod cases;
 mod client;
-mod events;
+pub mod events;
 mod growth;
 pub mod http;
 mod process;

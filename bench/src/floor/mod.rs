@@ -1,5 +1,6 @@
 //! The upper limits of the servers and crates: bare loops that leave out everything an engine does.
 
 pub mod disk;
+pub mod events;
 pub mod parts;
 pub mod transition;

@@ -21,13 +21,13 @@ use crate::measure::Figure;
 use crate::servers::Servers;
 
 /// The script of a commit: it changes a record, and the list of further work.
-const COMMIT: &str = "\
+pub(super) const COMMIT: &str = "\
 if redis.call('HGET', KEYS[1], 'rev') ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'rev', ARGV[1] + 1, 'record', ARGV[2])
 redis.call('RPUSH', KEYS[2], ARGV[3])
 return 1";
 
-const SUBJECT: &str = "floor";
+pub(super) const SUBJECT: &str = "floor";
 
 /// The work of one message.
 #[derive(Debug, Clone, Copy)]
@@ -55,11 +55,7 @@ struct Loop {
 pub async fn run(servers: &Servers, work: Work, in_flight: usize, seconds: f64) -> Result<Figure> {
     let mut redis = servers.redis_link.clone();
     redis::cmd("FLUSHALL").query_async::<()>(&mut redis).await?;
-    let commit: String = redis::cmd("SCRIPT")
-        .arg("LOAD")
-        .arg(COMMIT)
-        .query_async(&mut redis)
-        .await?;
+    let commit = load(&mut redis, COMMIT).await?;
     let mut messages = Box::pin(stream(servers, in_flight).await?);
     let state = Arc::new(Loop {
         redis,
@@ -113,8 +109,14 @@ pub async fn run(servers: &Servers, work: Work, in_flight: usize, seconds: f64) 
     Ok(figure)
 }
 
+/// Returns the name of a script by which it is called.
+pub(super) async fn load(redis: &mut MultiplexedConnection, script: &str) -> Result<String> {
+    let mut load = redis::cmd("SCRIPT");
+    Ok(load.arg("LOAD").arg(script).query_async(redis).await?)
+}
+
 /// About the size of a small instance's record: 500 bytes.
-fn record() -> Vec<u8> {
+pub(super) fn record() -> Vec<u8> {
     let data = "x".repeat(300);
     let record = serde_json::json!({
         "id": "r", "role": "Root", "rev": 7, "seq": 3, "data": {"order": 17, "text": data},
@@ -125,7 +127,7 @@ fn record() -> Vec<u8> {
 }
 
 /// An empty work queue, like that of tasks.
-async fn stream(servers: &Servers, in_flight: usize) -> Result<pull::Stream> {
+pub(super) async fn stream(servers: &Servers, in_flight: usize) -> Result<pull::Stream> {
     let context = jetstream::new(servers.nats_link.clone());
     // There is none at first.
     let _ = context.delete_stream("FLOOR").await;
