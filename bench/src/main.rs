@@ -224,6 +224,7 @@ const LOOPS: [(&str, Floor); 4] = [
     ("a message a transition", Floor::Message),
     ("ten transitions a message, one commit", Floor::TenLocal),
     ("ten HTTP calls a message, a commit each", Floor::TenCalls),
+    ("an event in, a task, an event out", Floor::Event),
 ];
 
 fn unit(kind: Floor) -> &'static str {

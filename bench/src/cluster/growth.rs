@@ -130,7 +130,7 @@ async fn crowds(plan: &Plan, setup: &Setup) -> Result<[Growth; 2]> {
     let cluster = Cluster::start(setup).await?;
     let mut client = Client::open(cluster.api()).await?;
     client.deploy(&workflows::correlated("wait"), None).await?;
-    let hub = Hub::open(&cluster).await?;
+    let hub = Hub::open(cluster.servers.nats_link.clone()).await?;
     let (mut alone, mut many, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     let mut there = 0;
     for crowd in plan.crowds() {
