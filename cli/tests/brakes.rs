@@ -92,7 +92,17 @@ async fn sub_workflows_that_double_end_at_the_depth_of_a_chain() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sub_workflows_that_double_start_as_fast_as_is_allowed_and_no_faster() {
-    let rig = Rig::new(&["--limits-chained-starts", "2"]);
+    doubles_slowly("--limits-chained-starts", 1.0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn from_the_fifth_generation_on_they_start_more_slowly() {
+    doubles_slowly("--limits-runaway-starts", 15.0).await;
+}
+
+/// With two a second in each process, and so many that don't count.
+async fn doubles_slowly(limit: &str, free: f64) {
+    let rig = Rig::new(&[limit, "2"]);
     let begun = Instant::now();
     rig.deploy(doubling()).await;
     rig.post("workflows/w/instances", &json!({})).await;
@@ -105,7 +115,7 @@ async fn sub_workflows_that_double_start_as_fast_as_is_allowed_and_no_faster() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     let started = rig.instances("w").await.len();
     // Two processes start instances, and each has ten seconds' worth at once.
-    let most = 1.0 + 2.0 * (20.0 + 2.0 * begun.elapsed().as_secs_f64());
+    let most = free + 2.0 * (20.0 + 2.0 * begun.elapsed().as_secs_f64());
     assert!(started as f64 <= most, "{started} of {most}");
 }
 

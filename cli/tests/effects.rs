@@ -111,6 +111,7 @@ const CASES: &[Case] = &[
     ("limits.chain", "7", NONE),
     ("limits.starts", "7", NONE),
     ("limits.chained_starts", "7", NONE),
+    ("limits.runaway_starts", "7", NONE),
     ("limits.all_starts", "7", NONE),
     ("limits.schedule_interval", "7s", NONE),
     ("telemetry.otlp_endpoint", "http://collector:4317", NONE),

@@ -67,6 +67,7 @@ pub fn build(processes: &[Process], entries: &[Entry]) -> Result<Config, Problem
             starts: swirl_runtime::StartLimits {
                 workflow: values.small("limits.starts"),
                 chained: values.small("limits.chained_starts"),
+                runaway: values.small("limits.runaway_starts"),
                 all: values.small("limits.all_starts"),
                 schedule_ms: values.duration("limits.schedule_interval").as_millis() as i64,
             },

@@ -22,7 +22,7 @@ pub use inline::{instance_of, observed_of, run_inline};
 pub use interests::interests;
 pub use observe::{CallOutcome, Called, Cause, Observed, Observer};
 pub use places::{Place, Places};
-pub use rates::{Rates, StartLimits};
+pub use rates::{Rates, StartCause, StartLimits};
 pub use registry::{Lower, Registry, Unknown};
 pub use shares::{Shares, Turn};
 

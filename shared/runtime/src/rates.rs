@@ -17,10 +17,22 @@ pub struct StartLimits {
     pub workflow: u32,
     /// Those of them that other instances start: as sub-workflows, by `continueAs`, by events.
     pub chained: u32,
+    /// Those of them that are far down such a chain, and that nothing waits for.
+    pub runaway: u32,
     /// Instances of all workflows in a second.
     pub all: u32,
     /// The least time between two instances of a schedule.
     pub schedule_ms: i64,
+}
+
+/// The cause of a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartCause {
+    Request,
+    /// An event or another instance.
+    Chain,
+    /// The same, far down a chain of instances that start each other, and nothing waits for the end of this one.
+    Runaway,
 }
 
 /// Counts starts.
@@ -33,7 +45,7 @@ pub struct Rates {
 #[derive(Debug, Default)]
 struct Buckets {
     all: Bucket,
-    workflows: HashMap<Arc<str>, [Bucket; 2]>,
+    workflows: HashMap<Arc<str>, [Bucket; 3]>,
 }
 
 /// The amount taken from the bucket, which is refilled with time.
@@ -79,35 +91,45 @@ impl Rates {
     ///
     /// # Errors
     /// There were too many.
-    pub fn start(&self, workflow: &Arc<str>, chained: bool, now: Timestamp) -> Result<(), i64> {
+    pub fn start(&self, workflow: &Arc<str>, cause: StartCause, now: Timestamp) -> Result<(), i64> {
         let limits = self.limits;
-        if limits.workflow == 0 && limits.all == 0 && (limits.chained == 0 || !chained) {
+        // A rate of 0 is no limit.
+        let chained = match cause {
+            StartCause::Request => 0,
+            StartCause::Chain | StartCause::Runaway => limits.chained,
+        };
+        let runaway = match cause {
+            StartCause::Request | StartCause::Chain => 0,
+            StartCause::Runaway => limits.runaway,
+        };
+        if limits.workflow == 0 && limits.all == 0 && chained == 0 && runaway == 0 {
             return Ok(());
         }
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let Buckets { all, workflows } = &mut *buckets;
         if workflows.len() >= WORKFLOWS_MAX && !workflows.contains_key(workflow) {
             let minute = now.0.saturating_sub(60_000);
-            workflows.retain(|_, [any, _]| any.at_ms > minute);
+            workflows.retain(|_, buckets| buckets.iter().any(|bucket| bucket.at_ms > minute));
             if workflows.len() >= WORKFLOWS_MAX {
                 workflows.clear();
             }
         }
-        let [any, further] = workflows.entry(workflow.clone()).or_default();
-        let wait = all.wait(limits.all, now.0);
-        let wait = wait.max(any.wait(limits.workflow, now.0));
-        let wait = match chained {
-            true => wait.max(further.wait(limits.chained, now.0)),
-            false => wait,
-        };
+        let [any, further, far] = workflows.entry(workflow.clone()).or_default();
+        let rates = [limits.all, limits.workflow, chained, runaway];
+        let mut buckets: Vec<(&mut Bucket, u32)> = [all, any, further, far]
+            .into_iter()
+            .zip(rates)
+            .filter(|(_, rate)| *rate > 0)
+            .collect();
+        let waits = buckets
+            .iter_mut()
+            .map(|(bucket, rate)| bucket.wait(*rate, now.0));
+        let wait = waits.max().unwrap_or(0);
         if wait > 0 {
             return Err(wait);
         }
-        all.taken += 1.0;
-        any.taken += 1.0;
-        any.at_ms = any.at_ms.max(now.0);
-        if chained {
-            further.taken += 1.0;
+        for (bucket, _) in buckets {
+            bucket.taken += 1.0;
         }
         Ok(())
     }
@@ -122,18 +144,23 @@ mod tests {
         let rates = Rates::new(StartLimits {
             workflow: 10,
             chained: 5,
+            runaway: 0,
             all: 15,
             schedule_ms: 0,
         });
         let (one, other): (Arc<str>, Arc<str>) = ("one".into(), "other".into());
         let at = |ms: i64| Timestamp(1_000_000 + ms);
         let many = |workflow: &Arc<str>, chained: bool, ms: i64| {
+            let cause = match chained {
+                true => StartCause::Chain,
+                false => StartCause::Request,
+            };
             (0..1_000)
-                .take_while(|_| rates.start(workflow, chained, at(ms)).is_ok())
+                .take_while(|_| rates.start(workflow, cause, at(ms)).is_ok())
                 .count()
         };
         assert_eq!(many(&one, true, 0), 50);
-        assert_eq!(rates.start(&one, true, at(0)), Err(200));
+        assert_eq!(rates.start(&one, StartCause::Chain, at(0)), Err(200));
         assert_eq!(many(&one, false, 0), 50);
         assert_eq!(many(&other, false, 0), 50, "all together");
         // A second later there is room for as many as a second has.
@@ -143,6 +170,26 @@ mod tests {
         // A clock that goes back refills nothing.
         assert_eq!(many(&one, false, 0), 0);
         let none = Rates::new(StartLimits::default());
-        assert!((0..100_000).all(|_| none.start(&one, true, at(0)).is_ok()));
+        assert!((0..100_000).all(|_| none.start(&one, StartCause::Runaway, at(0)).is_ok()));
+    }
+
+    #[test]
+    fn those_far_down_a_chain_have_a_rate_of_their_own() {
+        let rates = Rates::new(StartLimits {
+            chained: 5,
+            runaway: 2,
+            ..StartLimits::default()
+        });
+        let one: Arc<str> = "one".into();
+        let many = |cause: StartCause, ms: i64| {
+            (0..1_000)
+                .take_while(|_| rates.start(&one, cause, Timestamp(1_000_000 + ms)).is_ok())
+                .count()
+        };
+        assert_eq!(many(StartCause::Runaway, 0), 20);
+        assert_eq!(many(StartCause::Chain, 0), 30, "they count there, too");
+        assert_eq!(many(StartCause::Runaway, 1_000), 2);
+        assert_eq!(many(StartCause::Chain, 1_000), 3);
+        assert_eq!(many(StartCause::Request, 1_000), 1_000);
     }
 }

@@ -10,10 +10,13 @@ use swirl_model::scope::Scope;
 use swirl_model::trace::{Trace, TraceContext};
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{Created, InlineRun, NewRecords};
-use swirl_runtime::{Unknown, instance_of, observed_of, run_inline};
+use swirl_runtime::{StartCause, Unknown, instance_of, observed_of, run_inline};
 
 use crate::named::InUse;
 use crate::{Error, Service};
+
+/// From the instance with this many before it on, a chain in which nothing waits for anything is probably endless.
+const RUNAWAY: u32 = 4;
 
 /// A client's request for an instance.
 #[derive(Debug, Clone, Default)]
@@ -101,7 +104,11 @@ impl Service {
         }
         let now = self.clock.now();
         let workflow = &definition.id.workflow;
-        if let Err(wait_ms) = self.registry.rates().start(workflow, false, now) {
+        if let Err(wait_ms) = self
+            .registry
+            .rates()
+            .start(workflow, StartCause::Request, now)
+        {
             return Ok(Err(Refused::Rate { wait_ms }));
         }
         let watched = request.watched;
@@ -130,10 +137,15 @@ impl Service {
         ends_with_parent: bool,
     ) -> Result<Result<Created, WorkflowError>, Error> {
         // Then a start by an event or another instance is late, but not lost: it is repeated.
-        let chained = new.hops > 0 || !new.events.is_empty();
+        let is_awaited = new.parent.as_ref().is_some_and(|parent| !parent.detached);
+        let cause = match (new.hops, new.events.is_empty()) {
+            (RUNAWAY.., true) if !is_awaited => StartCause::Runaway,
+            (0, true) => StartCause::Request,
+            _ => StartCause::Chain,
+        };
         let now = self.clock.now();
         let workflow = &definition.id.workflow;
-        if let Err(wait_ms) = self.registry.rates().start(workflow, chained, now) {
+        if let Err(wait_ms) = self.registry.rates().start(workflow, cause, now) {
             let message =
                 format!("instances of {workflow} are started too fast; again in {wait_ms} ms");
             return Err(swirl_ports::Error::Unavailable(message).into());

@@ -177,6 +177,13 @@ pub const COMMON: &[Setting] = &[
     )
     .default("2000"),
     Setting::new(
+        "limits.runaway_starts",
+        count(0, 1_000_000),
+        "The same for instances that nothing waits for and that other instances start, from the fifth of such a chain \
+         on (`limits.chain`): a chain that waits for nothing usually never ends.",
+    )
+    .default("20"),
+    Setting::new(
         "limits.all_starts",
         count(0, 1_000_000),
         "The same for instances of all workflows together.",
