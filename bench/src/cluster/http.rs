@@ -32,7 +32,7 @@ impl Connection {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Result<(u16, Vec<u8>)> {
-        let mut text = format!("{method} {path} HTTP/1.1\r\nhost: bench\r\n");
+        let mut text = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n");
         for (name, value) in headers {
             text.push_str(&format!("{name}: {value}\r\n"));
         }
