@@ -287,7 +287,7 @@ impl Lead {
             Err(error) => {
                 tracing::warn!(%error, "a scope is put off");
                 let receipt = receipt?;
-                if matches!(&error, Error::Store(error) if error.is_retryable()) {
+                if error.is_retryable() {
                     receipt.later(AGAIN_MS).await;
                     return None;
                 }

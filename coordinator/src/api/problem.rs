@@ -65,6 +65,9 @@ impl From<swirl_service::Error> for Problem {
     fn from(error: swirl_service::Error) -> Problem {
         match &error {
             swirl_service::Error::Store(store) => Problem::from(store.clone()),
+            swirl_service::Error::TooFast { .. } => {
+                Problem::from(swirl_ports::Error::Unavailable(error.to_string()))
+            }
             swirl_service::Error::Definition { .. } | swirl_service::Error::Attempts { .. } => {
                 tracing::error!(%error, "a request failed");
                 Problem::new(

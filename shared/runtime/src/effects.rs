@@ -24,6 +24,10 @@ pub async fn flush(store: &dyn ExecutionStore, effects: &dyn Effects, outbox: Ve
     for entry in outbox {
         match effects.carry_out(&entry.instance, &entry.command).await {
             Ok(()) => done.push(entry),
+            // There may be thousands of them, again and again.
+            Err(error @ Error::TooFast { .. }) => {
+                tracing::debug!(instance = %entry.instance, %error, "an effect is put off");
+            }
             Err(error) => {
                 tracing::warn!(instance = %entry.instance, %error, "an effect is put off");
             }

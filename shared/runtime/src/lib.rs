@@ -3,6 +3,8 @@
 //! The same loop runs in the worker, in `swirl dev`, in `swirl test` and in the simulator: it names
 //! no executor, no clock and no backend.
 
+use std::sync::Arc;
+
 mod catalog;
 mod compiled;
 mod driver;
@@ -38,4 +40,18 @@ pub enum Error {
          the worker has, or it makes the worker crash"
     )]
     Attempts { count: u32 },
+    /// A limit on how fast instances start: trying again later helps.
+    #[error("instances of {workflow} are started too fast; again in {wait_ms} ms")]
+    TooFast { workflow: Arc<str>, wait_ms: i64 },
+}
+
+impl Error {
+    /// Whether trying again can help.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Error::Store(error) => error.is_retryable(),
+            Error::TooFast { .. } => true,
+            Error::Definition { .. } | Error::Attempts { .. } => false,
+        }
+    }
 }

@@ -92,19 +92,9 @@ impl Rates {
     /// # Errors
     /// There were too many.
     pub fn start(&self, workflow: &Arc<str>, cause: StartCause, now: Timestamp) -> Result<(), i64> {
-        let limits = self.limits;
-        // A rate of 0 is no limit.
-        let chained = match cause {
-            StartCause::Request => 0,
-            StartCause::Chain | StartCause::Runaway => limits.chained,
-        };
-        let runaway = match cause {
-            StartCause::Request | StartCause::Chain => 0,
-            StartCause::Runaway => limits.runaway,
-        };
-        if limits.workflow == 0 && limits.all == 0 && chained == 0 && runaway == 0 {
+        let Some(rates) = self.of(cause) else {
             return Ok(());
-        }
+        };
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let Buckets { all, workflows } = &mut *buckets;
         if workflows.len() >= WORKFLOWS_MAX && !workflows.contains_key(workflow) {
@@ -115,23 +105,54 @@ impl Rates {
             }
         }
         let [any, further, far] = workflows.entry(workflow.clone()).or_default();
-        let rates = [limits.all, limits.workflow, chained, runaway];
-        let mut buckets: Vec<(&mut Bucket, u32)> = [all, any, further, far]
-            .into_iter()
-            .zip(rates)
-            .filter(|(_, rate)| *rate > 0)
-            .collect();
-        let waits = buckets
-            .iter_mut()
-            .map(|(bucket, rate)| bucket.wait(*rate, now.0));
-        let wait = waits.max().unwrap_or(0);
-        if wait > 0 {
+        let mut buckets = [all, any, further, far];
+        let waits = buckets.iter_mut().zip(rates);
+        let wait = waits.map(|(bucket, rate)| bucket.wait(rate, now.0)).max();
+        if let Some(wait) = wait.filter(|wait| *wait > 0) {
             return Err(wait);
         }
-        for (bucket, _) in buckets {
-            bucket.taken += 1.0;
+        for (bucket, rate) in buckets.into_iter().zip(rates) {
+            if rate > 0 {
+                bucket.taken += 1.0;
+            }
         }
         Ok(())
+    }
+
+    /// Whether [`Rates::start`] would take it now; takes nothing.
+    ///
+    /// # Errors
+    /// As for [`Rates::start`].
+    pub fn check(&self, workflow: &str, cause: StartCause, now: Timestamp) -> Result<(), i64> {
+        let Some(rates) = self.of(cause) else {
+            return Ok(());
+        };
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let Buckets { all, workflows } = &mut *buckets;
+        let Some([any, further, far]) = workflows.get_mut(workflow) else {
+            return Ok(());
+        };
+        let waits = [all, any, further, far].into_iter().zip(rates);
+        match waits.map(|(bucket, rate)| bucket.wait(rate, now.0)).max() {
+            Some(wait) if wait > 0 => Err(wait),
+            _ => Ok(()),
+        }
+    }
+
+    /// The rates in force for a start: of all workflows, and three of its own. A rate of 0 is no limit; `None`: there
+    /// is none at all.
+    fn of(&self, cause: StartCause) -> Option<[u32; 4]> {
+        let limits = self.limits;
+        let chained = match cause {
+            StartCause::Request => 0,
+            StartCause::Chain | StartCause::Runaway => limits.chained,
+        };
+        let runaway = match cause {
+            StartCause::Request | StartCause::Chain => 0,
+            StartCause::Runaway => limits.runaway,
+        };
+        let rates = [limits.all, limits.workflow, chained, runaway];
+        rates.iter().any(|rate| *rate > 0).then_some(rates)
     }
 }
 

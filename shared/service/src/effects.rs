@@ -11,6 +11,7 @@ use swirl_model::{Data, WorkflowError};
 use swirl_ports::InboxItem;
 use swirl_runtime::Effects;
 
+use crate::start::start_cause;
 use crate::{Error, Service};
 
 #[async_trait]
@@ -52,6 +53,13 @@ impl Service {
 
     /// Starts a sub-workflow or a continuation.
     async fn start_for(&self, start: &StartInstance) -> Result<(), Error> {
+        // Thousands of them may be waiting, each of which would cost some requests to the store.
+        let cause = start_cause(start.hops, start.parent.as_ref());
+        let (name, now) = (&start.workflow, self.clock.now());
+        if let Err(wait_ms) = self.registry.rates().check(name, cause, now) {
+            let workflow = name.as_str().into();
+            return Err(Error::TooFast { workflow, wait_ms });
+        }
         if self.given_up(start).await?.is_some() || self.goes_on_again(start).await? {
             return Ok(());
         }

@@ -27,7 +27,7 @@ impl Service {
             Ok(()) => Taken::Done,
             Err(error) if is_for_good(&error) => Taken::Never(error.to_string()),
             Err(error) => Taken::Later {
-                helps: matches!(&error, Error::Store(store) if store.is_retryable()),
+                helps: error.is_retryable(),
                 error,
             },
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use swirl_engine::{Definition, NewInstance, new_instance};
 use swirl_model::error::names;
 use swirl_model::ids::{InstanceId, ScopeRef};
-use swirl_model::instance::{Header, Instance};
+use swirl_model::instance::{Header, Instance, ParentLink};
 use swirl_model::scope::Scope;
 use swirl_model::trace::{Trace, TraceContext};
 use swirl_model::{Data, WorkflowError};
@@ -76,6 +76,16 @@ impl From<Refused> for WorkflowError {
     }
 }
 
+/// Why another instance starts one.
+pub(crate) fn start_cause(hops: u32, parent: Option<&ParentLink>) -> StartCause {
+    let is_awaited = parent.is_some_and(|parent| !parent.detached);
+    match hops {
+        RUNAWAY.. if !is_awaited => StartCause::Runaway,
+        0 => StartCause::Request,
+        _ => StartCause::Chain,
+    }
+}
+
 impl Service {
     pub async fn start(&self, request: StartRequest) -> Result<Result<Started, Refused>, Error> {
         let resolved = self
@@ -137,18 +147,15 @@ impl Service {
         ends_with_parent: bool,
     ) -> Result<Result<Created, WorkflowError>, Error> {
         // Then a start by an event or another instance is late, but not lost: it is repeated.
-        let is_awaited = new.parent.as_ref().is_some_and(|parent| !parent.detached);
-        let cause = match (new.hops, new.events.is_empty()) {
-            (RUNAWAY.., true) if !is_awaited => StartCause::Runaway,
-            (0, true) => StartCause::Request,
-            _ => StartCause::Chain,
+        let cause = match new.events.is_empty() {
+            true => start_cause(new.hops, new.parent.as_ref()),
+            false => StartCause::Chain,
         };
         let now = self.clock.now();
         let workflow = &definition.id.workflow;
         if let Err(wait_ms) = self.registry.rates().start(workflow, cause, now) {
-            let message =
-                format!("instances of {workflow} are started too fast; again in {wait_ms} ms");
-            return Err(swirl_ports::Error::Unavailable(message).into());
+            let workflow = workflow.clone();
+            return Err(Error::TooFast { workflow, wait_ms });
         }
         let ends = (ends_with_parent, false);
         let created = self.create_watched(definition, id, new, ends).await?;

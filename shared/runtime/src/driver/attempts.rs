@@ -88,3 +88,22 @@ impl Driver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suspects_wait_for_those_of_their_own_workflow() {
+        let suspects = Suspects::default();
+        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        let is_free = |workflow| suspects.of(workflow).try_lock_owned().is_some();
+        let computing = suspects.of(Some(&a)).try_lock_owned();
+        assert!(computing.is_some() && !is_free(Some(&a)));
+        assert!(is_free(Some(&b)) && is_free(None));
+        drop(computing);
+        assert!(is_free(Some(&a)));
+        let strongly_suspected = suspects.of(None).try_lock_owned();
+        assert!(strongly_suspected.is_some() && !is_free(None) && is_free(Some(&a)));
+    }
+}

@@ -1,49 +1,17 @@
 //! Instances that start each other without end (`limits.chain`).
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-use swirl_model::Data;
 use swirl_model::error::names;
 use swirl_model::instance::Status;
 use swirl_model::time::Timestamp;
 use swirl_ports::{Filter, InstanceQueries, Summary};
-use swirl_service::{Deployment, StartRequest};
-use swirl_spec::resource::MapResources;
-use swirl_world::{Act, Mock, World};
+use swirl_world::Mock;
+
+use crate::fixture;
 
 /// All instances of a workflow that begins with one, until this time.
 fn instances(document: &str, until: Timestamp) -> Vec<Summary> {
-    let unknown = |record: &swirl_ports::DefinitionRecord| Err(record.id.to_string());
-    let mut world = World::new(
-        Timestamp(0),
-        Box::new(unknown),
-        Box::new(|_| Mock::Unknown),
-        Data::NULL,
-    );
-    let reading = swirl_spec::read(
-        document.as_bytes(),
-        &MapResources::default(),
-        &Default::default(),
-    );
-    let deployment = Deployment {
-        name: "w".to_owned(),
-        document: document.to_owned(),
-        resources: Vec::new(),
-        workflow: reading.workflow.unwrap(),
-    };
-    let service = world.service.clone();
-    world
-        .wait(async move { service.deploy(deployment).await })
-        .unwrap();
-    let start = StartRequest {
-        workflow: "w".to_owned(),
-        input: Data::object(),
-        request: "start".to_owned(),
-        ..StartRequest::default()
-    };
-    world
-        .run(vec![(Timestamp(0), Act::Start(start))], until)
-        .unwrap();
+    let mut world = fixture::world(&[document], |_| Mock::Unknown);
+    fixture::run(&mut world, "w", until);
     let store = world.store.clone();
     let all = Filter {
         limit: 10_000,

@@ -1,14 +1,12 @@
 //! A suspension that its coordinator didn't live to hand on to sub-workflows (decision 89).
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-use swirl_model::Data;
 use swirl_model::instance::Status;
 use swirl_model::time::Timestamp;
 use swirl_ports::ExecutionStore;
-use swirl_service::{Action, Deployment, StartRequest};
-use swirl_spec::resource::MapResources;
+use swirl_service::Action;
 use swirl_world::{Mock, World};
+
+use crate::fixture;
 
 const TOP: &str = r#"
 id: top
@@ -38,34 +36,8 @@ states: [{name: Sleep, type: sleep, duration: PT1H, end: true}]
 /// With the instances of all four definitions: the top, the middle, the one below that, and one that
 /// nothing waits for.
 fn world() -> World {
-    let unknown = |record: &swirl_ports::DefinitionRecord| Err(record.id.to_string());
-    let answer = |_: &swirl_ports::CallRequest| Mock::Never;
-    let mut world = World::new(
-        Timestamp(0),
-        Box::new(unknown),
-        Box::new(answer),
-        Data::NULL,
-    );
-    for document in [TOP, MIDDLE, DEEP] {
-        let none = MapResources::default();
-        let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
-        let deployment = Deployment {
-            name: "test".to_owned(),
-            document: document.to_owned(),
-            resources: Vec::new(),
-            workflow: reading.workflow.unwrap(),
-        };
-        let service = world.service.clone();
-        world
-            .wait(async move { service.deploy(deployment).await })
-            .unwrap();
-    }
-    let start = StartRequest {
-        workflow: "top".to_owned(),
-        input: Data::object(),
-        request: "start".to_owned(),
-        ..StartRequest::default()
-    };
+    let mut world = fixture::world(&[TOP, MIDDLE, DEEP], |_| Mock::Never);
+    let start = fixture::start_of("top");
     let service = world.service.clone();
     world
         .wait(async move { service.start(start).await })

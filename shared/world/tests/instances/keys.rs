@@ -1,16 +1,14 @@
 //! The key of a call whose outcome is unknown (decision 95).
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::sync::{Arc, Mutex};
 
 use swirl_model::error::names;
 use swirl_model::time::Timestamp;
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::CallRequest;
-use swirl_service::{Deployment, StartRequest};
-use swirl_spec::resource::MapResources;
-use swirl_world::{Act, Mock, World};
+use swirl_world::Mock;
+
+use crate::fixture;
 
 const DOCUMENT: &str = r#"
 id: charge
@@ -51,33 +49,8 @@ fn keys(failures: &[&'static str]) -> Vec<String> {
             result,
         }
     };
-    let unknown = |record: &swirl_ports::DefinitionRecord| Err(record.id.to_string());
-    let mut world = World::new(
-        Timestamp(0),
-        Box::new(unknown),
-        Box::new(answer),
-        Data::NULL,
-    );
-    let none = MapResources::default();
-    let reading = swirl_spec::read(DOCUMENT.as_bytes(), &none, &Default::default());
-    let deployment = Deployment {
-        name: "charge".to_owned(),
-        document: DOCUMENT.to_owned(),
-        resources: Vec::new(),
-        workflow: reading.workflow.unwrap(),
-    };
-    let service = world.service.clone();
-    world
-        .wait(async move { service.deploy(deployment).await })
-        .unwrap();
-    let start = StartRequest {
-        workflow: "charge".to_owned(),
-        input: Data::object(),
-        request: "start".to_owned(),
-        ..StartRequest::default()
-    };
-    let plan = vec![(Timestamp(0), Act::Start(start))];
-    world.run(plan, Timestamp(3_600_000)).unwrap();
+    let mut world = fixture::world(&[DOCUMENT], answer);
+    fixture::run(&mut world, "charge", Timestamp(3_600_000));
     let keys = keys.lock().unwrap().clone();
     assert_eq!(keys.len(), attempts, "{keys:?}");
     keys

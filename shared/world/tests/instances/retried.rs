@@ -1,7 +1,5 @@
 //! An operator's retry of a sub-workflow that its parent failed with (decision 89).
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,9 +8,10 @@ use swirl_model::instance::Status;
 use swirl_model::time::Timestamp;
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{Filter, InstanceQueries, Summary};
-use swirl_service::{Action, Deployment, StartRequest};
-use swirl_spec::resource::MapResources;
+use swirl_service::Action;
 use swirl_world::{Act, Mock, Which, World};
+
+use crate::fixture;
 
 const PARENT: &str = r#"{"id": "order", "specVersion": "0.8", "version": "1", "states": [
     {"name": "Both", "type": "parallel", "branches": [{"name": "pay", "actions": [{"subFlowRef": "payment"}]}],
@@ -49,8 +48,6 @@ impl Run {
                 result,
             }
         };
-        let lower = |record: &swirl_ports::DefinitionRecord| Err(record.id.to_string());
-        let mut world = World::new(Timestamp(0), Box::new(lower), Box::new(answer), Data::NULL);
         let parent = match handled {
             true => PARENT.replace(r#""HANDLER": 0"#, HANDLED).replace(
                 r#""version": "1","#,
@@ -58,32 +55,8 @@ impl Run {
             ),
             false => PARENT.replace(r#""HANDLER": 0, "#, ""),
         };
-        for (name, document) in [("payment", CHILD), ("order", parent.as_str())] {
-            let reading = swirl_spec::read(
-                document.as_bytes(),
-                &MapResources::default(),
-                &Default::default(),
-            );
-            let deployment = Deployment {
-                name: name.to_owned(),
-                document: document.to_owned(),
-                resources: Vec::new(),
-                workflow: reading.workflow.unwrap(),
-            };
-            let service = world.service.clone();
-            world
-                .wait(async move { service.deploy(deployment).await })
-                .unwrap();
-        }
-        let start = StartRequest {
-            workflow: "order".to_owned(),
-            input: Data::object(),
-            request: "start".to_owned(),
-            ..StartRequest::default()
-        };
-        world
-            .run(vec![(Timestamp(0), Act::Start(start))], Timestamp(1_000))
-            .unwrap();
+        let mut world = fixture::world(&[CHILD, &parent], answer);
+        fixture::run(&mut world, "order", Timestamp(1_000));
         Run { world, charged }
     }
 

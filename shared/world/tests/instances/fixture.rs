@@ -1,0 +1,53 @@
+//! A world with its definitions, and starts.
+
+use swirl_model::Data;
+use swirl_model::time::Timestamp;
+use swirl_ports::{CallRequest, DefinitionRecord};
+use swirl_service::{Deployment, StartRequest};
+use swirl_spec::resource::MapResources;
+use swirl_world::{Act, Mock, World};
+
+/// One in which these are deployed, and calls are answered like this.
+pub fn world(
+    documents: &[&str],
+    answer: impl Fn(&CallRequest) -> Mock + Send + Sync + 'static,
+) -> World {
+    let unknown = |record: &DefinitionRecord| Err(record.id.to_string());
+    let mut world = World::new(
+        Timestamp(0),
+        Box::new(unknown),
+        Box::new(answer),
+        Data::NULL,
+    );
+    for document in documents {
+        let none = MapResources::default();
+        let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
+        let deployment = Deployment {
+            name: "test".to_owned(),
+            document: (*document).to_owned(),
+            resources: Vec::new(),
+            workflow: reading.workflow.unwrap(),
+        };
+        let service = world.service.clone();
+        world
+            .wait(async move { service.deploy(deployment).await })
+            .unwrap();
+    }
+    world
+}
+
+/// A start without data.
+pub fn start_of(workflow: &str) -> StartRequest {
+    StartRequest {
+        workflow: workflow.to_owned(),
+        input: Data::object(),
+        request: "start".to_owned(),
+        ..StartRequest::default()
+    }
+}
+
+/// Starts an instance, and runs until then.
+pub fn run(world: &mut World, workflow: &str, until: Timestamp) {
+    let start = vec![(Timestamp(0), Act::Start(start_of(workflow)))];
+    world.run(start, until).unwrap();
+}

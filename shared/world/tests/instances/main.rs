@@ -1,0 +1,12 @@
+//! Instances in virtual time, beyond what a scenario can say.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod admission;
+mod chains;
+mod fixture;
+mod keys;
+mod reconciler;
+mod retried;
+mod stored;
+mod suspended;

@@ -1,0 +1,64 @@
+//! The reconciler beside effects that wait.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::FutureExt as _;
+use swirl_model::event::Command;
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::time::Timestamp;
+use swirl_ports::{ExecutionStore as _, Tasks as _};
+use swirl_runtime::{Effects, Error};
+use swirl_service::Started;
+use swirl_system::System;
+use swirl_world::Mock;
+
+use crate::fixture;
+
+const DOCUMENT: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "states": [
+    {"name": "A", "type": "sleep", "duration": "PT1H", "end": true}]}"#;
+
+/// Another system doesn't answer.
+struct Stuck;
+
+#[async_trait]
+impl Effects for Stuck {
+    async fn carry_out(&self, _: &InstanceId, _: &Command) -> Result<(), Error> {
+        std::future::pending().await
+    }
+}
+
+#[test]
+fn effects_that_wait_hold_up_no_scopes() {
+    let mut world = fixture::world(&[DOCUMENT], |_| Mock::Unknown);
+    let mut system = System::from(&world.service);
+    // The task is lost: nobody takes from this queue.
+    let queue = Arc::new(swirl_embedded::MemoryQueue::default());
+    system.queue = Arc::new(swirl_embedded::MemoryQueue::default());
+    let service = system.service();
+    let started = world.wait(async move { service.start(fixture::start_of("w")).await });
+    let Started::New(id) = started.unwrap().unwrap() else {
+        panic!("it has ended already")
+    };
+    // What a suspension leaves to be handed on to sub-workflows.
+    let mut request = fixture::start_of("w");
+    request.request = "other".to_owned();
+    let (service, store) = (world.service.clone(), world.store.clone());
+    world.wait(async move {
+        let other = service.start(request).await.unwrap().unwrap();
+        let Started::New(other) = other else {
+            panic!("it has ended already")
+        };
+        store.suspend(&other, true, Timestamp(0)).await.unwrap();
+        assert_eq!(store.unflushed(10).await.unwrap().len(), 1);
+    });
+
+    system.queue = queue.clone();
+    let service = system.service();
+    let reconciling = pin!(service.run_reconciler(&Stuck, Duration::from_secs(2)));
+    assert!(reconciling.now_or_never().is_none());
+    let found = queue.pull().now_or_never().map(|task| task.scope);
+    assert_eq!(found, Some(ScopeRef::root(id)));
+}
