@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "a command")]
 
 mod cluster;
+mod dev;
 mod engine;
 mod floor;
 mod instances;
@@ -14,6 +15,7 @@ mod plan;
 mod pure;
 mod report;
 mod servers;
+mod steps;
 mod usage;
 mod waiting;
 
@@ -28,6 +30,7 @@ use measure::{Figure, median};
 use plan::Plan;
 use report::{FloorRow, Report};
 use servers::Servers;
+use steps::{Peer, PeerProcess};
 use swirl_expr::CountingAllocator;
 use swirl_model::{Data, data};
 
@@ -55,6 +58,13 @@ struct Args {
     /// Measure only waiting instances in `swirl dev`, with these counts, such as 10000,100000.
     #[arg(long, value_delimiter = ',', value_name = "COUNT")]
     waiting: Vec<usize>,
+    /// Measure only ten HTTP calls in `swirl dev` and in these peers: NAME=URL is sent a POST request with
+    /// the address of the service to call.
+    #[arg(long, value_name = "NAME=URL")]
+    peer: Vec<Peer>,
+    /// The name and the process id of a peer's process, to measure its processor time.
+    #[arg(long, value_name = "NAME=PID")]
+    peer_process: Vec<PeerProcess>,
     /// Only these parts.
     #[arg(long, value_delimiter = ',')]
     only: Vec<Part>,
@@ -70,6 +80,8 @@ enum Part {
     Growth,
     /// The engine alone, and instances in one process.
     Embedded,
+    /// Ten HTTP calls in `swirl dev`.
+    Dev,
 }
 
 fn main() -> Result<()> {
@@ -86,6 +98,17 @@ async fn measure(args: &Args) -> Result<()> {
     report.say(&machine(args, &plan)?);
     if !args.waiting.is_empty() {
         waiting::measure(&setup(args)?.binary, &args.waiting, &mut report).await?;
+        return finish(args, report);
+    }
+    if !args.peer.is_empty() {
+        steps::measure(
+            &plan,
+            &setup(args)?.binary,
+            &args.peer,
+            &args.peer_process,
+            &mut report,
+        )
+        .await?;
         return finish(args, report);
     }
     let mut floors = Vec::new();
@@ -130,6 +153,9 @@ async fn measure(args: &Args) -> Result<()> {
         for growth in cluster::grow(&plan, &setup(args)?, &mut say).await? {
             report.growth(&growth);
         }
+    }
+    if has(Part::Dev) {
+        steps::measure(&plan, &setup(args)?.binary, &[], &[], &mut report).await?;
     }
     if has(Part::Embedded) {
         report.say("## In one process\n");

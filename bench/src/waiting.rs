@@ -5,15 +5,14 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
-use swirl_servers::free_port;
 
 use crate::cluster::http::Connection;
+use crate::dev::Dev;
 use crate::report::Report;
 
 /// The number of requests that are under way at once.
@@ -23,18 +22,6 @@ const EVENTS: usize = 200;
 /// The time for which an idle process is watched.
 const IDLE: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(120);
-
-struct Dev {
-    process: Child,
-    address: SocketAddr,
-}
-
-impl Drop for Dev {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 /// The system's figures about a process.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +65,7 @@ async fn one(binary: &Path, count: usize) -> Result<Vec<String>> {
             document.to_string(),
         )?;
     }
-    let (dev, _) = start(binary, folder.path()).await?;
+    let (dev, _) = Dev::start(binary, folder.path()).await?;
     let empty = seen(&dev)?;
     let begun = Instant::now();
     let ids = Arc::new(started(dev.address, count).await?);
@@ -90,7 +77,7 @@ async fn one(binary: &Path, count: usize) -> Result<Vec<String>> {
     let full = seen(&dev)?;
     drop(dev);
 
-    let (dev, ready) = start(binary, folder.path()).await?;
+    let (dev, ready) = Dev::start(binary, folder.path()).await?;
     all_wait(dev.address, &ids).await?;
     let again = seen(&dev)?;
     let times = deliver(dev.address, &ids).await?;
@@ -130,31 +117,6 @@ fn definitions() -> [(&'static str, Value); 2] {
         "states": [{"name": "Sleep", "type": "sleep", "duration": "P1D", "end": true}],
     });
     [("waiter", waiter), ("sleeper", sleeper)]
-}
-
-/// Also returns the time until it was ready.
-async fn start(binary: &Path, folder: &Path) -> Result<(Dev, Duration)> {
-    let address: SocketAddr = ([127, 0, 0, 1], free_port()?).into();
-    let begun = Instant::now();
-    let process = Command::new(binary)
-        .args(["dev", "--listen", &address.to_string()])
-        .arg(folder)
-        .env("SWIRL_LOG", "warn")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .with_context(|| format!("{} cannot start", binary.display()))?;
-    let dev = Dev { process, address };
-    loop {
-        if let Ok(mut connection) = Connection::open(address).await
-            && let Ok((200, _)) = connection.request("GET", "/readyz", &[], b"").await
-        {
-            return Ok((dev, begun.elapsed()));
-        }
-        ensure!(begun.elapsed() < PATIENCE, "swirl dev isn't ready");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 /// The ids, of waiters and sleepers by turns.

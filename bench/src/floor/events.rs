@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use async_nats::jetstream::consumer::{AckPolicy, pull};
+use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::stream::Config;
 use async_nats::jetstream::{self, Message};
 use futures::StreamExt;
@@ -14,7 +14,7 @@ use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::transition::{COMMIT, SUBJECT, load, record, stream};
+use super::transition::{COMMIT, SUBJECT, consume, load, record, stream};
 use crate::cluster::events::{Hub, IN, PRODUCED, creating};
 use crate::measure::Figure;
 use crate::servers::Servers;
@@ -74,29 +74,13 @@ async fn each<F>(
 
 /// The events that come in; those that go out are in the same stream.
 async fn events(servers: &Servers, in_flight: usize) -> Result<pull::Stream> {
-    let context = jetstream::new(servers.nats_link.clone());
-    // There is none at first.
-    let _ = context.delete_stream("FLOOR_EVENTS").await;
-    let stream = context
-        .create_stream(Config {
-            name: "FLOOR_EVENTS".to_owned(),
-            subjects: vec![IN.to_owned(), PRODUCED.to_owned()],
-            max_bytes: 256 << 20,
-            ..Config::default()
-        })
-        .await?;
-    let consumer = stream
-        .create_consumer(pull::Config {
-            durable_name: Some("coordinator".to_owned()),
-            ack_policy: AckPolicy::Explicit,
-            filter_subject: IN.to_owned(),
-            max_ack_pending: 10_000,
-            ..pull::Config::default()
-        })
-        .await?;
-    let stream = consumer.stream();
-    let stream = stream.max_messages_per_batch(in_flight.clamp(1, 64));
-    Ok(stream.messages().await?)
+    let config = Config {
+        name: "FLOOR_EVENTS".to_owned(),
+        subjects: vec![IN.to_owned(), PRODUCED.to_owned()],
+        max_bytes: 256 << 20,
+        ..Config::default()
+    };
+    consume(servers, config, IN, in_flight).await
 }
 
 impl Loops {

@@ -128,32 +128,40 @@ pub(super) fn record() -> Vec<u8> {
 
 /// An empty work queue, like that of tasks.
 pub(super) async fn stream(servers: &Servers, in_flight: usize) -> Result<pull::Stream> {
+    let config = Config {
+        name: "FLOOR".to_owned(),
+        subjects: vec![SUBJECT.to_owned()],
+        retention: RetentionPolicy::WorkQueue,
+        discard: DiscardPolicy::New,
+        max_bytes: 64 << 20,
+        ..Config::default()
+    };
+    consume(servers, config, SUBJECT, in_flight).await
+}
+
+/// Makes the stream anew, and a durable consumer of the subject.
+pub(super) async fn consume(
+    servers: &Servers,
+    config: Config,
+    subject: &str,
+    in_flight: usize,
+) -> Result<pull::Stream> {
     let context = jetstream::new(servers.nats_link.clone());
     // There is none at first.
-    let _ = context.delete_stream("FLOOR").await;
-    let stream = context
-        .create_stream(Config {
-            name: "FLOOR".to_owned(),
-            subjects: vec![SUBJECT.to_owned()],
-            retention: RetentionPolicy::WorkQueue,
-            discard: DiscardPolicy::New,
-            max_bytes: 64 << 20,
-            ..Config::default()
-        })
-        .await?;
+    let _ = context.delete_stream(&config.name).await;
+    let stream = context.create_stream(config).await?;
     let consumer = stream
         .create_consumer(pull::Config {
-            durable_name: Some("workers".to_owned()),
+            durable_name: Some("floor".to_owned()),
             ack_policy: AckPolicy::Explicit,
+            filter_subject: subject.to_owned(),
             max_ack_pending: 10_000,
             ..pull::Config::default()
         })
         .await?;
-    Ok(consumer
-        .stream()
-        .max_messages_per_batch(in_flight.clamp(1, 64))
-        .messages()
-        .await?)
+    let stream = consumer.stream();
+    let stream = stream.max_messages_per_batch(in_flight.clamp(1, 64));
+    Ok(stream.messages().await?)
 }
 
 impl Loop {
