@@ -340,9 +340,12 @@ fn lsp_serves_an_editor_over_stdio() {
         &mut input,
         &notification("textDocument/didOpen", json!({"textDocument": document})),
     );
-    let told = receive(&mut output);
-    assert_eq!(told["method"], "textDocument/publishDiagnostics");
-    assert!(told.to_string().contains("did you mean 'end'?"), "{told}");
+    let published = receive(&mut output);
+    assert_eq!(published["method"], "textDocument/publishDiagnostics");
+    assert!(
+        published.to_string().contains("did you mean 'end'?"),
+        "{published}"
+    );
 
     send(
         &mut input,
@@ -378,8 +381,8 @@ fn lsp_serves_an_editor_over_stdio() {
             json!({"textDocument": document, "contentChanges": [{"text": WAITING}]}),
         ),
     );
-    let told = receive(&mut output);
-    assert_eq!(told["params"]["version"], 2, "{told}");
+    let published = receive(&mut output);
+    assert_eq!(published["params"]["version"], 2, "{published}");
     let position = json!({"line": 4, "character": at});
     send(
         &mut input,

@@ -406,10 +406,10 @@ fn what_goes_wrong_is_said() {
     };
     let failed = call(direct("/missing").path(), &["f"]);
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
-    let told = text(&failed.stderr);
+    let output = text(&failed.stderr);
     assert!(
-        told.contains("error: 404 after ") && failed.stdout.is_empty(),
-        "{told}"
+        output.contains("error: 404 after ") && failed.stdout.is_empty(),
+        "{output}"
     );
     let failed = as_json(&call(direct("/missing").path(), &["f", "--output", "json"]));
     assert_eq!(

@@ -131,8 +131,8 @@ fn killed_at_twenty_points() {
         let _ = child.kill();
         let first = child.wait_with_output().unwrap();
         // So was one that had printed its outcome: the next run would be another one.
-        let has_told = numberless(&first.stdout) == expected;
-        let output = if first.status.success() || has_told {
+        let has_printed = numberless(&first.stdout) == expected;
+        let output = if first.status.success() || has_printed {
             first
         } else {
             killed += 1;

@@ -153,7 +153,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 ];
 
 /// The options that the libraries get.
-fn told(config: &Config) -> String {
+fn effective(config: &Config) -> String {
     let redis = swirl_cluster::redis_options(config).unwrap();
     let nats = swirl_cluster::nats_options(config, "worker");
     let auth = &config.nats.auth;
@@ -227,7 +227,11 @@ fn settings_reach_what_they_are_about() {
         let before = with(others, folder.path());
         let given: Vec<_> = others.iter().copied().chain([(*key, *value)]).collect();
         let after = with(&given, folder.path());
-        assert_ne!(told(&before), told(&after), "{key} changes nothing");
+        assert_ne!(
+            effective(&before),
+            effective(&after),
+            "{key} changes nothing"
+        );
     }
 }
 

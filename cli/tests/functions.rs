@@ -298,17 +298,17 @@ async fn documents_are_fetched_with_credentials_of_secrets() {
         assert_eq!(text(&done.stdout), "{\n  \"id\": 7\n}\n", "{done:?}");
         let refused = run(&[]);
         assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-        let told = text(&refused.stderr);
+        let output = text(&refused.stderr);
         assert!(
-            told.contains("the auth definition 'docs'")
-                && told.contains("the secret 'TOKEN' has no value"),
-            "{told}"
+            output.contains("the auth definition 'docs'")
+                && output.contains("the secret 'TOKEN' has no value"),
+            "{output}"
         );
         let wrong = run(&["--secret", "TOKEN=0therwise"]);
-        let told = text(&wrong.stderr);
+        let output = text(&wrong.stderr);
         assert!(
-            told.contains("answered 401") && !told.contains("0therwise"),
-            "{told}"
+            output.contains("answered 401") && !output.contains("0therwise"),
+            "{output}"
         );
     })
     .await
@@ -390,20 +390,23 @@ channels:
         }
         std::fs::write(folder.path().join("w.sw.yaml"), text).unwrap();
         let done = swirl(folder.path(), &[], &["validate", "w.sw.yaml"]);
-        let told = format!("{}{}", self::text(&done.stdout), self::text(&done.stderr));
+        let output = format!("{}{}", self::text(&done.stdout), self::text(&done.stderr));
         match expected {
             None => assert_eq!(
                 done.status.code(),
                 Some(0),
-                "{function} {arguments}: {told}"
+                "{function} {arguments}: {output}"
             ),
             Some(expected) => {
                 assert_eq!(
                     done.status.code(),
                     Some(1),
-                    "{function} {arguments}: {told}"
+                    "{function} {arguments}: {output}"
                 );
-                assert!(told.contains(expected), "{function} {arguments}: {told}");
+                assert!(
+                    output.contains(expected),
+                    "{function} {arguments}: {output}"
+                );
             }
         }
     }
@@ -428,7 +431,7 @@ async fn calls_of_graphql_are_checked_against_what_the_service_tells() {
             {"kind": "SCALAR", "name": "ID"}, {"kind": "SCALAR", "name": "String"},
         ],
     }}});
-    let told = schema.to_string();
+    let output = schema.to_string();
     let answer = async move |headers: HeaderMap, Json(asked): Json<Value>| {
         let given = headers.get("authorization").map(|value| value.as_bytes());
         if given != Some(b"Bearer 0ps3cret") {
@@ -509,12 +512,12 @@ async fn calls_of_graphql_are_checked_against_what_the_service_tells() {
             .replace("arguments: {a: 1}", good);
         std::fs::write(path_of(&folder, "dead.sw.yaml"), &dead).unwrap();
         let done = swirl(folder.path(), &[], &["validate", "dead.sw.yaml"]);
-        let told_by_command = self::text(&done.stdout);
-        assert_eq!(done.status.code(), Some(0), "{told_by_command}");
+        let printed = self::text(&done.stdout);
+        assert_eq!(done.status.code(), Some(0), "{printed}");
         assert!(
-            told_by_command.contains("note: the document of a function is unavailable")
-                && told_by_command.contains("http://127.0.0.1:1/graphql"),
-            "{told_by_command}"
+            printed.contains("note: the document of a function is unavailable")
+                && printed.contains("http://127.0.0.1:1/graphql"),
+            "{printed}"
         );
         let run = swirl(folder.path(), &[], &["run", "dead.sw.yaml"]);
         assert_eq!(run.status.code(), Some(1), "{run:?}");
@@ -528,7 +531,7 @@ async fn calls_of_graphql_are_checked_against_what_the_service_tells() {
         std::fs::write(path_of(&folder, "w.sw.yaml"), document).unwrap();
         for (id, code) in [("1", 0), ("true", 1), ("{}", 1)] {
             let scenario = format!(
-                "workflows: [w.sw.yaml]\ninput: {{id: {id}}}\nresources: {{'{endpoint}': {told}}}\n\
+                "workflows: [w.sw.yaml]\ninput: {{id: {id}}}\nresources: {{'{endpoint}': {output}}}\n\
                  functions: {{f: {{return: {{pet: null}}}}}}\nexpect: {{status: completed}}\n"
             );
             std::fs::write(path_of(&folder, "w.scenario.yaml"), scenario).unwrap();

@@ -285,8 +285,11 @@ fn the_command() {
         (Some(0), String::new(), String::new())
     );
     for file in ["parts/branch.sw.yaml", "parts/b-P-One.sw.yaml"] {
-        let (code, told, _) = swirl(folder, &["validate", file]);
-        assert!(code == Some(0) && told.contains("edition 0.8"), "{told}");
+        let (code, output, _) = swirl(folder, &["validate", file]);
+        assert!(
+            code == Some(0) && output.contains("edition 0.8"),
+            "{output}"
+        );
     }
     let (code, _, messages) = swirl(folder, &line);
     assert!(

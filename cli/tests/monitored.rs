@@ -24,13 +24,13 @@ fn prometheus_scrapes_every_process_and_evaluates_the_alerts() {
         }
         Err(error) => panic!("python3 cannot be run: {error}"),
     };
-    let told = String::from_utf8_lossy(&done.stdout);
+    let output = String::from_utf8_lossy(&done.stdout);
     assert!(
         done.status.success(),
-        "{told}{}",
+        "{output}{}",
         String::from_utf8_lossy(&done.stderr)
     );
-    for line in told.lines().filter(|line| line.starts_with("left out")) {
+    for line in output.lines().filter(|line| line.starts_with("left out")) {
         eprintln!("{line}");
     }
 }

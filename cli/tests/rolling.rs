@@ -34,7 +34,7 @@ states:
 
 /// The answers that clients got.
 #[derive(Default)]
-struct Told {
+struct Observed {
     ids: Mutex<Vec<String>>,
     errors: Mutex<Vec<String>>,
     starts: Mutex<usize>,
@@ -43,7 +43,7 @@ struct Told {
 
 struct Clients<'a> {
     servers: String,
-    told: &'a Told,
+    observed: &'a Observed,
 }
 
 impl Clients<'_> {
@@ -59,20 +59,20 @@ impl Clients<'_> {
             .env("SWIRL_SERVER", &self.servers)
             .output()
             .unwrap();
-        *self.told.requests.lock().unwrap() += 1;
+        *self.observed.requests.lock().unwrap() += 1;
         let parsed = serde_json::from_slice(&done.stdout).ok();
         if done.status.success() && parsed.is_some() {
             return parsed;
         }
         let text = String::from_utf8_lossy(&done.stderr);
-        let mut errors = self.told.errors.lock().unwrap();
+        let mut errors = self.observed.errors.lock().unwrap();
         errors.push(format!("{arguments:?}: {text}"));
         None
     }
 
     /// Starts one and waits for its end; or starts one, looks at it and at the list.
     fn round(&self, waits: bool) {
-        *self.told.starts.lock().unwrap() += 1;
+        *self.observed.starts.lock().unwrap() += 1;
         if waits {
             if let Some(ended) = self.swirl(&["start", "nap", "--wait"]) {
                 assert_eq!(ended["output"], json!({"rested": true}));
@@ -82,14 +82,14 @@ impl Clients<'_> {
         if let Some(started) = self.swirl(&["start", "nap"]) {
             let id = started["id"].as_str().unwrap().to_owned();
             self.swirl(&["get", &id]);
-            self.told.ids.lock().unwrap().push(id);
+            self.observed.ids.lock().unwrap().push(id);
         }
         self.swirl(&["list", "--limit", "3"]);
     }
 
     /// Lets all of them send some requests.
     fn go_on(&self) {
-        let requests = || *self.told.requests.lock().unwrap();
+        let requests = || *self.observed.requests.lock().unwrap();
         let enough = requests() + 5 * CLIENTS;
         until("so many answers", || (requests() >= enough).then_some(()));
     }
@@ -127,10 +127,10 @@ impl Clients<'_> {
 fn no_client_sees_that_processes_are_replaced() {
     let mut cluster =
         Cluster::start(Path::new(BINARY), 2, 2, Duration::from_secs(3), false).unwrap();
-    let told = Told::default();
+    let observed = Observed::default();
     let clients = Clients {
         servers: cluster.apis().join(","),
-        told: &told,
+        observed: &observed,
     };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("nap.sw.yaml");
@@ -161,14 +161,14 @@ fn no_client_sees_that_processes_are_replaced() {
         replaced.unwrap();
     });
 
-    let requests = *told.requests.lock().unwrap();
-    let errors = told.errors.lock().unwrap().join("\n");
+    let requests = *observed.requests.lock().unwrap();
+    let errors = observed.errors.lock().unwrap().join("\n");
     assert!(errors.is_empty(), "{requests} requests:\n{errors}");
-    for id in told.ids.lock().unwrap().iter() {
+    for id in observed.ids.lock().unwrap().iter() {
         clients.ended(id);
     }
     // None was started twice, and none is missing.
-    assert_eq!(clients.count(), *told.starts.lock().unwrap());
+    assert_eq!(clients.count(), *observed.starts.lock().unwrap());
 }
 
 /// Whether `/readyz` says that the process can do all its work.
@@ -259,10 +259,10 @@ fn service() -> (Value, Receiver<String>) {
 #[test]
 fn a_call_that_takes_too_long_is_made_by_another_worker_at_once() {
     let mut cluster = Cluster::start(Path::new(BINARY), 2, 1, LEASE, false).unwrap();
-    let told = Told::default();
+    let observed = Observed::default();
     let clients = Clients {
         servers: cluster.apis().join(","),
-        told: &told,
+        observed: &observed,
     };
     let (document, calls) = service();
     let folder = tempfile::tempdir().unwrap();
@@ -295,5 +295,5 @@ fn a_call_that_takes_too_long_is_made_by_another_worker_at_once() {
         clients.ended(id)["output"],
         json!({"answer": {"done": true}})
     );
-    assert!(told.errors.lock().unwrap().is_empty());
+    assert!(observed.errors.lock().unwrap().is_empty());
 }

@@ -156,9 +156,9 @@ fn an_older_build_makes_way_for_a_newer_one() {
 
     // One of a newer format: the others end by themselves, and nothing is lost.
     let mut newer = Build::start(&cluster, &of("newer"), 8);
-    for told in first.ended().into_iter().chain(second.ended()) {
-        assert!(told.contains("ended (exit status: 0)"), "{told}");
-        assert!(told.contains("a newer build writes records"), "{told}");
+    for log in first.ended().into_iter().chain(second.ended()) {
+        assert!(log.contains("ended (exit status: 0)"), "{log}");
+        assert!(log.contains("a newer build writes records"), "{log}");
     }
     newer.wait();
     for (number, id) in &waiting {
@@ -167,10 +167,10 @@ fn an_older_build_makes_way_for_a_newer_one() {
 
     // An older one that comes later is refused, and says why; the newer ones don't mind.
     let mut older = Build::start(&cluster, &of("older"), 7);
-    for told in older.ended() {
-        assert!(!told.contains("exit status: 0"), "{told}");
-        assert!(told.contains("records of format 8"), "{told}");
-        assert!(told.contains("formats up to 7"), "{told}");
+    for log in older.ended() {
+        assert!(!log.contains("exit status: 0"), "{log}");
+        assert!(log.contains("records of format 8"), "{log}");
+        assert!(log.contains("formats up to 7"), "{log}");
     }
     let id = started(&newer.coordinator(), 8);
     finish(&newer.coordinator(), folder.path(), &id, 8);

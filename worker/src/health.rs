@@ -40,7 +40,7 @@ pub async fn serve(
     let router = Router::new()
         .route("/healthz", get(async || "alive\n"))
         .route("/readyz", get(ready))
-        .route("/metrics", get(async move || told(&metrics)))
+        .route("/metrics", get(async move || exposition(&metrics)))
         .with_state(Checked {
             store,
             nats,
@@ -57,7 +57,7 @@ pub async fn serve(
         .await;
 }
 
-fn told(metrics: &Metrics) -> Response {
+fn exposition(metrics: &Metrics) -> Response {
     match metrics.text() {
         Ok(text) => ([(CONTENT_TYPE, swirl_telemetry::CONTENT_TYPE)], text).into_response(),
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response(),

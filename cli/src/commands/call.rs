@@ -159,7 +159,7 @@ async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::R
     let stored = request.stored.clone();
     let ended = watch.over(loader.caller.call(request)).await;
     // Nobody else is going to have it.
-    stored.tell().await;
+    stored.notify().await;
     let took = begun.elapsed();
     let secrets = watch.with_tokens(&secrets);
     let outcome = match ended {

@@ -85,13 +85,13 @@ fn explained(body: &Value) -> String {
     let all = |name: &str| body[name].as_array().map_or(&[][..], Vec::as_slice);
     let of = |row: &Value| format!("{} {}", shown(&row["workflow"]), shown(&row["version"]));
     let mut text = String::new();
-    let mut line = |told: String| text.push_str(&format!("{told}\n"));
+    let mut add_line = |line: String| text.push_str(&format!("{line}\n"));
     for row in all("starts") {
         let with = match row["alone"] == true {
             true => "",
             false => ", together with others",
         };
-        line(format!(
+        add_line(format!(
             "starts {}, as {}{with}",
             of(row),
             shown(&row["event"])
@@ -103,26 +103,26 @@ fn explained(body: &Value) -> String {
             None => String::new(),
         };
         let (id, event) = (shown(&row["instance"]), shown(&row["event"]));
-        line(format!("received by {id} ({}){state}, as {event}", of(row)));
+        add_line(format!("received by {id} ({}){state}, as {event}", of(row)));
     }
     if all("starts").is_empty() && all("takenBy").is_empty() {
-        line("nothing would receive it".to_owned());
+        add_line("nothing would receive it".to_owned());
     }
     for row in all("notTakenBy") {
         let whom = match row["instance"].as_str() {
             Some(_) => format!("{} ({})", shown(&row["instance"]), of(row)),
             None => format!("{}, which starts nothing", of(row)),
         };
-        line(format!("not received by {whom}"));
+        add_line(format!("not received by {whom}"));
         for why in row["why"].as_array().into_iter().flatten() {
-            line(format!("  {}", shown(&why["text"])));
+            add_line(format!("  {}", shown(&why["text"])));
         }
     }
     if body["kept"] == true {
-        line("it would be kept for instances that wait for it later".to_owned());
+        add_line("it would be kept for instances that wait for it later".to_owned());
     }
     if body["complete"] == false {
-        line(format!(
+        add_line(format!(
             "only the newest {} running instances were examined: name one with --instance",
             shown(&body["instancesSeen"])
         ));

@@ -83,7 +83,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     }
     match terminal.output {
         Output::Json => terminal.result(&format!("{:#}\n", as_json(&rows)))?,
-        _ => tell(&rows, args.check, terminal)?,
+        _ => report(&rows, args.check, terminal)?,
     }
     let failed = |done: &Done| match done {
         Done::Same => false,
@@ -135,7 +135,7 @@ fn stdin(check: bool, terminal: &Terminal) -> anyhow::Result<u8> {
     }
 }
 
-fn tell(rows: &[(String, Done)], check: bool, terminal: &Terminal) -> anyhow::Result<()> {
+fn report(rows: &[(String, Done)], check: bool, terminal: &Terminal) -> anyhow::Result<()> {
     let mut changed = 0;
     for (file, done) in rows {
         match done {

@@ -121,7 +121,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             Ok(migrated) if args.out.is_none() => terminal.result(&migrated.text)?,
             Ok(_) => {}
             Err(obstacles) => {
-                terminal.message(&told(&args.file, detected.edition.as_str(), obstacles));
+                terminal.message(&refusal(&args.file, detected.edition.as_str(), obstacles));
             }
         }
         if let (Ok(migrated), Format::Json) = (&done, format) {
@@ -180,7 +180,7 @@ fn format(args: &Args) -> Format {
     }
 }
 
-fn told(file: &Path, edition: &str, obstacles: &[Obstacle]) -> String {
+fn refusal(file: &Path, edition: &str, obstacles: &[Obstacle]) -> String {
     let file = file.display();
     let mut text = String::new();
     for obstacle in obstacles {

@@ -184,9 +184,9 @@ async fn run_one(
         Ok(followed) => followed,
         Err(error) => return give_up(args, terminal, error),
     };
-    let code = tell(terminal, &last, &instance.state)?;
+    let code = print_result(terminal, &last, &instance.state)?;
     node.store
-        .set_mark(&told(&id), node.service.clock.now())
+        .set_mark(&printed_mark(&id), node.service.clock.now())
         .await?;
     if !args.no_wait {
         let first = node.store.instance(&id).await?;
@@ -251,7 +251,7 @@ fn give_up(args: &Args, terminal: &Terminal, error: anyhow::Error) -> anyhow::Re
 }
 
 /// The mark of an instance whose outcome was printed.
-fn told(id: &InstanceId) -> String {
+fn printed_mark(id: &InstanceId) -> String {
     format!("told/{id}")
 }
 
@@ -345,7 +345,7 @@ async fn start(
             Ok(Started::New(id)) => return Ok((id, false)),
             Ok(Started::Ended(instance)) => return Ok((instance.header.id.clone(), false)),
             Ok(Started::Existing(id)) => {
-                if node.store.mark(&told(&id)).await?.is_none() {
+                if node.store.mark(&printed_mark(&id)).await?.is_none() {
                     return Ok((id, true));
                 }
             }
@@ -407,7 +407,7 @@ async fn follow(
     }
 }
 
-fn tell(terminal: &Terminal, id: &InstanceId, state: &InstanceState) -> anyhow::Result<u8> {
+fn print_result(terminal: &Terminal, id: &InstanceId, state: &InstanceState) -> anyhow::Result<u8> {
     match (state.status, &state.output, &state.error) {
         (Status::Completed, output, _) => {
             let output = output.clone().unwrap_or_default();

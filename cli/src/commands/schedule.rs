@@ -172,13 +172,13 @@ fn filled(body: &Value) -> String {
     let would = body["dryRun"] == true;
     let mut text = String::new();
     for start in starts {
-        let told = match (start["new"] == true, would) {
+        let outcome = match (start["new"] == true, would) {
             (true, true) => "would be started",
             (true, false) => "started",
             (false, _) => "was there already",
         };
         let (at, id) = (shown(&start["at"]), shown(&start["id"]));
-        text.push_str(&format!("{at}  {id}  {told}\n"));
+        text.push_str(&format!("{at}  {id}  {outcome}\n"));
     }
     if starts.is_empty() {
         text.push_str("the schedule has no start in this time\n");

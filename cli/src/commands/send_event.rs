@@ -62,26 +62,26 @@ pub(super) fn read(file: &str) -> anyhow::Result<Vec<u8>> {
 pub(super) fn outcome(event: &Value, became: &str) -> String {
     let (source, id) = (shown(&event["source"]), shown(&event["id"]));
     let mut text = format!("{source} {id} {became}\n");
-    let mut line = |told: String| text.push_str(&format!("  {told}\n"));
+    let mut add_line = |line: String| text.push_str(&format!("  {line}\n"));
     let all = |name: &str| event[name].as_array().map_or(&[][..], Vec::as_slice);
     if event["duplicate"] == true {
-        line("it was received before, so nothing was done".to_owned());
+        add_line("it was received before, so nothing was done".to_owned());
     }
     for started in all("started") {
         let (workflow, id) = (shown(&started["workflow"]), shown(&started["id"]));
-        line(format!("started {workflow} {id}"));
+        add_line(format!("started {workflow} {id}"));
     }
     for id in all("instances") {
-        line(format!("reached {}", shown(id)));
+        add_line(format!("reached {}", shown(id)));
     }
     for workflow in all("collectedBy") {
-        line(format!("waits for others to start {}", shown(workflow)));
+        add_line(format!("waits for others to start {}", shown(workflow)));
     }
     for reason in all("reasons") {
-        line(format!("nothing received it: {}", shown(reason)));
+        add_line(format!("nothing received it: {}", shown(reason)));
     }
     if event["kept"] == true {
-        line("it is kept for instances that wait for it later".to_owned());
+        add_line("it is kept for instances that wait for it later".to_owned());
     }
     text
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::json;
-use swirl_scenario::coverage::{Coverage, Covering, Kind, html, lcov};
+use swirl_scenario::coverage::{Coverage, Covering, ItemKind, html, lcov};
 use swirl_scenario::report::{Outcome, Tally, Unreadable, Verdict, details};
 use swirl_scenario::run::VirtualRunner;
 use swirl_scenario::suite::{self, Results};
@@ -282,7 +282,7 @@ fn as_json(results: &Results, coverage: Option<&Coverage>) -> String {
 
 fn coverage_json(coverage: &Coverage) -> serde_json::Value {
     let definitions = coverage.definitions().map(|covered| {
-        let shares = Kind::ALL.into_iter().map(|kind| {
+        let shares = ItemKind::ALL.into_iter().map(|kind| {
             let (ran, all) = covered.share(kind);
             (kind.words().to_owned(), json!({"ran": ran, "all": all}))
         });

@@ -18,14 +18,14 @@ const FOLLOWED_MAX: usize = 100;
 pub struct Log {
     queries: Arc<dyn InstanceQueries>,
     /// The number of history entries that were logged, and whether the instance had ended then.
-    told: HashMap<InstanceId, (usize, bool)>,
+    printed: HashMap<InstanceId, (usize, bool)>,
 }
 
 impl Log {
     pub fn new(queries: Arc<dyn InstanceQueries>) -> Log {
         Log {
             queries,
-            told: HashMap::new(),
+            printed: HashMap::new(),
         }
     }
 
@@ -35,7 +35,7 @@ impl Log {
         for summary in &found {
             let id = &summary.header.id;
             let history = self.queries.history(id).await.unwrap_or_default();
-            self.told
+            self.printed
                 .insert(id.clone(), (history.len(), summary.status.ended()));
         }
         let running = found.iter().filter(|found| !found.status.ended()).count();
@@ -56,16 +56,16 @@ impl Log {
 
     async fn look(&mut self) -> Result<(), swirl_ports::Error> {
         let found = self.followed().await?;
-        self.told
+        self.printed
             .retain(|id, _| found.iter().any(|found| found.header.id == *id));
         for summary in found.iter().rev() {
             let id = &summary.header.id;
-            let (told, ended) = self.told.get(id).copied().unwrap_or_default();
+            let (printed, ended) = self.printed.get(id).copied().unwrap_or_default();
             if ended && summary.status.ended() {
                 continue;
             }
             let history = self.queries.history(id).await?;
-            for entry in history.iter().skip(told) {
+            for entry in history.iter().skip(printed) {
                 let value = serde_json::to_value(entry).unwrap_or_default();
                 let line = timeline::describe(&value);
                 let workflow = &summary.header.definition.workflow;
@@ -77,7 +77,7 @@ impl Log {
                 });
             }
             let ended = summary.status.ended();
-            self.told.insert(id.clone(), (history.len(), ended));
+            self.printed.insert(id.clone(), (history.len(), ended));
         }
         Ok(())
     }

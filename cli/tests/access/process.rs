@@ -150,8 +150,8 @@ impl Coordinator {
     /// Ends it as its supervisor would, and waits.
     pub fn stop(&mut self) -> Option<i32> {
         let pid = self.process.id().to_string();
-        let told = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-        assert!(told.success());
+        let signalled = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        assert!(signalled.success());
         until("its end", || self.process.try_wait().unwrap()).code()
     }
 }

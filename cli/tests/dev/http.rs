@@ -52,9 +52,9 @@ impl Answer {
         );
         assert_eq!(self.headers["content-type"], "application/problem+json");
         assert_eq!(self.body["status"], status, "{self:#?}");
-        let told = self.body["detail"].as_str().unwrap_or_default();
+        let detail = self.body["detail"].as_str().unwrap_or_default();
         assert!(
-            !told.is_empty() && self.body["title"].is_string(),
+            !detail.is_empty() && self.body["title"].is_string(),
             "{self:#?}"
         );
         self.body

@@ -151,8 +151,8 @@ async fn two_runs_without_a_store() {
             .current_dir(folder.path());
         let done = tokio::task::spawn_blocking(move || run.output());
         let done = done.await.unwrap().unwrap();
-        let told = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "{told}");
+        let output = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{output}");
     }
     let passed = service.passed();
     assert_eq!(passed.len(), 2);

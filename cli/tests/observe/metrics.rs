@@ -115,8 +115,8 @@ fn taken_by_prometheus(process: &str, text: &str) {
     input.write_all(text.as_bytes()).unwrap();
     drop(input);
     let done = child.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{process}: {told}\n{text}");
+    let output = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{process}: {output}\n{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

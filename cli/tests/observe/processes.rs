@@ -138,11 +138,11 @@ impl Cluster {
 
     /// The metrics that each process exposes to Prometheus.
     pub async fn metrics(&self) -> Vec<(String, String)> {
-        let mut told = Vec::new();
+        let mut metrics = Vec::new();
         for process in self.workers.iter().chain([&self.coordinator]) {
-            told.push((process.url.clone(), process.metrics(&self.http).await));
+            metrics.push((process.url.clone(), process.metrics(&self.http).await));
         }
-        told
+        metrics
     }
 
     /// Waits until it has ended; its status.

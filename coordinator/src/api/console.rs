@@ -12,7 +12,7 @@ use crate::server::Peer;
 
 /// The console's pages, and the API for all other paths. `secure`: browsers connect over TLS.
 pub(super) fn mount(api: Router, secure: bool) -> Router {
-    let asked = api.clone().layer(from_fn(told));
+    let asked = api.clone().layer(from_fn(restore_address));
     let console = match Console::new(asked, secure) {
         Ok(console) => console,
         Err(error) => {
@@ -22,7 +22,7 @@ pub(super) fn mount(api: Router, secure: bool) -> Router {
     };
     let note = from_fn(|request, next| answered::note("/console", request, next));
     let pages = swirl_console::router(console)
-        .layer(from_fn(tell))
+        .layer(from_fn(pass_address))
         .layer(note);
     Router::new()
         .nest("/console/", pages)
@@ -31,7 +31,7 @@ pub(super) fn mount(api: Router, secure: bool) -> Router {
 }
 
 /// Passes on the address that a page is requested from.
-async fn tell(mut request: Request, next: Next) -> Response {
+async fn pass_address(mut request: Request, next: Next) -> Response {
     if let Some(Peer(peer)) = request.extensions().get().copied() {
         request.extensions_mut().insert(CameFrom(peer));
     }
@@ -39,7 +39,7 @@ async fn tell(mut request: Request, next: Next) -> Response {
 }
 
 /// Restores the visitor's address for the API: refused tokens count for that address.
-async fn told(mut request: Request, next: Next) -> Response {
+async fn restore_address(mut request: Request, next: Next) -> Response {
     if let Some(CameFrom(peer)) = request.extensions().get().copied() {
         request.extensions_mut().insert(Peer(peer));
     }

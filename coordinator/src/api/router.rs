@@ -196,8 +196,8 @@ pub fn router(api: Api, secure: bool) -> Router {
 async fn guard(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let watched = Watched::begin(&mut request);
     let response = guarded(&api, request, next).await;
-    if let Some(tell) = &api.answers {
-        tell(&watched.end(response.status()));
+    if let Some(observe) = &api.answers {
+        observe(&watched.end(response.status()));
     }
     response
 }

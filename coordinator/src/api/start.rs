@@ -30,8 +30,8 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 /// The same if its end is notified.
-const TOLD_PAUSE: Duration = Duration::from_millis(50);
-const TOLD_PAUSE_MAX: Duration = Duration::from_secs(1);
+const NOTIFIED_PAUSE: Duration = Duration::from_millis(50);
+const NOTIFIED_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -171,18 +171,18 @@ pub(super) async fn until_end(
 ) -> Result<(Instance, Vec<Scope>), Problem> {
     let until = tokio::time::Instant::now() + wait;
     let queries = &api.queries;
-    let told = new && queries.tells_ends();
+    let notifies = new && queries.notifies_ends();
     // With notifications, polling is for the rare lost one: each poll costs as much as a transition.
-    let (mut pause, growth, pause_max) = if told {
-        (TOLD_PAUSE, 4, TOLD_PAUSE_MAX)
+    let (mut pause, growth, pause_max) = if notifies {
+        (NOTIFIED_PAUSE, 4, NOTIFIED_PAUSE_MAX)
     } else {
         (PAUSE, 2, pause_max)
     };
-    let (mut looks, mut is_told) = (!told, false);
+    let (mut looks, mut was_notified) = (!notifies, false);
     loop {
         // Most polls find that it still runs: that is a small question.
         let is_over = || tokio::time::Instant::now() >= until || api.is_stopping();
-        if looks && !is_told && !is_over() && queries.has_ended(id).await? == Some(false) {
+        if looks && !was_notified && !is_over() && queries.has_ended(id).await? == Some(false) {
             looks = false;
         }
         if looks {
@@ -196,7 +196,7 @@ pub(super) async fn until_end(
         let next = (tokio::time::Instant::now() + pause).min(until);
         // Notified or not: it is time to poll.
         let waited = tokio::time::timeout_at(next, queries.wait_ended(id)).await;
-        is_told = waited.is_ok();
+        was_notified = waited.is_ok();
         pause = (pause * growth).min(pause_max);
         looks = true;
     }

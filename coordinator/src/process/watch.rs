@@ -22,7 +22,7 @@ struct Seen {
 /// Polls for ever.
 pub async fn watch(redis: Redis, streams: Streams, metrics: Arc<Metrics>) {
     let seen = Arc::new(Mutex::new(Seen::default()));
-    tell(&seen, &metrics);
+    register(&seen, &metrics);
     loop {
         let begun = Instant::now();
         let backlog = match redis.events_place().await {
@@ -53,7 +53,7 @@ pub async fn watch(redis: Redis, streams: Streams, metrics: Arc<Metrics>) {
     }
 }
 
-fn tell(seen: &Arc<Mutex<Seen>>, metrics: &Metrics) {
+fn register(seen: &Arc<Mutex<Seen>>, metrics: &Metrics) {
     let instances = seen.clone();
     metrics.watch(Watched::Instances, move || {
         let seen = instances.lock().unwrap_or_else(PoisonError::into_inner);

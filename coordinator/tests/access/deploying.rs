@@ -77,8 +77,8 @@ async fn slow_deployments_of_one_keep_nobody_else_waiting_and_end_with_their_cli
     let refused = deploy("a", GOOD).await.unwrap();
     assert_eq!(refused.status(), 429);
     assert!(refused.headers().contains_key("retry-after"));
-    let told: Value = refused.json().await.unwrap();
-    assert_eq!(told["code"], "too-many-deployments", "{told}");
+    let problem: Value = refused.json().await.unwrap();
+    assert_eq!(problem["code"], "too-many-deployments", "{problem}");
     assert_eq!(deploy("b", GOOD).await.unwrap().status(), 201);
 
     assert_eq!(reader.gone.load(Ordering::SeqCst), 0);

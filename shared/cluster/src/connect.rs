@@ -68,7 +68,7 @@ pub async fn connect(
         streams,
         bus: Arc::new(bus),
     };
-    tokio::spawn(tell(redis.clone()));
+    tokio::spawn(log_findings(redis.clone()));
     Ok((cluster, redis))
 }
 
@@ -85,7 +85,7 @@ fn sizes(config: &Config, nats: &async_nats::Client) -> Sizes {
 }
 
 /// Logs oddities of Redis, so that the person who starts a process sees them. `swirl doctor` says more.
-async fn tell(redis: Redis) {
+async fn log_findings(redis: Redis) {
     for finding in redis.check().await {
         tracing::warn!(hint = finding.hint, "{}", finding.message);
     }

@@ -9,7 +9,7 @@ use swirl_spec::suggest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::kind::{Kind, Raw};
+use super::kind::{Raw, ValueKind};
 use super::problem::{Place, Problem};
 use super::setting::Setting;
 use super::table;
@@ -160,16 +160,16 @@ impl Reader {
         let raw = match (setting.kind, member.value.tree) {
             // A key without a value says nothing: in YAML that is how one is left open.
             (_, Tree::Null) => return,
-            (Kind::Tokens, Tree::List(items)) => {
+            (ValueKind::Tokens, Tree::List(items)) => {
                 Ok(Raw::Json(Json::Array(items.iter().map(json).collect())))
             }
             (_, Tree::Scalar(scalar)) => Ok(Raw::Text(text(&scalar))),
-            (Kind::List(_), Tree::List(items)) => items
+            (ValueKind::List(_), Tree::List(items)) => items
                 .iter()
                 .map(|item| scalar(item).ok_or("must be a list of plain values"))
                 .collect::<Result<_, _>>()
                 .map(Raw::List),
-            (Kind::Map, Tree::Table(members)) => members
+            (ValueKind::Map, Tree::Table(members)) => members
                 .iter()
                 .map(|member| {
                     let value = scalar(&member.value).ok_or("must be a table of plain values");
@@ -177,9 +177,9 @@ impl Reader {
                 })
                 .collect::<Result<BTreeMap<_, _>, _>>()
                 .map(Raw::Map),
-            (Kind::Map, _) => Err("must be a table of plain values"),
-            (Kind::List(_), _) => Err("must be a list"),
-            (Kind::Tokens, _) => Err("must be a list of tables"),
+            (ValueKind::Map, _) => Err("must be a table of plain values"),
+            (ValueKind::List(_), _) => Err("must be a list"),
+            (ValueKind::Tokens, _) => Err("must be a list of tables"),
             (_, Tree::List(_)) => Err("must be one value, and is a list"),
             (_, Tree::Table(_)) => Err("must be one value, and is a table"),
         };

@@ -7,7 +7,7 @@ use clap::builder::ValueParser;
 use clap::error::Result as ClapResult;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use super::kind::{Kind, Raw};
+use super::kind::{Raw, ValueKind};
 use super::load::{Loaded, Sources, load, load_partly};
 use super::problem::Problems;
 use super::setting::{Process, Setting};
@@ -107,14 +107,14 @@ impl<P: Processes> FromArgMatches for Flags<P> {
             };
             let mut texts: Vec<String> = values.cloned().collect();
             let raw = match (setting.kind, texts.len()) {
-                (Kind::List(_), _) => Raw::List(
+                (ValueKind::List(_), _) => Raw::List(
                     texts
                         .iter()
                         .flat_map(|text| text.split(','))
                         .map(|text| text.trim().to_owned())
                         .collect(),
                 ),
-                (Kind::Map, _) => Raw::Text(texts.join(",")),
+                (ValueKind::Map, _) => Raw::Text(texts.join(",")),
                 (_, _) => Raw::Text(texts.pop().unwrap_or_default()),
             };
             flags.given.push((setting, raw));
@@ -169,31 +169,31 @@ fn argument(setting: &'static Setting) -> Arg {
         .help(first.trim_end_matches('.').to_owned())
         .long_help(long);
     match setting.kind {
-        Kind::Flag => argument
+        ValueKind::Flag => argument
             .num_args(0..=1)
             .require_equals(true)
             .default_missing_value("true"),
-        Kind::List(_) | Kind::Map => argument.action(ArgAction::Append),
+        ValueKind::List(_) | ValueKind::Map => argument.action(ArgAction::Append),
         _ => argument,
     }
 }
 
-fn value_name(kind: &Kind) -> &'static str {
+fn value_name(kind: &ValueKind) -> &'static str {
     match kind {
-        Kind::Text => "TEXT",
-        Kind::Name => "NAME",
-        Kind::Word(_) => "WORD",
-        Kind::Flag => "BOOL",
-        Kind::Count { .. } | Kind::Ratio => "NUMBER",
-        Kind::Bytes => "SIZE",
-        Kind::Duration { .. } => "DURATION",
-        Kind::Address => "ADDRESS",
-        Kind::Url(_) => "URL",
-        Kind::Path => "PATH",
-        Kind::Subject | Kind::Template => "SUBJECT",
-        Kind::List(item) => value_name(item),
-        Kind::Map => "NAME=VALUE",
-        Kind::Tokens => "JSON",
+        ValueKind::Text => "TEXT",
+        ValueKind::Name => "NAME",
+        ValueKind::Word(_) => "WORD",
+        ValueKind::Flag => "BOOL",
+        ValueKind::Count { .. } | ValueKind::Ratio => "NUMBER",
+        ValueKind::Bytes => "SIZE",
+        ValueKind::Duration { .. } => "DURATION",
+        ValueKind::Address => "ADDRESS",
+        ValueKind::Url(_) => "URL",
+        ValueKind::Path => "PATH",
+        ValueKind::Subject | ValueKind::Template => "SUBJECT",
+        ValueKind::List(item) => value_name(item),
+        ValueKind::Map => "NAME=VALUE",
+        ValueKind::Tokens => "JSON",
     }
 }
 

@@ -9,7 +9,7 @@ use swirl_access::TokenEntry;
 
 /// A type, with its bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum ValueKind {
     Text,
     /// Of a namespace.
     Name,
@@ -36,7 +36,7 @@ pub enum Kind {
     Subject,
     /// A NATS subject without wildcards that may hold `{type}`.
     Template,
-    List(&'static Kind),
+    List(&'static ValueKind),
     /// Texts by name.
     Map,
     /// Tables `{name, hash, roles, namespaces, expires}`.
@@ -69,40 +69,40 @@ pub const SECOND_MS: u64 = 1000;
 pub const DAY_MS: u64 = 24 * 60 * 60 * SECOND_MS;
 
 /// A duration within sensible bounds.
-pub const fn duration(min_ms: u64, max_ms: u64) -> Kind {
-    Kind::Duration { min_ms, max_ms }
+pub const fn duration(min_ms: u64, max_ms: u64) -> ValueKind {
+    ValueKind::Duration { min_ms, max_ms }
 }
 
-pub const fn count(min: u64, max: u64) -> Kind {
-    Kind::Count { min, max }
+pub const fn count(min: u64, max: u64) -> ValueKind {
+    ValueKind::Count { min, max }
 }
 
-impl Kind {
+impl ValueKind {
     /// The type in words, for the reference.
     pub fn words(&self) -> String {
         match self {
-            Kind::Text => "text".to_owned(),
-            Kind::Name => "name".to_owned(),
-            Kind::Word(words) => words
+            ValueKind::Text => "text".to_owned(),
+            ValueKind::Name => "name".to_owned(),
+            ValueKind::Word(words) => words
                 .iter()
                 .map(|word| format!("`{word}`"))
                 .collect::<Vec<_>>()
                 .join(" or "),
-            Kind::Flag => "`true` or `false`".to_owned(),
-            Kind::Count { min, max } => format!("number, {min} to {max}"),
-            Kind::Bytes => "bytes".to_owned(),
-            Kind::Duration { min_ms, max_ms } => {
+            ValueKind::Flag => "`true` or `false`".to_owned(),
+            ValueKind::Count { min, max } => format!("number, {min} to {max}"),
+            ValueKind::Bytes => "bytes".to_owned(),
+            ValueKind::Duration { min_ms, max_ms } => {
                 format!("duration, {} to {}", show_ms(*min_ms), show_ms(*max_ms))
             }
-            Kind::Ratio => "number, 0 to 1".to_owned(),
-            Kind::Address => "address".to_owned(),
-            Kind::Url(schemes) => format!("URL ({})", schemes.join(", ")),
-            Kind::Path => "path".to_owned(),
-            Kind::Subject => "subject".to_owned(),
-            Kind::Template => "subject template".to_owned(),
-            Kind::List(item) => format!("list: {}", item.words()),
-            Kind::Map => "map of texts".to_owned(),
-            Kind::Tokens => "list of tables".to_owned(),
+            ValueKind::Ratio => "number, 0 to 1".to_owned(),
+            ValueKind::Address => "address".to_owned(),
+            ValueKind::Url(schemes) => format!("URL ({})", schemes.join(", ")),
+            ValueKind::Path => "path".to_owned(),
+            ValueKind::Subject => "subject".to_owned(),
+            ValueKind::Template => "subject template".to_owned(),
+            ValueKind::List(item) => format!("list: {}", item.words()),
+            ValueKind::Map => "map of texts".to_owned(),
+            ValueKind::Tokens => "list of tables".to_owned(),
         }
     }
 
@@ -110,15 +110,17 @@ impl Kind {
     /// where it may be secret.
     pub fn check(&self, raw: &Raw) -> Result<Value, String> {
         match (self, raw) {
-            (Kind::List(item), Raw::Text(text)) => list(item, text.split(',').map(str::trim)),
-            (Kind::List(item), Raw::List(items)) => list(item, items.iter().map(String::as_str)),
-            (Kind::Map, Raw::Text(text)) => map(text),
-            (Kind::Map, Raw::Map(entries)) => Ok(Value::Map(entries.clone())),
-            (Kind::Tokens, Raw::Text(text)) => match serde_json::from_str(text) {
+            (ValueKind::List(item), Raw::Text(text)) => list(item, text.split(',').map(str::trim)),
+            (ValueKind::List(item), Raw::List(items)) => {
+                list(item, items.iter().map(String::as_str))
+            }
+            (ValueKind::Map, Raw::Text(text)) => map(text),
+            (ValueKind::Map, Raw::Map(entries)) => Ok(Value::Map(entries.clone())),
+            (ValueKind::Tokens, Raw::Text(text)) => match serde_json::from_str(text) {
                 Ok(json) => tokens(json),
                 Err(_) => Err("must be a JSON list of tokens".to_owned()),
             },
-            (Kind::Tokens, Raw::Json(json)) => tokens(json.clone()),
+            (ValueKind::Tokens, Raw::Json(json)) => tokens(json.clone()),
             (kind, Raw::Text(text)) => kind.scalar(text),
             (kind, _) => Err(format!("must be one value: {}", kind.words())),
         }
@@ -131,8 +133,8 @@ impl Kind {
             return Err("must not be empty".to_owned());
         }
         match self {
-            Kind::Text | Kind::Path => as_text(),
-            Kind::Name => {
+            ValueKind::Text | ValueKind::Path => as_text(),
+            ValueKind::Name => {
                 if is_name(text) {
                     return as_text();
                 }
@@ -140,26 +142,26 @@ impl Kind {
                     "1 to 63 lower-case letters, digits and '-', with a letter or digit at both ends",
                 )
             }
-            Kind::Word(words) => {
+            ValueKind::Word(words) => {
                 if words.contains(&text) {
                     return as_text();
                 }
                 wrong(&format!("one of {}", words.join(", ")))
             }
-            Kind::Flag => match text {
+            ValueKind::Flag => match text {
                 "true" => Ok(Value::Flag(true)),
                 "false" => Ok(Value::Flag(false)),
                 _ => wrong("true or false"),
             },
-            Kind::Count { min, max } => match text.parse::<u64>() {
+            ValueKind::Count { min, max } => match text.parse::<u64>() {
                 Ok(number) if (*min..=*max).contains(&number) => Ok(Value::Number(number)),
                 _ => wrong(&format!("a whole number from {min} to {max}")),
             },
-            Kind::Bytes => match bytes(text) {
+            ValueKind::Bytes => match bytes(text) {
                 Some(number) => Ok(Value::Number(number)),
                 None => wrong("a size such as 512KiB, 64MiB, 10GiB or a number of bytes"),
             },
-            Kind::Duration { min_ms, max_ms } => match millis(text) {
+            ValueKind::Duration { min_ms, max_ms } => match millis(text) {
                 Some(ms) if (*min_ms..=*max_ms).contains(&ms) => Ok(Value::Number(ms)),
                 Some(_) => wrong(&format!(
                     "from {} to {}",
@@ -168,23 +170,25 @@ impl Kind {
                 )),
                 None => wrong("a duration such as 500ms, 30s, 5m, 1h30m or 7d"),
             },
-            Kind::Ratio => match text.parse::<f64>() {
+            ValueKind::Ratio => match text.parse::<f64>() {
                 Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(Value::Ratio(ratio)),
                 _ => wrong("a number from 0 to 1"),
             },
-            Kind::Address => match text.parse::<SocketAddr>() {
+            ValueKind::Address => match text.parse::<SocketAddr>() {
                 Ok(_) => as_text(),
                 Err(_) => wrong("an address and a port, such as 0.0.0.0:8080 or [::]:8080"),
             },
-            Kind::Url(schemes) => url(schemes, text),
-            Kind::Subject => subject(text, true).map(|()| Value::Text(text.to_owned())),
-            Kind::Template => template(text),
-            Kind::List(_) | Kind::Map | Kind::Tokens => Err("must be structured".to_owned()),
+            ValueKind::Url(schemes) => url(schemes, text),
+            ValueKind::Subject => subject(text, true).map(|()| Value::Text(text.to_owned())),
+            ValueKind::Template => template(text),
+            ValueKind::List(_) | ValueKind::Map | ValueKind::Tokens => {
+                Err("must be structured".to_owned())
+            }
         }
     }
 }
 
-fn list<'t>(item: &Kind, texts: impl Iterator<Item = &'t str>) -> Result<Value, String> {
+fn list<'t>(item: &ValueKind, texts: impl Iterator<Item = &'t str>) -> Result<Value, String> {
     let mut items = Vec::new();
     for text in texts {
         item.check(&Raw::Text(text.to_owned()))?;
@@ -392,7 +396,7 @@ pub fn show_bytes(bytes: u64) -> String {
 mod tests {
     use super::*;
 
-    fn ok(kind: Kind, text: &str) -> bool {
+    fn ok(kind: ValueKind, text: &str) -> bool {
         kind.check(&Raw::Text(text.to_owned())).is_ok()
     }
 
@@ -432,41 +436,41 @@ mod tests {
     #[test]
     fn names_and_subjects() {
         for name in ["default", "a", "team-7", "0"] {
-            assert!(ok(Kind::Name, name), "{name}");
+            assert!(ok(ValueKind::Name, name), "{name}");
         }
         let long = "x".repeat(64);
         for name in ["", "-a", "a-", "A", "a_b", "a.b", "a b", "é", long.as_str()] {
-            assert!(!ok(Kind::Name, name), "{name}");
+            assert!(!ok(ValueKind::Name, name), "{name}");
         }
         for text in ["swirl.events.>", "a", "a.*.b", "a.{namespace}.>"] {
-            assert!(ok(Kind::Subject, text), "{text}");
+            assert!(ok(ValueKind::Subject, text), "{text}");
         }
         for text in ["", ">", "a..b", "a.>.b", "a b", ".a", "a.x*", "$JS.API.>"] {
-            assert!(!ok(Kind::Subject, text), "{text}");
+            assert!(!ok(ValueKind::Subject, text), "{text}");
         }
         for text in ["swirl.events.{type}", "out", "{namespace}.{type}"] {
-            assert!(ok(Kind::Template, text), "{text}");
+            assert!(ok(ValueKind::Template, text), "{text}");
         }
         for text in ["a.{id}", "a.*", "a.>", "a.{type"] {
-            assert!(!ok(Kind::Template, text), "{text}");
+            assert!(!ok(ValueKind::Template, text), "{text}");
         }
     }
 
     #[test]
     fn structures() {
-        const WORDS: Kind = Kind::List(&Kind::Word(&["a", "b"]));
+        const WORDS: ValueKind = ValueKind::List(&ValueKind::Word(&["a", "b"]));
         let list = |text: &str| WORDS.check(&Raw::Text(text.to_owned()));
         assert_eq!(list("a, b"), Ok(Value::List(vec!["a".into(), "b".into()])));
         assert!(list("a,c").is_err() && list("a,a").is_err() && list("").is_err());
-        let map = Kind::Map.check(&Raw::Text("a=1, b=x=y".to_owned()));
+        let map = ValueKind::Map.check(&Raw::Text("a=1, b=x=y".to_owned()));
         let expected = [("a", "1"), ("b", "x=y")].map(|(k, v)| (k.to_owned(), v.to_owned()));
         assert_eq!(map, Ok(Value::Map(expected.into())));
-        assert!(!ok(Kind::Map, "a"));
+        assert!(!ok(ValueKind::Map, "a"));
         assert!(ok(
-            Kind::Tokens,
+            ValueKind::Tokens,
             r#"[{"name": "ci", "hash": "blake3:00", "roles": ["viewer"]}]"#
         ));
-        let error = Kind::Tokens
+        let error = ValueKind::Tokens
             .check(&Raw::Text(r#"[{"name": "ci", "role": "x"}]"#.to_owned()))
             .unwrap_err();
         assert!(
@@ -477,7 +481,7 @@ mod tests {
 
     #[test]
     fn a_wrong_url_is_told_without_its_password() {
-        let kind = Kind::Url(&["redis", "rediss"]);
+        let kind = ValueKind::Url(&["redis", "rediss"]);
         for text in ["http://u:s3cret@h", "redis://u:s3cret@", "u:s3cret@host"] {
             let error = kind.check(&Raw::Text(text.to_owned())).unwrap_err();
             assert!(!error.contains("s3cret"), "{error}");

@@ -1,6 +1,6 @@
 //! Documents made from the table for people: the reference page and the default file.
 
-use super::kind::{Kind, Raw, Value};
+use super::kind::{Raw, Value, ValueKind};
 use super::setting::{Process, Setting};
 use super::show;
 use super::table;
@@ -113,17 +113,17 @@ fn default(setting: &Setting) -> Option<String> {
     Some(show::toml(&match value {
         Value::Flag(flag) => flag.into(),
         Value::Ratio(ratio) => ratio.into(),
-        Value::Number(number) if matches!(setting.kind, Kind::Count { .. }) => number.into(),
+        Value::Number(number) if matches!(setting.kind, ValueKind::Count { .. }) => number.into(),
         Value::List(items) => items.into(),
         _ => text.into(),
     }))
 }
 
-fn example(kind: &Kind) -> &'static str {
+fn example(kind: &ValueKind) -> &'static str {
     match kind {
-        Kind::List(_) => "[]",
-        Kind::Map => "{}",
-        Kind::Tokens => {
+        ValueKind::List(_) => "[]",
+        ValueKind::Map => "{}",
+        ValueKind::Tokens => {
             "[{ name = \"ci\", hash = \"blake3:...\", roles = [\"deployer\"], namespaces = [] }]"
         }
         _ => "\"\"",

@@ -1,6 +1,6 @@
 //! The columns of the table of settings.
 
-use super::kind::Kind;
+use super::kind::ValueKind;
 
 /// A process that is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Process {
 pub struct Setting {
     /// Its name in the file, such as `redis.url`; the other two names follow from it.
     pub key: &'static str,
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// As it would be written in a variable; `None` if there is no default.
     pub default: Option<&'static str>,
     /// A sentence or several, for the help, the page and the default file.
@@ -36,7 +36,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    pub const fn new(key: &'static str, kind: Kind, help: &'static str) -> Setting {
+    pub const fn new(key: &'static str, kind: ValueKind, help: &'static str) -> Setting {
         Setting {
             key,
             kind,

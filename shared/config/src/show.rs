@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::entry::Entry;
-use super::kind::{Kind, Value, show_bytes, show_ms};
+use super::kind::{Value, ValueKind, show_bytes, show_ms};
 use super::load::Loaded;
 use super::problem::Problem;
 use super::secret::{MASK, mask_url};
@@ -72,12 +72,12 @@ fn value(entry: &Entry) -> Option<Json> {
         });
     }
     Some(match (setting.kind, value) {
-        (Kind::Url(_), Value::Text(url)) => mask_url(url).into(),
-        (Kind::List(Kind::Url(_)), Value::List(urls)) => {
+        (ValueKind::Url(_), Value::Text(url)) => mask_url(url).into(),
+        (ValueKind::List(ValueKind::Url(_)), Value::List(urls)) => {
             urls.iter().map(|url| mask_url(url)).collect()
         }
-        (Kind::Duration { .. }, Value::Number(ms)) => show_ms(*ms).into(),
-        (Kind::Bytes, Value::Number(bytes)) => show_bytes(*bytes).into(),
+        (ValueKind::Duration { .. }, Value::Number(ms)) => show_ms(*ms).into(),
+        (ValueKind::Bytes, Value::Number(bytes)) => show_bytes(*bytes).into(),
         (_, Value::Text(text)) => text.as_str().into(),
         (_, Value::Flag(flag)) => (*flag).into(),
         (_, Value::Number(number)) => (*number).into(),

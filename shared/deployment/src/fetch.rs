@@ -19,7 +19,7 @@ use swirl_ports::Secrets;
 use swirl_spec::resource::{Resources, scheme};
 
 /// After this time no further service is asked for its description.
-const TELLING_MAX: Duration = Duration::from_secs(10);
+const ANSWERS_MAX: Duration = Duration::from_secs(10);
 
 /// A document that is unavailable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub fn find(
     missing
 }
 
-/// Asks services that describe themselves, all of them together for at most `TELLING_MAX`; returns their answers, and
+/// Asks services that describe themselves, all of them together for at most `ANSWERS_MAX`; returns their answers, and
 /// the services without one.
 pub fn ask(
     workflow: &Workflow,
@@ -110,7 +110,7 @@ pub fn ask(
             if let Ok(given) = fetcher.given.fetch(&uri, None) {
                 return text(given, &uri);
             }
-            if begun.elapsed() > TELLING_MAX {
+            if begun.elapsed() > ANSWERS_MAX {
                 return Err(format!(
                     "`{uri}` wasn't asked: services before it took too long"
                 ));
@@ -124,11 +124,11 @@ pub fn ask(
             let answer = http.post(&uri, &question);
             text(answer.map_err(|error| error.to_string())?, &uri)
         };
-        let told = ask().and_then(|answer| match types::told(&answer) {
+        let result = ask().and_then(|answer| match types::check_answer(&answer) {
             Ok(()) => Ok(answer),
             Err(reason) => Err(format!("`{uri}`: {reason}")),
         });
-        match told {
+        match result {
             Ok(answer) => answers.push((uri, answer)),
             Err(reason) => missing.push(Missing { uri, reason }),
         }

@@ -97,9 +97,9 @@ impl Loader {
         let mut fetcher = self.fetcher(Some(files), given);
         let mut found = Vec::new();
         let mut missing = self.fetch(workflow, &mut fetcher, &mut found);
-        let (told, untold) = self.ask(workflow, &fetcher);
-        found.extend(told);
-        missing.extend(untold);
+        let (answered, unanswered) = self.ask(workflow, &fetcher);
+        found.extend(answered);
+        missing.extend(unanswered);
         (found, missing)
     }
 
@@ -149,12 +149,12 @@ impl Loader {
             return Err(Refusal::Functions(found));
         }
         // A service's answer is only used now: it isn't kept, so the same document stays the same.
-        let (told, untold) = self.ask(&workflow, &fetcher);
-        for Missing { reason, .. } in untold {
+        let (answered, unanswered) = self.ask(&workflow, &fetcher);
+        for Missing { reason, .. } in unanswered {
             tracing::info!("{name}: calls of a function are not checked: {reason}");
         }
         let own = resources.len();
-        resources.extend(told);
+        resources.extend(answered);
         let problems = self.caller.check(&workflow, &resources);
         resources.truncate(own);
         if !problems.is_empty() {

@@ -176,7 +176,7 @@ mod tests {
             let at = swirl_model::time::Timestamp(0);
             let (header, scope) = new_instance(&def, InstanceId::new("i"), new, at).unwrap();
             let mut run = Run { def, header, scope };
-            let (events, commands) = run.tell(Input::Wake).unwrap();
+            let (events, commands) = run.step(Input::Wake).unwrap();
             assert!(
                 !events
                     .iter()
@@ -186,7 +186,7 @@ mod tests {
             (run, call)
         }
 
-        fn tell(&mut self, input: Input) -> Result<(Vec<Event>, Vec<Command>), Rejection> {
+        fn step(&mut self, input: Input) -> Result<(Vec<Event>, Vec<Command>), Rejection> {
             let env = Env::default();
             match step(&self.def, &self.header, &mut self.scope, input, &env) {
                 Outcome::Accepted { events, commands } => Ok((events, commands)),
@@ -215,9 +215,9 @@ mod tests {
     #[test]
     fn it_ends_when_the_other_is_there() {
         let (mut run, call) = Run::continuing();
-        let other = run.tell(came(call + 1, Ok(Data::NULL)));
+        let other = run.step(came(call + 1, Ok(Data::NULL)));
         assert_eq!(other, Err(Rejection::CallOver));
-        let (_, commands) = run.tell(came(call, Ok(Data::NULL))).unwrap();
+        let (_, commands) = run.step(came(call, Ok(Data::NULL))).unwrap();
         let [Command::End { status, output, .. }] = commands.as_slice() else {
             panic!("{commands:?}")
         };
@@ -229,15 +229,15 @@ mod tests {
     fn a_retry_starts_the_other_again() {
         let (mut run, call) = Run::continuing();
         let error = WorkflowError::new(names::SUBFLOW_NOT_FOUND, "there is no 'next'");
-        run.tell(came(call, Err(error))).unwrap();
+        run.step(came(call, Err(error))).unwrap();
         assert!(run.scope.fault.is_some());
-        let (_, commands) = run.tell(Input::Retry).unwrap();
+        let (_, commands) = run.step(Input::Retry).unwrap();
         let again = started(&commands);
         assert_eq!(
-            run.tell(came(call, Ok(Data::NULL))),
+            run.step(came(call, Ok(Data::NULL))),
             Err(Rejection::CallOver)
         );
-        run.tell(came(again, Ok(Data::NULL))).unwrap();
+        run.step(came(again, Ok(Data::NULL))).unwrap();
         assert!(run.scope.ended());
     }
 
@@ -245,7 +245,7 @@ mod tests {
     fn a_cancelled_one_ends_the_other_too() {
         let (mut run, _) = Run::continuing();
         let status = EndStatus::Cancelled;
-        let (_, commands) = run.tell(Input::Cancel { status }).unwrap();
+        let (_, commands) = run.step(Input::Cancel { status }).unwrap();
         let id = continuation_id(&run.header);
         assert!(
             commands.contains(&Command::EndInstance { id, status }),

@@ -359,7 +359,7 @@ mod tests {
             }
         }
 
-        fn tell(&mut self, input: Input) -> (Vec<Event>, Vec<Command>) {
+        fn step(&mut self, input: Input) -> (Vec<Event>, Vec<Command>) {
             match step(&self.def, &self.header, &mut self.scope, input, &self.env) {
                 Outcome::Accepted { events, commands } => (events, commands),
                 Outcome::Rejected(reason) => panic!("{reason}"),
@@ -371,15 +371,15 @@ mod tests {
     fn a_loop_that_never_waits_ends() {
         let mut run = Run::new(circle(vec![StateKind::Inject(Data::object())]));
         for turn in 1..=10 {
-            let (_, commands) = run.tell(Input::Wake);
+            let (_, commands) = run.step(Input::Wake);
             assert_eq!(commands, [Command::Yield], "turn {turn}");
         }
-        run.tell(Input::Wake);
+        run.step(Input::Wake);
         let fault = run.scope.fault.as_ref().unwrap();
         assert_eq!(fault.name, names::LIMIT_EXCEEDED);
         assert!(fault.message.starts_with("100 states"), "{fault:?}");
         // An operator may let it continue, for as long again.
-        let (_, commands) = run.tell(Input::Retry);
+        let (_, commands) = run.step(Input::Retry);
         assert!(commands.contains(&Command::Yield), "{commands:?}");
     }
 
@@ -388,12 +388,12 @@ mod tests {
         for (period, ends) in [("PT0S", true), ("PT0.005S", true), ("PT0.01S", false)] {
             let period = swirl_model::time::IsoDuration::parse(period).unwrap();
             let mut run = Run::new(circle(vec![StateKind::Sleep(period.into())]));
-            run.tell(Input::Wake);
+            run.step(Input::Wake);
             let mut slept = 0;
             while run.scope.fault.is_none() && slept < 50 {
                 let timer = run.scope.timers[0];
                 run.env.now = timer.due;
-                run.tell(Input::Timer { seq: timer.seq });
+                run.step(Input::Timer { seq: timer.seq });
                 slept += 1;
             }
             let fault = run.scope.fault.as_ref().map(|fault| fault.name.as_str());
@@ -413,11 +413,11 @@ mod tests {
         let mut run = Run::new(circle(states));
         for _ in 0..50 {
             while run.scope.timers.is_empty() {
-                run.tell(Input::Wake);
+                run.step(Input::Wake);
             }
             let timer = run.scope.timers[0];
             run.env.now = timer.due;
-            run.tell(Input::Timer { seq: timer.seq });
+            run.step(Input::Timer { seq: timer.seq });
         }
         assert_eq!(run.scope.fault, None);
     }
@@ -431,7 +431,7 @@ mod tests {
                 fail,
             });
             let mut run = Run::new(workflow);
-            let (events, _) = run.tell(Input::Wake);
+            let (events, _) = run.step(Input::Wake);
             let noted = events.iter().find_map(|event| match event {
                 Event::ValidationFailed { of, message } => Some((&**of, message.clone())),
                 _ => None,

@@ -80,7 +80,7 @@ impl Run {
     }
 
     /// Whether it is to be indexed, and what the history says of attributes that are left out.
-    fn tell(&mut self, input: Input) -> (usize, Vec<(String, String)>) {
+    fn step(&mut self, input: Input) -> (usize, Vec<(String, String)>) {
         let outcome = step(&self.def, &self.header, &mut self.scope, input, &self.env);
         let Outcome::Accepted { events, commands } = outcome else {
             panic!("{outcome:?}");
@@ -100,7 +100,7 @@ impl Run {
     fn sleep_over(&mut self) -> (usize, Vec<(String, String)>) {
         let timer = self.scope.timers[0];
         self.env.now = timer.due;
-        self.tell(Input::Timer { seq: timer.seq })
+        self.step(Input::Timer { seq: timer.seq })
     }
 }
 
@@ -133,7 +133,7 @@ fn they_are_what_the_last_state_left() {
     let order = || ("orderId", Attribute::Text("o1".into()));
     let total = |number| ("total", Attribute::Number(number));
     // With the input, before the first state has ended.
-    assert_eq!(run.tell(Input::Wake), (1, vec![]));
+    assert_eq!(run.step(Input::Wake), (1, vec![]));
     assert_eq!(run.scope.attributes, found_by(&[order()]));
     // Once a step, whatever the states between were.
     assert_eq!(run.sleep_over(), (1, vec![]));
@@ -169,27 +169,31 @@ fn what_cannot_be_kept_is_left_out_and_said_once() {
         ("when", AttributeKind::Time, ".when"),
     ];
     let mut run = Run::new(states, &search, data!({}));
-    let (index, left_out) = run.tell(Input::Wake);
+    let (index, left_out) = run.step(Input::Wake);
     assert_eq!(index, 1);
-    let told: Vec<String> = left_out
+    let reasons: Vec<String> = left_out
         .iter()
         .map(|(name, message)| format!("{name}: {message}"))
         .collect();
-    assert_eq!(told.len(), 5, "{told:#?}");
+    assert_eq!(reasons.len(), 5, "{reasons:#?}");
     assert_eq!(
-        told[0],
+        reasons[0],
         "total: its value is of type string, and not a number"
     );
-    assert!(told[1].starts_with("fails: in '.ok.a': "), "{}", told[1]);
+    assert!(
+        reasons[1].starts_with("fails: in '.ok.a': "),
+        "{}",
+        reasons[1]
+    );
     assert_eq!(
-        told[2],
+        reasons[2],
         "long: its value has 257 bytes; at most 256 are kept"
     );
     assert_eq!(
-        told[3],
+        reasons[3],
         "object: its value is of type object, and not a string"
     );
-    assert!(told[4].starts_with("when: its value is a string, and not an instant"));
+    assert!(reasons[4].starts_with("when: its value is a string, and not an instant"));
     let order = ("orderId", Attribute::Text("0".into()));
     assert_eq!(run.scope.attributes, found_by(std::slice::from_ref(&order)));
     assert_eq!(run.scope.left_out.len(), 5);
@@ -210,7 +214,7 @@ fn secrets_are_left_out() {
     let input = data!({"order": {"id": "o1"}, "note": "it is c2VlLXRoaXM=", "pin": 4711.0});
     let mut run = Run::new(vec![StateKind::Inject(data!({}))], &search, input);
     run.env.secrets = data!({"A": "see-this", "B": "4711"});
-    let (index, left_out) = run.tell(Input::Wake);
+    let (index, left_out) = run.step(Input::Wake);
     assert_eq!((index, left_out.len()), (1, 2), "{left_out:?}");
     for (_, message) in left_out {
         assert_eq!(message, "its value has the text of a secret in it");
@@ -223,7 +227,7 @@ fn secrets_are_left_out() {
 fn without_any_nothing_happens() {
     let input = data!({"order": {"id": "o1"}});
     let mut run = Run::new(vec![StateKind::Inject(data!({})), pause()], &[], input);
-    assert_eq!(run.tell(Input::Wake), (0, vec![]));
+    assert_eq!(run.step(Input::Wake), (0, vec![]));
     assert_eq!(run.sleep_over(), (0, vec![]));
     assert!(run.scope.attributes.is_empty() && run.scope.left_out.is_empty());
     let record = serde_json::to_string(&run.scope).unwrap();

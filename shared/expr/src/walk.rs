@@ -5,13 +5,13 @@ use jaq_core::load::parse::{BinaryOp, Pattern, Term};
 use jaq_core::path::Part;
 
 /// Reports every call in a term.
-pub(crate) fn calls(term: &mut Term<&str>, tell: &mut dyn FnMut(&str, usize)) {
+pub(crate) fn calls(term: &mut Term<&str>, visit: &mut dyn FnMut(&str, usize)) {
     match term {
-        Term::Call(name, args) => tell(name, args.len()),
-        Term::Str(Some(format), _) => tell(format, 0),
+        Term::Call(name, args) => visit(name, args.len()),
+        Term::Str(Some(format), _) => visit(format, 0),
         _ => {}
     }
-    each_part(term, &mut |part| calls(part, tell));
+    each_part(term, &mut |part| calls(part, visit));
 }
 
 /// The terms directly inside a term.

@@ -88,15 +88,15 @@ impl Seen {
 
 /// Tells a caller that its result has been stored. Clones share it; when the last one is dropped, the result is given up.
 #[derive(Debug, Clone, Default)]
-pub struct Stored(Arc<Mutex<Option<oneshot::Sender<Told>>>>);
+pub struct Stored(Arc<Mutex<Option<oneshot::Sender<StoredAck>>>>);
 
 /// The other end of [`Stored`].
 #[derive(Debug)]
-pub struct Storing(oneshot::Receiver<Told>);
+pub struct Storing(oneshot::Receiver<StoredAck>);
 
 /// The result has been stored: to be dropped when the caller has done what it does then.
 #[derive(Debug)]
-pub struct Told(#[expect(dead_code, reason = "its drop is the message")] oneshot::Sender<()>);
+pub struct StoredAck(#[expect(dead_code, reason = "its drop is the message")] oneshot::Sender<()>);
 
 impl Stored {
     /// For the caller, once for a call.
@@ -107,11 +107,11 @@ impl Stored {
     }
 
     /// Tells the caller, if it wants to know, and waits until it has acted on that.
-    pub async fn tell(self) {
+    pub async fn notify(self) {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (told, acted) = oneshot::channel();
+        let (ack, acted) = oneshot::channel();
         if let Some(sender) = sender
-            && sender.send(Told(told)).is_ok()
+            && sender.send(StoredAck(ack)).is_ok()
         {
             // It is dropped, without a value.
             let _ = acted.await;
@@ -121,7 +121,7 @@ impl Stored {
 
 impl Storing {
     /// `None`: the result is given up, by this process.
-    pub async fn stored(self) -> Option<Told> {
+    pub async fn stored(self) -> Option<StoredAck> {
         self.0.await.ok()
     }
 }

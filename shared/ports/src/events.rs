@@ -1,7 +1,7 @@
 //! Events: the scopes that wait for them, the events that came early, the instances that they start.
 //!
-//! An event is offered, the instances that it starts are created, then it is confirmed. After a crash in between the
-//! event is offered again, with the same outcome: deliveries are inputs with derived ids, and instances are created
+//! An event is ingested, the instances that it starts are created, then it is acknowledged. After a crash in between
+//! it is ingested again, with the same outcome: deliveries are inputs with derived ids, and instances are created
 //! under derived ids.
 
 use async_trait::async_trait;
@@ -40,7 +40,7 @@ pub struct Start {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ingested {
-    /// It was confirmed before: nothing was done.
+    /// It was acknowledged before: nothing was done.
     pub duplicate: bool,
     /// Scopes that got it as an input, and must be put into the queue.
     pub woken: Vec<ScopeRef>,

@@ -19,7 +19,7 @@ pub mod store;
 
 pub use batches::{Batch, BatchCounts, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches};
 pub use call::{
-    CallRequest, Exchange, FunctionCaller, Secrets, Seen, Spoken, Stored, Storing, Told,
+    CallRequest, Exchange, FunctionCaller, Secrets, Seen, Spoken, Stored, StoredAck, Storing,
 };
 pub use clock::Clock;
 pub use definitions::{

@@ -283,13 +283,13 @@ pub trait InstanceQueries: InstanceRecords {
     }
 
     /// Waits until a watched instance may have ended: a store that is notified of ends returns then. Callers still poll
-    /// from time to time, and more often if [`InstanceQueries::tells_ends`] returns `false`.
+    /// from time to time, and more often if [`InstanceQueries::notifies_ends`] returns `false`.
     async fn wait_ended(&self, _id: &InstanceId) {
         std::future::pending().await
     }
 
     /// Whether [`InstanceQueries::wait_ended`] is notified of ends.
-    fn tells_ends(&self) -> bool {
+    fn notifies_ends(&self) -> bool {
         false
     }
 }

@@ -74,7 +74,7 @@ fn icon(class: &str, x: f64, y: f64, scale: f64, path: &str) -> String {
 }
 
 /// A piece of SVG with a tooltip.
-pub(super) fn told(lines: &[&str], svg: &str) -> String {
+pub(super) fn with_title(lines: &[&str], svg: &str) -> String {
     let lines: Vec<String> = lines.iter().map(|line| escape(line)).collect();
     format!(
         "<g class=\"told\"><title>{}</title>\n{svg}</g>\n",
@@ -97,7 +97,7 @@ pub(super) fn lines(lines: &[Line]) -> Drawing {
         }
         svg.push_str(&text("small", indent, y + 12.0, &line.text));
         if line.full != line.text {
-            svg = told(&[&line.full], &svg);
+            svg = with_title(&[&line.full], &svg);
         }
         drawing.svg.push_str(&svg);
         drawing.size.w = drawing.size.w.max(indent + width(&line.text, SMALL));
@@ -216,7 +216,7 @@ fn card(card: &Card) -> Drawing {
     about.extend(card.lines.iter().map(|line| line.full.as_str()));
     Drawing {
         size,
-        svg: told(&about, &(rect(&class, size, 9.0) + &svg)),
+        svg: with_title(&about, &(rect(&class, size, 9.0) + &svg)),
     }
 }
 
@@ -264,7 +264,7 @@ fn group(group: &Group) -> Drawing {
     };
     let mut svg = rect("group", size, 6.0) + &svg;
     if !group.title.full.is_empty() {
-        svg = told(&[&group.title.full], &svg);
+        svg = with_title(&[&group.title.full], &svg);
     }
     Drawing { size, svg }
 }

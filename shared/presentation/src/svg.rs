@@ -5,7 +5,7 @@
 
 use super::chart::{Chart, Edge, Flow, Node, Style, Trace};
 use super::layout::{LOOP_WIDTH, Layout, Link, Point, Route, Size, layout};
-use super::paint::{Drawing, escape, lines, node, num, text, told};
+use super::paint::{Drawing, escape, lines, node, num, text, with_title};
 use super::size::width;
 
 const MARGIN: f64 = 24.0;
@@ -108,12 +108,12 @@ pub(super) fn flow(flow: &Flow) -> Drawing {
     } = layout(&sizes, &links);
     let mut svg = String::new();
     let about: Vec<Vec<String>> = flow.edges.iter().map(|edge| about(flow, edge)).collect();
-    let tell = |about: &[String], svg: &str| {
+    let titled = |about: &[String], svg: &str| {
         let lines: Vec<&str> = about.iter().map(String::as_str).collect();
-        told(&lines, svg)
+        with_title(&lines, svg)
     };
     for ((edge, route), about) in flow.edges.iter().zip(&routes).zip(&about) {
-        svg.push_str(&tell(about, &line(edge, route)));
+        svg.push_str(&titled(about, &line(edge, route)));
     }
     for (drawing, place) in nodes.iter().zip(&places) {
         if let Some(place) = place {
@@ -130,7 +130,7 @@ pub(super) fn flow(flow: &Flow) -> Drawing {
             );
             let drawing = Drawing {
                 size: label.size,
-                svg: tell(about, &(ground + &label.svg)),
+                svg: titled(about, &(ground + &label.svg)),
             };
             svg.push_str(&drawing.at(x, y));
         }

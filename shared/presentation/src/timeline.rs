@@ -1,8 +1,10 @@
-//! An instance's history as people read it. Made from JSON, so that entries which a newer server
-//! knows are shown too.
+//! An instance's history as people read it.
 
-use serde_json::{Value, json};
-use swirl_model::event::HistoryEntry;
+use serde_json::{Map, Value, json};
+use swirl_model::WorkflowError;
+use swirl_model::event::{Event, HistoryEntry};
+use swirl_model::instance::{EndStatus, Status};
+use swirl_model::scope::Purpose;
 use swirl_model::time::Timestamp;
 
 /// An entry in the form of the API: as it is stored, with instants as people read them.
@@ -95,133 +97,182 @@ impl Timeline {
     }
 }
 
-/// One entry of the history, in the form of the API.
+/// One entry of the history, in the form of the API. Of an entry that only a newer server knows, its name is shown.
 pub fn describe(entry: &Value) -> Line {
-    let word = |name: &str| shown(&entry[name]);
-    let attempt = match entry["attempt"].as_u64() {
-        Some(attempt) if attempt > 1 => format!(", attempt {attempt}"),
-        _ => String::new(),
+    let scope = shown(&entry["scope"]);
+    let (tone, text) = match read(entry) {
+        Some(event) => describe_event(&event, &entry["data"]),
+        None => (Tone::Dim, shown(&entry["event"])),
     };
-    let (tone, text) = match entry["event"].as_str().unwrap_or_default() {
-        "instance_started" => (Tone::Plain, "started".to_owned()),
-        "state_entered" => {
-            let why = match entry["purpose"].as_str() {
-                Some("Compensation") => ", to compensate",
-                Some("RunBefore") => ", because time is up",
-                _ => "",
+    Line { tone, text, scope }
+}
+
+/// The reverse of [`entry`], without recorded data.
+fn read(entry: &Value) -> Option<Event> {
+    let members = entry.as_object()?.iter();
+    let members = members.filter(|(name, _)| !matches!(name.as_str(), "at" | "scope" | "data"));
+    let mut event: Map<String, Value> = members
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    if let Some(due) = event
+        .get_mut("timer")
+        .and_then(|timer| timer.get_mut("due"))
+        && let Some(instant) = due.as_str().and_then(|text| Timestamp::parse(text).ok())
+    {
+        *due = json!(instant.0);
+    }
+    serde_json::from_value(Value::Object(event)).ok()
+}
+
+fn describe_event(event: &Event, data: &Value) -> (Tone, String) {
+    match event {
+        Event::InstanceStarted => (Tone::Plain, "started".to_owned()),
+        Event::StateEntered { name, purpose, .. } => {
+            let why = match purpose {
+                Purpose::Main => "",
+                Purpose::Compensation => ", to compensate",
+                Purpose::RunBefore => ", because time is up",
             };
-            (Tone::Plain, format!("state {}{why}", word("name")))
+            (Tone::Plain, format!("state {}{why}", clean(name)))
         }
-        "state_left" if entry["failed"] == true => {
-            (Tone::Dim, format!("left {} by an error", word("name")))
+        Event::StateLeft { name, failed, .. } => {
+            let how = if *failed { " by an error" } else { "" };
+            (Tone::Dim, format!("left {}{how}", clean(name)))
         }
-        "state_left" => (Tone::Dim, format!("left {}", word("name"))),
-        "action_started" => (Tone::Dim, format!("  action {}{attempt}", word("action"))),
-        "action_completed" => (
+        Event::ActionStarted {
+            action, attempt, ..
+        } => (
             Tone::Dim,
-            format!("  action {} completed{attempt}", word("action")),
+            format!("  action {}{}", clean(action), nth(*attempt)),
         ),
-        "action_failed" => {
-            let again = entry["retry_ms"].as_u64();
-            let again = again.map(|ms| format!("; again in {:.1} s", ms as f64 / 1000.0));
-            let error = error(&entry["error"]);
-            let again = again.unwrap_or_default();
-            let action = word("action");
+        Event::ActionCompleted { action, attempt } => (
+            Tone::Dim,
+            format!("  action {} completed{}", clean(action), nth(*attempt)),
+        ),
+        Event::ActionFailed {
+            action,
+            attempt,
+            error,
+            retry_ms,
+        } => {
+            let again = retry_ms.map(|ms| format!("; again in {:.1} s", ms as f64 / 1000.0));
+            let (action, attempt) = (clean(action), nth(*attempt));
+            let (error, again) = (failure(error), again.unwrap_or_default());
             (
                 Tone::Bad,
                 format!("  action {action} failed{attempt}: {error}{again}"),
             )
         }
-        "action_skipped" => (Tone::Plain, format!("  action {} skipped", word("action"))),
-        "event_consumed" => (
+        Event::ActionSkipped { action } => {
+            (Tone::Plain, format!("  action {} skipped", clean(action)))
+        }
+        Event::EventConsumed { name, source, id } => {
+            let (name, source, id) = (clean(name), clean(source), clean(id));
+            (Tone::Plain, format!("  event {name} came ({source} {id})"))
+        }
+        Event::EventProduced { name, id } => (
             Tone::Plain,
-            format!(
-                "  event {} came ({} {})",
-                word("name"),
-                word("source"),
-                word("id")
-            ),
+            format!("  event {} produced ({})", clean(name), clean(id)),
         ),
-        "event_produced" => (
+        Event::Forked { branches, .. } => (Tone::Plain, format!("  {branches} branches")),
+        Event::Joined { .. } => (Tone::Dim, "  branches joined".to_owned()),
+        Event::TimedOut { timer } => (
             Tone::Plain,
-            format!("  event {} produced ({})", word("name"), word("id")),
+            format!("  timer {} passed", shown(&json!(timer.kind))),
         ),
-        "forked" => (Tone::Plain, format!("  {} branches", word("branches"))),
-        "joined" => (Tone::Dim, "  branches joined".to_owned()),
-        "timed_out" => (
-            Tone::Plain,
-            format!("  timer {} passed", shown(&entry["timer"]["kind"])),
-        ),
-        "error_handled" => (
-            Tone::Plain,
-            format!("  handled: {}", error(&entry["error"])),
-        ),
-        "validation_failed" => (
+        Event::ErrorHandled { error } => (Tone::Plain, format!("  handled: {}", failure(error))),
+        Event::ValidationFailed { of, message } => (
             Tone::Bad,
-            format!("  {} fails its schema: {}", word("of"), word("message")),
+            format!("  {} fails its schema: {}", clean(of), clean(message)),
         ),
-        "attribute_left_out" => (
+        Event::AttributeLeftOut { attribute, message } => (
             Tone::Bad,
-            format!("  not found by @{}: {}", word("attribute"), word("message")),
+            format!("  not found by @{}: {}", clean(attribute), clean(message)),
         ),
-        "compensating" => {
-            let states = entry["states"].as_array().cloned().unwrap_or_default();
-            let names: Vec<String> = states.iter().map(shown).collect();
+        Event::Compensating { states } => {
+            let names: Vec<String> = states.iter().map(|name| clean(name)).collect();
             (Tone::Plain, format!("  compensating {}", names.join(", ")))
         }
-        "compensated" => (Tone::Plain, "  compensated".to_owned()),
-        "branch_failed" => (Tone::Bad, format!("  failed: {}", error(&entry["error"]))),
-        "retried" => (Tone::Plain, "continued by an operator".to_owned()),
-        "call_repeated" => (
+        Event::Compensated => (Tone::Plain, "  compensated".to_owned()),
+        Event::BranchFailed { error } => (Tone::Bad, format!("  failed: {}", failure(error))),
+        Event::Retried => (Tone::Plain, "continued by an operator".to_owned()),
+        Event::CallRepeated { function, .. } => (
             Tone::Plain,
             format!(
                 "  call of {} made again: the attempt before recorded no answer",
-                word("function")
+                clean(function)
             ),
         ),
-        "operated" => (Tone::Plain, operated(entry)),
-        "given_up" => (
-            Tone::Bad,
-            format!("suspended, because it cannot be driven: {}", word("reason")),
-        ),
-        "idle" => (Tone::Plain, "kept active".to_owned()),
-        "ended" if entry["status"] == "completed" => (Tone::Good, "completed".to_owned()),
-        "ended" => {
-            let error = match &entry["error"] {
-                Value::Null => String::new(),
-                found => format!(": {}", error(found)),
-            };
-            (Tone::Bad, format!("{}{error}", word("status")))
+        Event::Operated {
+            action,
+            by,
+            reason,
+            state,
+        } => {
+            let result = data.get("result").map(Value::to_string);
+            let mut text = format!("operator: {}", clean(action));
+            for (before, value) in [
+                (" to state ", state),
+                (" with the result ", &result),
+                (", by ", by),
+                (", because: ", reason),
+            ] {
+                if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
+                    text.push_str(&format!("{before}{}", clean(value)));
+                }
+            }
+            (Tone::Plain, text)
         }
-        other => (Tone::Dim, other.to_owned()),
-    };
-    Line {
-        tone,
-        text,
-        scope: word("scope"),
+        Event::GivenUp { reason } => (
+            Tone::Bad,
+            format!("suspended, because it cannot be driven: {}", clean(reason)),
+        ),
+        Event::Idle => (Tone::Plain, "kept active".to_owned()),
+        Event::Ended {
+            status: EndStatus::Completed,
+            ..
+        } => (Tone::Good, "completed".to_owned()),
+        Event::Ended { status, error } => {
+            let error = error.as_ref().map(|error| format!(": {}", failure(error)));
+            let status = Status::from(*status).as_str();
+            (Tone::Bad, format!("{status}{}", error.unwrap_or_default()))
+        }
+        // Not kept as history.
+        Event::Moved(_)
+        | Event::Data(_)
+        | Event::Seq(_)
+        | Event::Armed(_)
+        | Event::Disarmed(_)
+        | Event::Waiting(_)
+        | Event::Answering(_)
+        | Event::Merged(_)
+        | Event::Result(_)
+        | Event::Completed(_)
+        | Event::Apart(_)
+        | Event::Compensation(_)
+        | Event::StartEvents(_)
+        | Event::LastError(_)
+        | Event::Fault(_)
+        | Event::SoftTimeout
+        | Event::Steps(_)
+        | Event::Waited
+        | Event::Brief(_)
+        | Event::Indexed { .. } => (Tone::Dim, String::new()),
     }
 }
 
-/// An operator's action.
-fn operated(entry: &Value) -> String {
-    let word = |name: &str| shown(&entry[name]);
-    let mut text = format!("operator: {}", word("action"));
-    let result = entry["data"].get("result");
-    let result = result.map(|result| Value::String(result.to_string()));
-    for (before, value) in [
-        (" to state ", word("state")),
-        (
-            " with the result ",
-            result.as_ref().map(shown).unwrap_or_default(),
-        ),
-        (", by ", word("by")),
-        (", because: ", word("reason")),
-    ] {
-        if !value.is_empty() {
-            text.push_str(&format!("{before}{value}"));
-        }
+/// An attempt after the first.
+fn nth(attempt: u32) -> String {
+    match attempt {
+        0 | 1 => String::new(),
+        _ => format!(", attempt {attempt}"),
     }
-    text
+}
+
+fn failure(failure: &WorkflowError) -> String {
+    let name = clean(&failure.name);
+    let code = failure.code.as_deref().map(clean).unwrap_or_default();
+    error_text(&name, &code, &clean(&failure.message))
 }
 
 /// A value in a line: control characters could move the cursor of a terminal.
@@ -231,6 +282,10 @@ pub fn shown(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
+    clean(&text)
+}
+
+fn clean(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
@@ -238,19 +293,20 @@ pub fn shown(value: &Value) -> String {
 
 /// An error of the API: its name, its code if that says more, and its message.
 pub fn error(error: &Value) -> String {
-    let code = shown(&error["code"]);
-    let name = shown(&error["name"]);
-    let code = match code.is_empty() || code == name {
-        true => String::new(),
-        false => format!(" ({code})"),
-    };
-    format!("{name}{code}: {}", shown(&error["message"]))
+    let part = |name: &str| shown(&error[name]);
+    error_text(&part("name"), &part("code"), &part("message"))
+}
+
+fn error_text(name: &str, code: &str, message: &str) -> String {
+    match code.is_empty() || code == name {
+        true => format!("{name}: {message}"),
+        false => format!("{name} ({code}): {message}"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use swirl_model::event::Event;
     use swirl_model::ids::ScopeId;
     use swirl_model::scope::{Timer, TimerKind};
 

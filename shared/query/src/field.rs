@@ -4,7 +4,7 @@ use crate::compare::Op;
 
 /// How the values of a field are written and compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FieldKind {
     Text,
     Status,
     Flag,
@@ -30,24 +30,24 @@ pub(crate) enum Name {
 }
 
 /// All fields, in the order of their names.
-pub(crate) const FIELDS: [(&str, Name, Kind); 14] = [
-    ("continuedFrom", Name::ContinuedFrom, Kind::Text),
-    ("ended", Name::Ended, Kind::Time),
-    ("error", Name::Error, Kind::Text),
-    ("errorCode", Name::ErrorCode, Kind::Text),
-    ("id", Name::Id, Kind::Text),
-    ("instanceKey", Name::InstanceKey, Kind::Text),
-    ("key", Name::Key, Kind::Text),
-    ("parent", Name::Parent, Kind::Text),
-    ("started", Name::Started, Kind::Time),
-    ("state", Name::State, Kind::Text),
-    ("status", Name::Status, Kind::Status),
-    ("suspended", Name::Suspended, Kind::Flag),
-    ("version", Name::Version, Kind::Text),
-    ("workflow", Name::Workflow, Kind::Text),
+pub(crate) const FIELDS: [(&str, Name, FieldKind); 14] = [
+    ("continuedFrom", Name::ContinuedFrom, FieldKind::Text),
+    ("ended", Name::Ended, FieldKind::Time),
+    ("error", Name::Error, FieldKind::Text),
+    ("errorCode", Name::ErrorCode, FieldKind::Text),
+    ("id", Name::Id, FieldKind::Text),
+    ("instanceKey", Name::InstanceKey, FieldKind::Text),
+    ("key", Name::Key, FieldKind::Text),
+    ("parent", Name::Parent, FieldKind::Text),
+    ("started", Name::Started, FieldKind::Time),
+    ("state", Name::State, FieldKind::Text),
+    ("status", Name::Status, FieldKind::Status),
+    ("suspended", Name::Suspended, FieldKind::Flag),
+    ("version", Name::Version, FieldKind::Text),
+    ("workflow", Name::Workflow, FieldKind::Text),
 ];
 
-pub(crate) fn find(name: &str) -> Option<(Name, Kind)> {
+pub(crate) fn find(name: &str) -> Option<(Name, FieldKind)> {
     let found = FIELDS.iter().find(|(word, ..)| *word == name);
     found.map(|(_, name, kind)| (*name, *kind))
 }
@@ -57,21 +57,21 @@ pub(crate) fn words() -> String {
     words.join(", ")
 }
 
-impl Kind {
+impl FieldKind {
     /// Whether values of this kind can be compared so.
     pub fn allows(self, op: Op) -> bool {
         match self {
-            Kind::Text => true,
-            Kind::Status | Kind::Flag => matches!(op, Op::Equal | Op::Unequal),
-            Kind::Time => op != Op::Begins,
+            FieldKind::Text => true,
+            FieldKind::Status | FieldKind::Flag => matches!(op, Op::Equal | Op::Unequal),
+            FieldKind::Time => op != Op::Begins,
         }
     }
 
     pub fn operators(self) -> &'static str {
         match self {
-            Kind::Text => "=, !=, ^= (begins with), <, <=, >, >= and in",
-            Kind::Status | Kind::Flag => "=, != and in",
-            Kind::Time => "=, !=, <, <=, >, >= and in",
+            FieldKind::Text => "=, !=, ^= (begins with), <, <=, >, >= and in",
+            FieldKind::Status | FieldKind::Flag => "=, != and in",
+            FieldKind::Time => "=, !=, <, <=, >, >= and in",
         }
     }
 }

@@ -6,7 +6,7 @@ use swirl_model::time::Timestamp;
 use crate::QUERY_BYTES_MAX;
 use crate::compare::{Literal, Op, Open};
 use crate::error::QueryError;
-use crate::field::{self, Kind};
+use crate::field::{self, FieldKind};
 use crate::lex::{Placed, Token, tokens};
 use crate::query::{Node, Query, Test, What};
 use crate::times;
@@ -169,7 +169,7 @@ impl<'t> Parser<'t> {
     fn list(
         &mut self,
         what: &What,
-        kind: Option<Kind>,
+        kind: Option<FieldKind>,
         place: (usize, usize),
     ) -> Result<Node, QueryError> {
         if !self.took_sign("(") {
@@ -195,7 +195,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn operator(&mut self, kind: Option<Kind>) -> Result<Op, QueryError> {
+    fn operator(&mut self, kind: Option<FieldKind>) -> Result<Op, QueryError> {
         let found = self.peek().map(|placed| &placed.token);
         let op = match found {
             Some(Token::Sign(sign)) => Op::of(sign),
@@ -211,13 +211,13 @@ impl<'t> Parser<'t> {
                 Ok(op)
             }
             (None, _) => {
-                let operators = kind.unwrap_or(Kind::Text).operators();
+                let operators = kind.unwrap_or(FieldKind::Text).operators();
                 Err(self.wrong(format!("a comparison is missing here: {operators}")))
             }
         }
     }
 
-    fn value(&mut self, kind: Option<Kind>) -> Result<Literal, QueryError> {
+    fn value(&mut self, kind: Option<FieldKind>) -> Result<Literal, QueryError> {
         let Some(found) = self.peek() else {
             return Err(self.wrong("a value is missing at the end"));
         };
@@ -234,23 +234,23 @@ impl<'t> Parser<'t> {
                 quoted,
                 now: self.now,
             })),
-            Some(Kind::Text) => Some(Literal::Text(text.clone())),
-            Some(Kind::Flag) => match text.as_str() {
+            Some(FieldKind::Text) => Some(Literal::Text(text.clone())),
+            Some(FieldKind::Flag) => match text.as_str() {
                 "true" => Some(Literal::Flag(true)),
                 "false" => Some(Literal::Flag(false)),
                 _ => None,
             },
-            Some(Kind::Status) => {
+            Some(FieldKind::Status) => {
                 let mut all = STATUSES.into_iter();
                 all.find(|status| status.as_str() == text)
                     .map(Literal::Status)
             }
-            Some(Kind::Time) => times::parse(text, self.now).map(Literal::Time),
+            Some(FieldKind::Time) => times::parse(text, self.now).map(Literal::Time),
         };
         let Some(literal) = literal else {
             return Err(self.wrong(match kind {
-                Some(Kind::Flag) => "the value is true or false".to_owned(),
-                Some(Kind::Status) => format!(
+                Some(FieldKind::Flag) => "the value is true or false".to_owned(),
+                Some(FieldKind::Status) => format!(
                     "there is no status '{text}'; they are {}{}",
                     STATUSES.map(Status::as_str).join(", "),
                     if text == "suspended" { ", and suspended = true is a separate field" } else { "" }

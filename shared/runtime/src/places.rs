@@ -72,15 +72,15 @@ impl Places {
 
     /// Done when the workflow may have another place; others may be faster, so ask again then.
     pub fn room(&self, workflow: &Arc<str>) -> oneshot::Receiver<()> {
-        let (tell, notified) = oneshot::channel();
+        let (sender, notified) = oneshot::channel();
         let mut state = self.locked();
         if state.may_enter(workflow) {
             // The caller is notified below.
-            let _ = tell.send(());
+            let _ = sender.send(());
         } else {
             let usage = state.workflows.entry(workflow.clone()).or_default();
             usage.waiting.retain(|waiting| !waiting.is_canceled());
-            usage.waiting.push_back(tell);
+            usage.waiting.push_back(sender);
         }
         notified
     }

@@ -22,7 +22,7 @@ use super::file::{Scenario, WorkflowSource};
 use super::run::read_all;
 use super::{Observed, RunError, Runner};
 pub use html::html;
-pub use items::{Item, Kind};
+pub use items::{Item, ItemKind};
 pub(crate) use items::{lines_of_states, lists};
 pub use lcov::lcov;
 
@@ -107,7 +107,7 @@ impl Covered {
     }
 
     /// The number of parts of a kind, and how many of them ran.
-    pub fn share(&self, kind: Kind) -> (usize, usize) {
+    pub fn share(&self, kind: ItemKind) -> (usize, usize) {
         let of_kind = || self.items.iter().filter(|item| item.kind == kind);
         (
             of_kind().filter(|item| item.hits > 0).count(),
@@ -117,7 +117,7 @@ impl Covered {
 
     /// `states 3 of 4, ways 2 of 2`.
     fn shares(&self) -> String {
-        let shares = Kind::ALL.into_iter().filter_map(|kind| {
+        let shares = ItemKind::ALL.into_iter().filter_map(|kind| {
             let (ran, all) = self.share(kind);
             (all > 0).then(|| format!("{} {ran} of {all}", kind.words()))
         });

@@ -165,7 +165,7 @@ fn unknown_functions(scenario: &Scenario, readings: &[(String, Reading)]) -> Vec
         .collect();
     let mocks = scenario.functions.keys();
     let unknown = mocks.filter(|name| !known.contains(name.as_str()));
-    let told = unknown.map(|name| {
+    let described = unknown.map(|name| {
         let hint = match swirl_spec::suggest::did_you_mean(name, known.iter().copied()) {
             Some(best) => format!("; did you mean '{best}'?"),
             None => String::new(),
@@ -173,7 +173,7 @@ fn unknown_functions(scenario: &Scenario, readings: &[(String, Reading)]) -> Vec
         let why = format!("no workflow has a function of this name{hint}");
         (format!("functions.{name}"), why)
     });
-    told.collect()
+    described.collect()
 }
 
 /// Deploys the definitions; returns the id of the first.
@@ -432,11 +432,11 @@ expect: {status: completed}
         assert!(run(ONE).is_ok());
         let more = ONE.replace("{return: {}}}", "{return: {}}, chekc: {return: 1}}");
         let idle = run(&more).unwrap().idle;
-        let told = (
+        let described = (
             "functions.chekc",
             "no workflow has a function of this name; did you mean 'check'?",
         );
-        assert_eq!(idle, [(told.0.to_owned(), told.1.to_owned())]);
+        assert_eq!(idle, [(described.0.to_owned(), described.1.to_owned())]);
         // A refused definition isn't run: its functions are unknown.
         let refused = ONE
             .replace("end: true", "end: 7")
@@ -464,11 +464,11 @@ expect: {status: completed}
             "input: [1]\nstart: [{workflow: w}, {workflow: w, input: hi}]",
         );
         let refused = run(&text).unwrap().refused_starts;
-        let told: Vec<String> = refused
+        let described: Vec<String> = refused
             .iter()
             .map(|(key, why)| format!("{key}: {why}"))
             .collect();
-        insta::assert_snapshot!(told.join("\n"), @r"
+        insta::assert_snapshot!(described.join("\n"), @r"
         input: InputValidation: the input must be an object, and is array
         start[1]: InputValidation: the input must be an object, and is string
         ");

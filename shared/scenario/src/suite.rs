@@ -107,12 +107,12 @@ fn at_once(
         }
         drop(sender);
         let mut early = BTreeMap::new();
-        let mut told = 0;
+        let mut reported = 0;
         for (index, ran) in receiver {
             early.insert(index, ran);
-            while let Some(ran) = early.remove(&told) {
+            while let Some(ran) = early.remove(&reported) {
                 note(ran);
-                told += 1;
+                reported += 1;
             }
         }
     });

@@ -12,7 +12,7 @@ use std::fmt;
 
 use self::facts::{Facts, Part};
 use self::signs::SIGNS;
-use crate::source::{Kind, Node};
+use crate::source::{Node, NodeKind};
 
 /// An edition of the language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,7 +134,7 @@ pub fn detect(root: &Node) -> Result<Detected, UnknownEdition> {
         let Some(node) = root.get(property) else {
             continue;
         };
-        if !matches!(node.kind(), Kind::String | Kind::Number) {
+        if !matches!(node.kind(), NodeKind::String | NodeKind::Number) {
             continue;
         }
         let version = node.raw().trim();

@@ -19,7 +19,7 @@ const TOLD_EVERY: Duration = Duration::from_secs(60);
 pub struct Failures {
     traces: AtomicU64,
     metrics: AtomicU64,
-    told: Mutex<Option<Instant>>,
+    logged: Mutex<Option<Instant>>,
 }
 
 impl Failures {
@@ -34,9 +34,9 @@ impl Failures {
     fn note(&self, counter: &AtomicU64, signal: &'static str, done: &OTelSdkResult) {
         let Err(error) = done else { return };
         counter.fetch_add(1, Ordering::Relaxed);
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
-            *told = Some(Instant::now());
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.is_none_or(|logged| logged.elapsed() >= TOLD_EVERY) {
+            *logged = Some(Instant::now());
             tracing::warn!(%error, signal, "the collector does not take telemetry: it is lost");
         }
     }

@@ -58,7 +58,7 @@ impl Follower {
         };
         let mut spans = Vec::new();
         for entry in &observed.history {
-            tracker.tell(whose, entry, &observed.links, &mut spans);
+            tracker.record(whose, entry, &observed.links, &mut spans);
         }
         if observed.ended {
             tracker.finish(whose, &mut spans);
@@ -104,7 +104,7 @@ impl Follower {
         let mut tracker = Tracker::default();
         let mut ended_before = Vec::new();
         for entry in before(&own, &observed.history) {
-            tracker.tell(whose, entry, &[], &mut ended_before);
+            tracker.record(whose, entry, &[], &mut ended_before);
         }
         Some(tracker)
     }

@@ -239,8 +239,8 @@ impl InstanceQueries for Measured<dyn Store> {
         self.inner.wait_ended(id).await;
     }
 
-    fn tells_ends(&self) -> bool {
-        self.inner.tells_ends()
+    fn notifies_ends(&self) -> bool {
+        self.inner.notifies_ends()
     }
 
     async fn page(&self, filter: &Filter, keep: Keep<'_>) -> Result<Page> {
@@ -282,12 +282,12 @@ impl EventLog for Measured<dyn EventLog> {
         consumed: &[EventMatch],
         at: Timestamp,
     ) -> Result<Ingested> {
-        self.redis("offer", self.inner.ingest(event, triggers, consumed, at))
+        self.redis("ingest", self.inner.ingest(event, triggers, consumed, at))
             .await
     }
 
     async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
-        self.redis("confirm", self.inner.acknowledge(event, at))
+        self.redis("acknowledge", self.inner.acknowledge(event, at))
             .await
     }
 

@@ -18,7 +18,7 @@ use crate::follow::Follower;
 use crate::ids::{self, Part};
 use crate::metrics::Metrics;
 use crate::served::{self, Requests, Served};
-use crate::span::{Kind, Span};
+use crate::span::{Span, SpanRole};
 use crate::spoken;
 
 /// How many commits may wait to become spans. More are dropped, and counted.
@@ -34,11 +34,11 @@ pub struct Telemetry {
 struct Traces {
     ratio: f64,
     processor: Arc<BatchSpanProcessor>,
-    queue: mpsc::Sender<Told>,
+    queue: mpsc::Sender<Message>,
     dropped: AtomicU64,
 }
 
-enum Told {
+enum Message {
     Commit(Observed),
     Flush(oneshot::Sender<()>),
 }
@@ -58,8 +58,8 @@ impl Telemetry {
             None => None,
             Some(processor) => {
                 let processor = Arc::new(processor);
-                let (queue, told) = mpsc::channel(QUEUE_MAX);
-                tokio::spawn(work(told, Follower::new(queries), processor.clone()));
+                let (queue, message) = mpsc::channel(QUEUE_MAX);
+                tokio::spawn(work(message, Follower::new(queries), processor.clone()));
                 Some(Traces {
                     ratio: settings.sampling_ratio,
                     processor,
@@ -102,7 +102,7 @@ impl Telemetry {
         if let Some(traces) = &self.traces {
             let (done, waits) = oneshot::channel();
             let flush = async {
-                if traces.queue.send(Told::Flush(done)).await.is_ok() {
+                if traces.queue.send(Message::Flush(done)).await.is_ok() {
                     let _ = waits.await;
                 }
             };
@@ -143,7 +143,7 @@ impl Observer for Telemetry {
         self.metrics.committed(&observed);
         let Some(traces) = &self.traces else { return };
         if ids::is_sampled(&observed.header, traces.ratio) {
-            traces.tell(observed);
+            traces.send(observed);
         }
     }
 
@@ -162,8 +162,8 @@ impl Observer for Telemetry {
 }
 
 impl Traces {
-    fn tell(&self, observed: Observed) {
-        if self.queue.try_send(Told::Commit(observed)).is_err() {
+    fn send(&self, observed: Observed) {
+        if self.queue.try_send(Message::Commit(observed)).is_err() {
             let before = self.dropped.fetch_add(1, Ordering::Relaxed);
             if before.is_multiple_of(1000) {
                 tracing::warn!("commits come faster than they become spans: traces have gaps");
@@ -173,18 +173,18 @@ impl Traces {
 }
 
 async fn work(
-    mut told: mpsc::Receiver<Told>,
+    mut message: mpsc::Receiver<Message>,
     mut follower: Follower,
     processor: Arc<BatchSpanProcessor>,
 ) {
-    while let Some(told) = told.recv().await {
-        match told {
-            Told::Commit(observed) => {
+    while let Some(message) = message.recv().await {
+        match message {
+            Message::Commit(observed) => {
                 for span in follower.follow(&observed).await {
                     processor.on_end(span.into_data(&observed.header, &observed.scope));
                 }
             }
-            Told::Flush(done) => {
+            Message::Flush(done) => {
                 let _ = done.send(());
             }
         }
@@ -197,9 +197,9 @@ fn call(called: &Called<'_>) -> Span {
     let id = |part| ids::span(&called.header.id, called.scope, part);
     let function = called.function.name.to_string();
     let mut attributes = vec![("swirl.function.name", function.into())];
-    let mut kind = Kind::Client;
+    let mut kind = SpanRole::Client;
     if let Some(exchange) = &called.exchange {
-        kind = spoken::told(&exchange.spoken, &mut attributes);
+        kind = spoken::describe(&exchange.spoken, &mut attributes);
         attributes.push(("server.address", exchange.host.clone().into()));
         let port = exchange.port.map(i64::from);
         attributes.extend(port.map(|port| ("server.port", port.into())));

@@ -7,7 +7,7 @@ use opentelemetry::Value;
 use swirl_model::time::Timestamp;
 use swirl_model::trace::TraceContext;
 
-use crate::span::{Kind, Span};
+use crate::span::{Span, SpanRole};
 
 /// A request and its answer. Its query and its headers are in no span.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ pub(crate) fn span(served: &Served<'_>, requests: &Requests, ratio: f64) -> Opti
         id,
         parent: asked.map(|asked| asked.span),
         name,
-        kind: Kind::Server,
+        kind: SpanRole::Server,
         from,
         to: from.plus_ms(took),
         error: (served.status >= 500).then(|| served.status.to_string()),

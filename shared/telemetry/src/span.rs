@@ -20,7 +20,7 @@ pub struct Span {
     pub id: u64,
     pub parent: Option<u64>,
     pub name: String,
-    pub kind: Kind,
+    pub kind: SpanRole,
     pub from: Timestamp,
     pub to: Timestamp,
     /// The name of an error, never its message: that may come from a service.
@@ -31,7 +31,7 @@ pub struct Span {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum SpanRole {
     #[default]
     Internal,
     Client,
@@ -73,11 +73,11 @@ impl Span {
             parent_span_id: self.parent.map_or(SpanId::INVALID, SpanId::from),
             parent_span_is_remote: false,
             span_kind: match self.kind {
-                Kind::Internal => SpanKind::Internal,
-                Kind::Client => SpanKind::Client,
-                Kind::Consumer => SpanKind::Consumer,
-                Kind::Producer => SpanKind::Producer,
-                Kind::Server => SpanKind::Server,
+                SpanRole::Internal => SpanKind::Internal,
+                SpanRole::Client => SpanKind::Client,
+                SpanRole::Consumer => SpanKind::Consumer,
+                SpanRole::Producer => SpanKind::Producer,
+                SpanRole::Server => SpanKind::Server,
             },
             name: self.name.into(),
             start_time: time(self.from.min(self.to)),

@@ -3,10 +3,10 @@
 use opentelemetry::Value;
 use swirl_ports::Spoken;
 
-use crate::span::Kind;
+use crate::span::SpanRole;
 
 /// Adds the attributes of an exchange in its protocol; gives the kind of its span.
-pub fn told(spoken: &Spoken, attributes: &mut Vec<(&'static str, Value)>) -> Kind {
+pub fn describe(spoken: &Spoken, attributes: &mut Vec<(&'static str, Value)>) -> SpanRole {
     match spoken {
         Spoken::Http {
             method,
@@ -17,7 +17,7 @@ pub fn told(spoken: &Spoken, attributes: &mut Vec<(&'static str, Value)>) -> Kin
             attributes.push(("url.full", url.clone().into()));
             let status = status.map(i64::from);
             attributes.extend(status.map(|status| ("http.response.status_code", status.into())));
-            Kind::Client
+            SpanRole::Client
         }
         Spoken::Grpc {
             service,
@@ -29,7 +29,7 @@ pub fn told(spoken: &Spoken, attributes: &mut Vec<(&'static str, Value)>) -> Kin
             attributes.push(("rpc.method", method.clone().into()));
             let status = status.map(i64::from);
             attributes.extend(status.map(|status| ("rpc.grpc.status_code", status.into())));
-            Kind::Client
+            SpanRole::Client
         }
         Spoken::Message {
             system,
@@ -42,9 +42,9 @@ pub fn told(spoken: &Spoken, attributes: &mut Vec<(&'static str, Value)>) -> Kin
             attributes.push(("messaging.operation.type", operation.to_owned().into()));
             attributes.push(("messaging.destination.name", destination.clone().into()));
             if *receives {
-                Kind::Consumer
+                SpanRole::Consumer
             } else {
-                Kind::Producer
+                SpanRole::Producer
             }
         }
     }
@@ -56,9 +56,9 @@ mod tests {
 
     #[test]
     fn each_protocol_has_its_names() {
-        let told = |spoken: Spoken| {
+        let describe = |spoken: Spoken| {
             let mut attributes = Vec::new();
-            let kind = told(&spoken, &mut attributes);
+            let kind = describe(&spoken, &mut attributes);
             let lines = attributes
                 .iter()
                 .map(|(name, value)| format!("{name}={value}"));
@@ -76,7 +76,7 @@ mod tests {
                     url: "http://h/".to_owned(),
                     status: Some(503),
                 },
-                Kind::Client,
+                SpanRole::Client,
                 "http.request.method=GET url.full=http://h/ http.response.status_code=503",
             ),
             (
@@ -85,7 +85,7 @@ mod tests {
                     method: "Get".to_owned(),
                     status: None,
                 },
-                Kind::Client,
+                SpanRole::Client,
                 "rpc.system=grpc rpc.service=shop.Users rpc.method=Get",
             ),
             (
@@ -94,25 +94,25 @@ mod tests {
                     method: "Get".to_owned(),
                     status: Some(0),
                 },
-                Kind::Client,
+                SpanRole::Client,
                 "rpc.system=grpc rpc.service=shop.Users rpc.method=Get rpc.grpc.status_code=0",
             ),
             (
                 message(false),
-                Kind::Producer,
+                SpanRole::Producer,
                 "messaging.system=mqtt messaging.operation.name=send messaging.operation.type=send \
                  messaging.destination.name=a/b",
             ),
             (
                 message(true),
-                Kind::Consumer,
+                SpanRole::Consumer,
                 "messaging.system=mqtt messaging.operation.name=receive messaging.operation.type=receive \
                  messaging.destination.name=a/b",
             ),
         ];
         for (spoken, kind, attributes) in cases {
             assert_eq!(
-                told(spoken.clone()),
+                describe(spoken.clone()),
                 (kind, attributes.to_owned()),
                 "{spoken:?}"
             );

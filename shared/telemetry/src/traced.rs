@@ -18,7 +18,7 @@ use swirl_ports::{EventLog, Ingested, Result};
 
 use crate::Telemetry;
 use crate::ids;
-use crate::span::{Kind, Span};
+use crate::span::{Span, SpanRole};
 
 /// An event log whose events are noted in the traces that they belong to.
 pub struct Traced {
@@ -78,7 +78,7 @@ fn span(
         id: ids::taken_in(event, context),
         parent: Some(context.span),
         name: format!("process {}", event.kind),
-        kind: Kind::Consumer,
+        kind: SpanRole::Consumer,
         from,
         to,
         attributes: vec![

@@ -14,7 +14,7 @@ use swirl_model::time::Timestamp;
 use swirl_model::trace::TraceContext;
 
 use crate::ids::{self, Part};
-use crate::span::{Kind, Span};
+use crate::span::{Span, SpanRole};
 
 /// `error.type` where nothing finer is known, by OpenTelemetry's conventions.
 const OTHER: &str = "_OTHER";
@@ -65,7 +65,7 @@ impl Whose<'_> {
 
 impl Tracker {
     /// Acts on the next entry; spans that end with it are added to `out`.
-    pub fn tell(
+    pub fn record(
         &mut self,
         whose: Whose<'_>,
         entry: &HistoryEntry,
@@ -102,7 +102,7 @@ impl Tracker {
                 let part = Part::Consumed(self.events);
                 self.events += 1;
                 let mut span = self.inner(whose, part, format!("receive {name}"), at, at);
-                span.kind = Kind::Consumer;
+                span.kind = SpanRole::Consumer;
                 // A wait may take days: it is a number, not a span.
                 let waited = at.0.saturating_sub(self.last.0).max(0).into();
                 span.attributes.push(("swirl.wait.duration_ms", waited));
@@ -116,7 +116,7 @@ impl Tracker {
             Event::EventProduced { name, id } => {
                 let part = Part::Produced(id);
                 let mut span = self.inner(whose, part, format!("publish {name}"), at, at);
-                span.kind = Kind::Producer;
+                span.kind = SpanRole::Producer;
                 span.attributes.extend(message("send", name, id));
                 out.push(span);
             }

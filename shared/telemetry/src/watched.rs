@@ -21,10 +21,10 @@ struct Row {
     name: &'static str,
     what: &'static str,
     attribute: &'static str,
-    kind: Kind,
+    kind: MetricKind,
 }
 
-enum Kind {
+enum MetricKind {
     Counter,
     Gauge,
     /// A gauge in seconds, read in milliseconds.
@@ -38,55 +38,55 @@ impl Watched {
                 "swirl.circuits",
                 "Hosts that are not called, or only tried, after they failed in a row.",
                 "swirl.circuit.state",
-                Kind::Gauge,
+                MetricKind::Gauge,
             ),
             Watched::DeadLetters => (
                 "swirl.dead_letters",
                 "Messages that could not be used.",
                 "swirl.queue",
-                Kind::Counter,
+                MetricKind::Counter,
             ),
             Watched::Doing => (
                 "swirl.running_instances",
                 "States of the running instances, in the shards of this process.",
                 "swirl.instance.doing",
-                Kind::Gauge,
+                MetricKind::Gauge,
             ),
             Watched::ExportFailures => (
                 "swirl.export.failures",
                 "Batches of spans or metrics that the collector did not take.",
                 "swirl.export.signal",
-                Kind::Counter,
+                MetricKind::Counter,
             ),
             Watched::Instances => (
                 "swirl.instances",
                 "Instances that are kept, in the shards of this process.",
                 "swirl.instance.status",
-                Kind::Gauge,
+                MetricKind::Gauge,
             ),
             Watched::Oldest => (
                 "swirl.queue.oldest",
                 "For how long the oldest message waits that no process has got yet.",
                 "swirl.queue",
-                Kind::Age,
+                MetricKind::Age,
             ),
             Watched::Pending => (
                 "swirl.queue.pending",
                 "Messages that no process has got yet.",
                 "swirl.queue",
-                Kind::Gauge,
+                MetricKind::Gauge,
             ),
             Watched::Redeliveries => (
                 "swirl.redeliveries",
                 "Messages that had been delivered before.",
                 "swirl.queue",
-                Kind::Counter,
+                MetricKind::Counter,
             ),
             Watched::Unacknowledged => (
                 "swirl.queue.unacknowledged",
                 "Messages that processes are at work on.",
                 "swirl.queue",
-                Kind::Gauge,
+                MetricKind::Gauge,
             ),
         };
         Row {
@@ -104,17 +104,17 @@ impl Watched {
         let row = self.row();
         // The meter keeps registered instruments.
         match row.kind {
-            Kind::Counter => {
+            MetricKind::Counter => {
                 let counter = meter.u64_observable_counter(row.name);
                 let counter = counter.with_description(row.what);
                 counter.with_callback(observe(row.attribute, read)).build();
             }
-            Kind::Gauge => {
+            MetricKind::Gauge => {
                 let gauge = meter.u64_observable_gauge(row.name);
                 let gauge = gauge.with_description(row.what);
                 gauge.with_callback(observe(row.attribute, read)).build();
             }
-            Kind::Age => {
+            MetricKind::Age => {
                 let gauge = meter.f64_observable_gauge(row.name).with_unit("s");
                 let gauge = gauge.with_description(row.what);
                 let observe = move |observer: &dyn AsyncInstrument<f64>| {

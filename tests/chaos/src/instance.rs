@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub const FLAKY: &str = "flaky";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum Family {
     Chain,
     Fan,
     Split,
@@ -18,13 +18,13 @@ pub enum Kind {
     Pure,
 }
 
-const KINDS: [Kind; 6] = [
-    Kind::Chain,
-    Kind::Fan,
-    Kind::Split,
-    Kind::Talk,
-    Kind::Saga,
-    Kind::Pure,
+const FAMILIES: [Family; 6] = [
+    Family::Chain,
+    Family::Fan,
+    Family::Split,
+    Family::Talk,
+    Family::Saga,
+    Family::Pure,
 ];
 
 /// The minimum size of the common data of a fan's branches: too large to be written with each
@@ -35,7 +35,7 @@ const COMMON: usize = 4_000;
 #[derive(Debug, Clone)]
 pub struct Planned {
     pub number: usize,
-    pub kind: Kind,
+    pub kind: Family,
     /// The number of elements of a fan.
     pub fan: usize,
 }
@@ -47,7 +47,7 @@ impl Planned {
     pub fn new(number: usize, fan: usize) -> Planned {
         Planned {
             number,
-            kind: KINDS[number % KINDS.len()],
+            kind: FAMILIES[number % FAMILIES.len()],
             fan,
         }
     }
@@ -59,25 +59,25 @@ impl Planned {
 
     /// Every kind once.
     fn round(&self) -> usize {
-        self.number / KINDS.len()
+        self.number / FAMILIES.len()
     }
 
     pub fn workflow(&self) -> &'static str {
         match self.kind {
-            Kind::Chain => "chain",
-            Kind::Fan => "fan",
-            Kind::Split => "split",
-            Kind::Talk => "talk",
-            Kind::Saga => "saga",
-            Kind::Pure => "pure",
+            Family::Chain => "chain",
+            Family::Fan => "fan",
+            Family::Split => "split",
+            Family::Talk => "talk",
+            Family::Saga => "saga",
+            Family::Pure => "pure",
         }
     }
 
     pub fn input(&self) -> Value {
         let items: Vec<usize> = (0..self.fan).collect();
         match self.kind {
-            Kind::Fan => json!({"id": self.id(), "items": items, "common": "x".repeat(COMMON)}),
-            Kind::Pure => json!({"id": self.id(), "number": self.round()}),
+            Family::Fan => json!({"id": self.id(), "items": items, "common": "x".repeat(COMMON)}),
+            Family::Pure => json!({"id": self.id(), "number": self.round()}),
             _ => json!({"id": self.id()}),
         }
     }
@@ -86,20 +86,20 @@ impl Planned {
         let id = self.id();
         let value = |step: &str| value(&id, step, 0);
         match self.kind {
-            Kind::Chain => json!({"a": value("a"), "b": value(FLAKY), "c": value("c")}),
-            Kind::Fan => {
+            Family::Chain => json!({"a": value("a"), "b": value(FLAKY), "c": value("c")}),
+            Family::Fan => {
                 let all = (0..self.fan as u64).map(|item| self::value(&id, "fan", item));
                 json!({"out": all.collect::<Vec<_>>()})
             }
-            Kind::Split => json!({
+            Family::Split => json!({
                 "x": value("x"), "y": {"value": value("child")}, "z": value("z"),
             }),
-            Kind::Talk => json!({"answer": {"number": self.number}}),
-            Kind::Pure => {
+            Family::Talk => json!({"answer": {"number": self.number}}),
+            Family::Pure => {
                 let round = self.round();
                 json!({"id": id, "twice": 2 * round, "even": round.is_multiple_of(2)})
             }
-            Kind::Saga => json!({
+            Family::Saga => json!({
                 "id": id, "booked": value("book"), "paid": value("pay"), "refused": true,
                 "unbooked": value("unbook"), "unpaid": value("unpay"),
             }),
@@ -112,24 +112,24 @@ impl Planned {
             steps.map(|step| (((*step).to_owned(), 0), 1)).collect()
         };
         match self.kind {
-            Kind::Chain => {
+            Family::Chain => {
                 let mut calls = once(&["a", FLAKY, "c"]);
                 calls.insert((FLAKY.to_owned(), 0), 2);
                 calls
             }
-            Kind::Fan => (0..self.fan as u64)
+            Family::Fan => (0..self.fan as u64)
                 .map(|item| (("fan".to_owned(), item), 1))
                 .collect(),
-            Kind::Split => once(&["x", "child", "z"]),
-            Kind::Talk => once(&["ask"]),
-            Kind::Pure => Calls::new(),
-            Kind::Saga => once(&["book", "pay", "unbook", "unpay"]),
+            Family::Split => once(&["x", "child", "z"]),
+            Family::Talk => once(&["ask"]),
+            Family::Pure => Calls::new(),
+            Family::Saga => once(&["book", "pay", "unbook", "unpay"]),
         }
     }
 
     /// The event that it waits for.
     pub fn event(&self) -> Option<Value> {
-        (self.kind == Kind::Talk).then(|| {
+        (self.kind == Family::Talk).then(|| {
             json!({
                 "specversion": "1.0", "id": format!("answer-{}", self.number),
                 "source": "/chaos", "type": "chaos.answer", "orderid": self.id(),
@@ -140,7 +140,7 @@ impl Planned {
 
     /// The data of the event that it produces.
     pub fn produced(&self) -> Option<Value> {
-        (self.kind == Kind::Talk).then(|| self.output())
+        (self.kind == Family::Talk).then(|| self.output())
     }
 }
 

@@ -96,12 +96,12 @@ impl Options {
     }
 }
 
-/// Runs it; `tell` gets a line now and then.
+/// Runs it; `progress` gets a line now and then.
 ///
 /// # Errors
 /// The run failed. This doesn't point to a fault of the system, unless a process ended by itself or
 /// a client never got an answer.
-pub fn run(options: &Options, tell: &(dyn Fn(&str) + Sync)) -> Result<Report> {
+pub fn run(options: &Options, progress: &(dyn Fn(&str) + Sync)) -> Result<Report> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -120,7 +120,7 @@ pub fn run(options: &Options, tell: &(dyn Fn(&str) + Sync)) -> Result<Report> {
     let cluster = Arc::new(Mutex::new(cluster));
     let result = runtime.block_on(async {
         tokio::select! {
-            result = drive(options, cluster.clone(), tell) => Some(result),
+            result = drive(options, cluster.clone(), progress) => Some(result),
             stopped = stopped() => stopped.err().map(Err),
         }
     });
@@ -133,7 +133,7 @@ pub fn run(options: &Options, tell: &(dyn Fn(&str) + Sync)) -> Result<Report> {
     };
     if result.is_err() {
         for process in &lock(&cluster).processes {
-            tell(&format!("{}:\n{}", process.name, process.tail()));
+            progress(&format!("{}:\n{}", process.name, process.tail()));
         }
     }
     result
@@ -171,7 +171,7 @@ fn lock(cluster: &Mutex<Cluster>) -> std::sync::MutexGuard<'_, Cluster> {
 async fn drive(
     options: &Options,
     cluster: Arc<Mutex<Cluster>>,
-    tell: &(dyn Fn(&str) + Sync),
+    progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Report> {
     let service = Service::default();
     let address = service.start().await?;
@@ -218,7 +218,7 @@ async fn drive(
             nats: &nats,
             watch: &watch,
         };
-        let loaded = load(options, &injected, &attacked, &client, tell).await;
+        let loaded = load(options, &injected, &attacked, &client, progress).await;
         ends.set();
         loaded
     };
@@ -227,7 +227,7 @@ async fn drive(
             return Ok(None);
         }
         quiet(options, &watch, &over).await;
-        tell(&format!(
+        progress(&format!(
             "{:5.0?} hostile definitions come",
             begun.elapsed()
         ));
@@ -243,7 +243,7 @@ async fn drive(
     let done = injecting.await.context("the injector panicked")??;
     let under_faults = begun.elapsed();
     let left = watch.left();
-    tell(&format!(
+    progress(&format!(
         "the faults are over after {under_faults:.1?}; {left} instances are under way"
     ));
 
@@ -252,10 +252,10 @@ async fn drive(
     if is_wiped {
         publish_all_again(&nats, watch.all()).await?;
     }
-    watch.finish(options, &api, tell).await?;
+    watch.finish(options, &api, progress).await?;
     let healed_after = healed.elapsed();
     if !is_wiped {
-        all_produced(options, &nats, &watch.ended(), &produced, tell).await?;
+        all_produced(options, &nats, &watch.ended(), &produced, progress).await?;
     }
     // Late or repeated effects would show up now.
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -330,7 +330,7 @@ async fn load(
     injected: &AtomicUsize,
     attacked: &OnceLock<(i64, usize)>,
     client: &Client<'_>,
-    tell: &(dyn Fn(&str) + Sync),
+    progress: &(dyn Fn(&str) + Sync),
 ) -> Result<()> {
     let begun = Instant::now();
     let count = AtomicUsize::new(0);
@@ -355,7 +355,7 @@ async fn load(
             one(client, Planned::new(number, options.fan), options.seed).await?;
             let started = number + 1;
             if started.is_multiple_of(500) {
-                tell(&format!(
+                progress(&format!(
                     "{:5.0?} {started} instances are started, {} under way",
                     begun.elapsed(),
                     client.watch.left()
@@ -498,7 +498,7 @@ async fn all_produced(
     nats: &async_nats::Client,
     ended: &[Planned],
     produced: &Mutex<Produced>,
-    tell: &(dyn Fn(&str) + Sync),
+    progress: &(dyn Fn(&str) + Sync),
 ) -> Result<()> {
     let begun = Instant::now();
     loop {
@@ -514,7 +514,7 @@ async fn all_produced(
         if missing == 0 || begun.elapsed() > options.liveness {
             return Ok(());
         }
-        tell(&format!("{missing} events are still to be published"));
+        progress(&format!("{missing} events are still to be published"));
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }

@@ -90,7 +90,7 @@ impl Watch {
         &self,
         options: &Options,
         api: &Api,
-        tell: &(dyn Fn(&str) + Sync),
+        progress: &(dyn Fn(&str) + Sync),
     ) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -108,7 +108,7 @@ impl Watch {
                     planned.id()
                 );
             }
-            tell(&format!("{} instances are under way", self.left()));
+            progress(&format!("{} instances are under way", self.left()));
             tokio::time::sleep(PAUSE).await;
         }
     }

@@ -40,7 +40,7 @@ async fn report(b: &Backend, index: u32, result: BranchResult) -> Vec<ScopeRef> 
 }
 
 /// The branches that each item reports.
-fn told(items: &[InboxItem]) -> Vec<Vec<u32>> {
+fn notified(items: &[InboxItem]) -> Vec<Vec<u32>> {
     let results = items.iter().filter_map(|item| match &item.input {
         Input::Joined { results, .. } => Some(results.iter().map(|(index, _)| *index).collect()),
         _ => None,
@@ -66,7 +66,7 @@ pub async fn branches_join_once(b: Backend) {
     assert!(report(&b, 0, done()).await.is_empty());
     assert!(b.is_gone(&branch(0)).await);
     assert_eq!(report(&b, 1, done()).await, [root("a")]);
-    assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1, 2]]);
+    assert_eq!(notified(&b.inbox(&root("a")).await), [vec![0, 1, 2]]);
     b.act(
         &root("a"),
         change(vec![Command::CloseFork(1)]).consumed(&["fork-1-1"]),
@@ -81,7 +81,7 @@ pub async fn a_failed_branch_tells_at_once(b: Backend) {
         report(&b, 1, BranchResult::Failed(fault())).await,
         [root("a")]
     );
-    assert_eq!(told(&b.inbox(&root("a")).await), [vec![1]]);
+    assert_eq!(notified(&b.inbox(&root("a")).await), [vec![1]]);
     assert!(
         report(&b, 0, done()).await.is_empty(),
         "it has been notified"
@@ -128,7 +128,7 @@ pub async fn batches_open_more_branches(b: Backend) {
     report(&b, 0, done()).await;
     report(&b, 1, done()).await;
     // Before the last batch, only the notification of the parent matters, not the results.
-    assert_eq!(told(&b.inbox(&root("a")).await).len(), 1);
+    assert_eq!(notified(&b.inbox(&root("a")).await).len(), 1);
     let extend = Command::ExtendFork {
         fork: 1,
         open: 4,
@@ -140,7 +140,7 @@ pub async fn batches_open_more_branches(b: Backend) {
     assert_eq!(outcome.wake, [branch(2), branch(3)]);
     report(&b, 3, done()).await;
     report(&b, 2, done()).await;
-    assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
+    assert_eq!(notified(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
     // Existing results are reported at once.
     let extend = Command::ExtendFork {
         fork: 1,
@@ -149,7 +149,7 @@ pub async fn batches_open_more_branches(b: Backend) {
     };
     b.act(&root("a"), change(vec![extend]).consumed(&["fork-1-2"]))
         .await;
-    assert_eq!(told(&b.inbox(&root("a")).await).len(), 1);
+    assert_eq!(notified(&b.inbox(&root("a")).await).len(), 1);
 }
 
 pub async fn a_failed_branch_is_revived(b: Backend) {
@@ -168,7 +168,7 @@ pub async fn a_failed_branch_is_revived(b: Backend) {
     assert_eq!(outcome.wake, [branch(0)]);
     assert_eq!(b.inbox(&branch(0)).await[0].input, Input::Retry);
     assert_eq!(report(&b, 0, done()).await, [root("a")]);
-    assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1]]);
+    assert_eq!(notified(&b.inbox(&root("a")).await), [vec![0, 1]]);
 }
 
 pub async fn another_failed_branch_is_told_of(b: Backend) {
@@ -185,7 +185,7 @@ pub async fn another_failed_branch_is_told_of(b: Backend) {
     let one = change(vec![revive]).consumed(&["fork-1-1"]);
     let woken = b.act(&root("a"), one).await.wake;
     assert_eq!(woken, [branch(2)], "the parent is held by who asked");
-    assert_eq!(told(&b.inbox(&root("a")).await), [vec![0]]);
+    assert_eq!(notified(&b.inbox(&root("a")).await), [vec![0]]);
 }
 
 pub async fn all_failed_branches_are_revived(b: Backend) {
@@ -209,7 +209,7 @@ pub async fn all_failed_branches_are_revived(b: Backend) {
         assert_eq!(report(&b, index, done()).await, []);
     }
     assert_eq!(report(&b, 3, done()).await, [root("a")]);
-    assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
+    assert_eq!(notified(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
 }
 
 /// The result of a branch that nothing waited for is reported when the fork is asked again.
@@ -224,7 +224,7 @@ pub async fn a_failure_is_told_again(b: Backend) {
         needed: 2,
     };
     b.act(&root("a"), change(vec![extend])).await;
-    assert_eq!(told(&b.inbox(&root("a")).await), [vec![1]]);
+    assert_eq!(notified(&b.inbox(&root("a")).await), [vec![1]]);
 }
 
 /// A caller that revives all failed branches doesn't know whether any failed.
@@ -251,7 +251,7 @@ pub async fn only_what_failed_is_revived(b: Backend) {
     assert_eq!(outcome.wake, [branch(2)]);
     assert_eq!(b.inbox(&branch(2)).await[0].input, Input::Retry);
     let inbox = b.inbox(&root("a")).await;
-    assert_eq!(told(&inbox), [vec![0]]);
+    assert_eq!(notified(&inbox), [vec![0]]);
     assert!(
         matches!(inbox[0].input, Input::Joined { done: Some(1), .. }),
         "{inbox:?}"
@@ -335,7 +335,7 @@ pub async fn results_have_a_limit_together(b: Backend) {
     b.act(&root("a"), change(vec![revive]).consumed(&["fork-1-2"]))
         .await;
     assert_eq!(report(&b, 2, done()).await, [root("a")]);
-    assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
+    assert_eq!(notified(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
 }
 
 /// All scopes of an instance, the origins of its forks and their results share a size limit.

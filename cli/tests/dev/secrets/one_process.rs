@@ -140,16 +140,16 @@ async fn nothing_of_swirl_run_holds_a_secret() {
             .output()
             .await
             .unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(
             output.status.success(),
             case.completes,
-            "{}: {told}",
+            "{}: {stderr}",
             case.id
         );
         let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         assert_eq!(result.is_object(), case.completes, "{}", case.id);
-        assert_none("what it tells", &told, &SECRETS);
+        assert_none("what it tells", &stderr, &SECRETS);
         assert_none(
             "its output",
             &String::from_utf8_lossy(&output.stdout),

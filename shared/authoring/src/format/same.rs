@@ -1,6 +1,6 @@
 //! Whether two documents say the same.
 
-use swirl_spec::source::{Kind, Node};
+use swirl_spec::source::{Node, NodeKind};
 
 /// The pointer of the first value in which they differ: in its kind, in how it is written (`1.0`
 /// is not `1` where it is a version) or in the order of its keys.
@@ -10,7 +10,7 @@ pub fn difference<'n>(one: &'n Node, other: &'n Node) -> Option<&'n str> {
         return here;
     }
     match one.kind() {
-        Kind::Array => {
+        NodeKind::Array => {
             let (ones, others) = (one.items()?, other.items()?);
             if ones.len() != others.len() {
                 return here;
@@ -19,7 +19,7 @@ pub fn difference<'n>(one: &'n Node, other: &'n Node) -> Option<&'n str> {
                 .zip(others)
                 .find_map(|(one, other)| difference(one, other))
         }
-        Kind::Object => {
+        NodeKind::Object => {
             let (ones, others) = (one.members()?, other.members()?);
             let keys = |members: &'n [swirl_spec::source::Member]| {
                 members.iter().map(|member| member.key())

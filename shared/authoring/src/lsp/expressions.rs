@@ -10,7 +10,7 @@ use swirl_spec::template::Delimiters;
 use swirl_spec::vocabulary;
 
 use super::flow::Flow;
-use super::names::{Kind, Names};
+use super::names::{NameKind, Names};
 use super::shape::{Shape, Step, is_of_key};
 use super::text::{Position, Text};
 use super::{around, jq, keys};
@@ -150,7 +150,7 @@ impl VisibleVars {
         {
             let none = (rest, Vec::new());
             return match (variable, rest.contains('.')) {
-                ("$SECRETS", false) => (rest, fields(names.declared(Kind::Secret))),
+                ("$SECRETS", false) => (rest, fields(names.declared(NameKind::Secret))),
                 ("$WORKFLOW", false) => (rest, fields(OF_WORKFLOW)),
                 _ => {
                     let after = &word[variable.len()..];

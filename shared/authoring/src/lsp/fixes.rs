@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use swirl_spec::codes;
 
 use super::analysis::Finding;
-use super::names::{Kind, Names};
+use super::names::{NameKind, Names};
 use super::scalar::Scalar;
 use super::text::{Position, Range, Text};
 
@@ -120,7 +120,7 @@ fn beginning(property: &str, names: &Names) -> Option<String> {
     let value = match property {
         "end" => json!(true),
         "transition" | "nextState" | "next-state" => {
-            let states = names.declared(Kind::State);
+            let states = names.declared(NameKind::State);
             json!(states.last()?)
         }
         "defaultCondition" | "default" => json!({"end": true}),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use swirl_spec::source::{Member, Node};
 
-use super::names::{Kind, referred};
+use super::names::{NameKind, referred};
 use super::shape::{Shape, Step, addition, path, result};
 
 /// States whose filters replace the data, one behind the other, that are followed.
@@ -294,7 +294,7 @@ impl State {
 
     /// Collects the values that actions and events below a node put in, and the states that are named there.
     fn collect(&mut self, node: &Node, key: &str, when: When) {
-        if let (Some(name), Some(Kind::State)) = (node.as_str(), referred(key)) {
+        if let (Some(name), Some(NameKind::State)) = (node.as_str(), referred(key)) {
             self.leads.insert(name.to_owned());
         }
         for item in node.items().unwrap_or_default() {

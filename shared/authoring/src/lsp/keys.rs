@@ -43,11 +43,11 @@ struct Open {
     now: Option<Shape>,
     /// Where the part after the last `|` begins, in bytes.
     start: usize,
-    kind: Kind,
+    kind: KeyKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum KeyKind {
     Bracket,
     Object,
     /// An expression in a text, which goes on behind it.
@@ -116,7 +116,7 @@ fn here(text: &str, over: &Shape) -> Option<Shape> {
         start,
         kind,
     };
-    let mut stack = vec![open(Some(over.clone()), 0, Kind::Bracket)];
+    let mut stack = vec![open(Some(over.clone()), 0, KeyKind::Bracket)];
     let mut is_text = false;
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -126,7 +126,7 @@ fn here(text: &str, over: &Shape) -> Option<Shape> {
                 '"' => is_text = false,
                 '\\' if chars.next_if(|(_, c)| *c == '(').is_some() => {
                     let now = top.now.clone();
-                    stack.push(open(now, at + 2, Kind::Insertion));
+                    stack.push(open(now, at + 2, KeyKind::Insertion));
                     is_text = false;
                 }
                 '\\' => drop(chars.next()),
@@ -138,18 +138,18 @@ fn here(text: &str, over: &Shape) -> Option<Shape> {
             '"' => is_text = true,
             '(' => {
                 let now = argument(&text[top.start..at], top.now.as_ref());
-                stack.push(open(now, at + 1, Kind::Bracket));
+                stack.push(open(now, at + 1, KeyKind::Bracket));
             }
             '[' => {
                 let now = top.now.clone();
-                stack.push(open(now, at + 1, Kind::Bracket));
+                stack.push(open(now, at + 1, KeyKind::Bracket));
             }
             '{' => {
                 let now = top.now.clone();
-                stack.push(open(now, at + 1, Kind::Object));
+                stack.push(open(now, at + 1, KeyKind::Object));
             }
             ')' | ']' | '}' => {
-                is_text = stack.pop()?.kind == Kind::Insertion;
+                is_text = stack.pop()?.kind == KeyKind::Insertion;
             }
             '|' if text[at..].starts_with("|=") => (top.begin, top.now) = (None, None),
             '|' => {
@@ -159,21 +159,21 @@ fn here(text: &str, over: &Shape) -> Option<Shape> {
                     .and_then(|now| piped(&text[top.start..at], now));
                 top.start = at + 1;
             }
-            ',' if top.kind == Kind::Object => top.begin_anew(at + 1),
+            ',' if top.kind == KeyKind::Object => top.begin_anew(at + 1),
             ';' => top.begin_anew(at + 1),
-            ':' if top.kind == Kind::Object => top.start = at + 1,
+            ':' if top.kind == KeyKind::Object => top.start = at + 1,
             c if c.is_ascii_alphabetic() && is_word_begin(&text[..at]) => {
                 let end = text[at..].find(|c| !is_of_key(c));
                 let end = end.map_or(text.len(), |end| at + end);
                 match &text[at..end] {
                     "if" => {
                         let now = top.now.clone();
-                        stack.push(open(now, end, Kind::Condition));
+                        stack.push(open(now, end, KeyKind::Condition));
                     }
-                    "then" | "elif" | "else" if top.kind == Kind::Condition => {
+                    "then" | "elif" | "else" if top.kind == KeyKind::Condition => {
                         top.begin_anew(end);
                     }
-                    "end" if top.kind == Kind::Condition => drop(stack.pop()),
+                    "end" if top.kind == KeyKind::Condition => drop(stack.pop()),
                     "def" | "catch" => (top.begin, top.now) = (None, None),
                     _ => {}
                 }

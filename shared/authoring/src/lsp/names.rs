@@ -8,7 +8,7 @@ use super::text::{Position, Range, Text};
 
 /// The kind of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum NameKind {
     State,
     Function,
     Event,
@@ -19,36 +19,36 @@ pub enum Kind {
 }
 
 /// The lists of declarations, with the protocol's numbers for such symbols.
-const LISTS: [(&str, Kind, u8); 8] = [
-    ("states", Kind::State, 5),
-    ("tasks", Kind::State, 5),
-    ("functions", Kind::Function, 12),
-    ("events", Kind::Event, 24),
-    ("errors", Kind::Error, 22),
-    ("retries", Kind::Retry, 14),
-    ("auth", Kind::Auth, 20),
-    ("secrets", Kind::Secret, 20),
+const LISTS: [(&str, NameKind, u8); 8] = [
+    ("states", NameKind::State, 5),
+    ("tasks", NameKind::State, 5),
+    ("functions", NameKind::Function, 12),
+    ("events", NameKind::Event, 24),
+    ("errors", NameKind::Error, 22),
+    ("retries", NameKind::Retry, 14),
+    ("auth", NameKind::Auth, 20),
+    ("secrets", NameKind::Secret, 20),
 ];
 
 /// Returns the kind of name that a property's text refers to, for the property names of all
 /// editions.
-pub fn referred(key: &str) -> Option<Kind> {
+pub fn referred(key: &str) -> Option<NameKind> {
     Some(match key {
         "transition" | "nextState" | "next-state" | "nextTask" | "compensatedBy" | "stateName"
-        | "start" | "runBefore" | "starts-at" | "startsAt" => Kind::State,
-        "functionRef" | "refName" | "resourceRef" => Kind::Function,
+        | "start" | "runBefore" | "starts-at" | "startsAt" => NameKind::State,
+        "functionRef" | "refName" | "resourceRef" => NameKind::Function,
         "eventRef" | "eventRefs" | "produceEventRef" | "consumeEventRef" | "triggerEventRef"
-        | "resultEventRef" | "publish" | "subscribe" => Kind::Event,
-        "errorRef" | "errorRefs" | "retryableErrors" | "nonRetryableErrors" => Kind::Error,
-        "retryRef" => Kind::Retry,
-        "authRef" => Kind::Auth,
+        | "resultEventRef" | "publish" | "subscribe" => NameKind::Event,
+        "errorRef" | "errorRefs" | "retryableErrors" | "nonRetryableErrors" => NameKind::Error,
+        "retryRef" => NameKind::Retry,
+        "authRef" => NameKind::Auth,
         _ => return None,
     })
 }
 
 #[derive(Debug)]
 struct Occurrence {
-    kind: Kind,
+    kind: NameKind,
     name: String,
     /// The kind that a declaration declares.
     declares: Option<Block>,
@@ -117,8 +117,8 @@ impl Names {
     fn in_expressions(&mut self, node: &Node) {
         let text = node.as_str().unwrap_or_default();
         for (prefix, kind, signs) in [
-            ("fn:", Kind::Function, "_-."),
-            ("$SECRETS.", Kind::Secret, "_"),
+            ("fn:", NameKind::Function, "_-."),
+            ("$SECRETS.", NameKind::Secret, "_"),
         ] {
             for (at, _) in text.match_indices(prefix) {
                 let rest = &text[at + prefix.len()..];
@@ -137,7 +137,7 @@ impl Names {
     }
 
     /// Returns the names of a list of declarations, each an object with a name or just a name.
-    fn declare(&mut self, list: &Node, kind: Kind, symbol: u8, last_line: usize) {
+    fn declare(&mut self, list: &Node, kind: NameKind, symbol: u8, last_line: usize) {
         let items = list.items().unwrap_or_default();
         for (index, item) in items.iter().enumerate() {
             let named = item.get("name").unwrap_or(item);
@@ -155,7 +155,7 @@ impl Names {
         }
     }
 
-    fn add(&mut self, kind: Kind, name: &str, declares: Option<Block>, node: &Node) {
+    fn add(&mut self, kind: NameKind, name: &str, declares: Option<Block>, node: &Node) {
         self.all.push(Occurrence {
             kind,
             name: name.to_owned(),
@@ -167,7 +167,7 @@ impl Names {
     }
 
     /// Returns the declared names of a kind, each once, in the order of the document.
-    pub fn declared(&self, kind: Kind) -> Vec<&str> {
+    pub fn declared(&self, kind: NameKind) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for one in self
             .all
@@ -265,7 +265,7 @@ impl Names {
         let place = text.place(at);
         let around = self.all.iter().filter(|one| {
             one.declares.is_some_and(|block| {
-                one.kind == Kind::State
+                one.kind == NameKind::State
                     && (block.line, block.column) <= place
                     && place.0 <= block.last_line
             })

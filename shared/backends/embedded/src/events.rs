@@ -1,4 +1,4 @@
-//! Events from outside: offered, matched with waits and triggers, confirmed.
+//! Events from outside: ingested, matched with waits and triggers, acknowledged.
 
 use std::collections::BTreeSet;
 

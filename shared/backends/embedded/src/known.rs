@@ -1,4 +1,4 @@
-//! Events that were offered before, and their outcomes until those are confirmed.
+//! Events that were ingested before, and their outcomes until those are acknowledged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use swirl_ports::matching::{Outcome, PendingStart};
 pub(crate) struct KnownEvent {
     pub key: String,
     pub at: Timestamp,
-    /// Absent once confirmed.
+    /// Absent once acknowledged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
 }
@@ -66,7 +66,7 @@ impl Known {
         }
     }
 
-    /// Confirms that the event's outcome has been carried out; returns its place if that is news.
+    /// The event's outcome has been carried out. Returns its place if that wasn't known before.
     pub fn acknowledge(&mut self, key: &str, at: Timestamp) -> Option<u64> {
         let place = *self.keys.get(key)?;
         let was_open = self.settle(place);

@@ -125,7 +125,7 @@ impl State {
     }
 
     /// The correlation values of the events that start an instance: known from the moment on at
-    /// which they were offered, so that no second instance is started meanwhile.
+    /// which they were ingested, so that no second instance is started meanwhile.
     fn correlation_of(&self, header: &Header, events: &[StartEvent]) -> Correlation {
         let outcomes = events
             .iter()

@@ -55,7 +55,7 @@ fn unpack<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T>
 }
 
 /// Reads the stored state of a scope and of the forks around it.
-fn command(key: &str, scope: &ScopeRef, forks: &[(&str, &str, u32)], with_origin: bool) -> Cmd {
+fn command(key: &str, scope: &ScopeRef, forks: &[(&str, &str, u32)], with_fork_base: bool) -> Cmd {
     let name = scope.scope.as_str();
     let mut read = Cmd::new();
     read.arg("HMGET").arg(key);
@@ -72,7 +72,7 @@ fn command(key: &str, scope: &ScopeRef, forks: &[(&str, &str, u32)], with_origin
     for (parent, fork, _) in forks {
         read.arg(format!("g:{fork}")).arg(format!("m:{parent}"));
     }
-    if with_origin {
+    if with_fork_base {
         read.arg("h");
         if let Some((_, fork, _)) = forks.first() {
             read.arg(format!("f:{fork}"));
@@ -304,7 +304,7 @@ impl Redis {
         snapshot.seen = Some(next().map(text).transpose()?);
         snapshot.forks = next().map(text).transpose()?;
         if let (Some(fork), Some(numbers)) = (joined, next()) {
-            let origin_kib = match next() {
+            let fork_base_kib = match next() {
                 Some(_) => self.kib_of(key, &format!("f:{name}.{fork}")).await?,
                 None => 0,
             };
@@ -312,7 +312,7 @@ impl Redis {
                 fork,
                 numbers: unpack(&numbers, &what)?,
                 text: numbers,
-                origin_kib,
+                fork_base_kib,
             });
         }
         let mut found = Vec::with_capacity(waiting.len());

@@ -456,7 +456,7 @@ impl<'a> Draft<'a> {
             let branches = (0..numbers.total).map(|index| format!("b:{name}.{index}"));
             self.gone.extend(branches);
         }
-        let kib = joining.origin_kib + kib(usize::try_from(numbers.bytes).ok()?);
+        let kib = joining.fork_base_kib + kib(usize::try_from(numbers.bytes).ok()?);
         Some((1 + reported as usize, kib as i64))
     }
 

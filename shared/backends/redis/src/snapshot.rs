@@ -45,7 +45,7 @@ pub(crate) struct Joining {
     /// The same as stored.
     pub text: Vec<u8>,
     /// The size of the record that its branches began with.
-    pub origin_kib: usize,
+    pub fork_base_kib: usize,
 }
 
 #[derive(Debug, Clone, Default)]

@@ -395,7 +395,7 @@ impl InstanceQueries for Redis {
         listener.notified.notified().await;
     }
 
-    fn tells_ends(&self) -> bool {
+    fn notifies_ends(&self) -> bool {
         true
     }
 

@@ -1,24 +1,24 @@
 //! Access to the API.
 
-use crate::kind::{Kind, SECOND_MS, count, duration};
+use crate::kind::{SECOND_MS, ValueKind, count, duration};
 use crate::setting::Setting;
 
-const ALGORITHMS: Kind = Kind::Word(&[
+const ALGORITHMS: ValueKind = ValueKind::Word(&[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA",
 ]);
-const WEB: Kind = Kind::Url(&["https", "http"]);
+const WEB: ValueKind = ValueKind::Url(&["https", "http"]);
 
 pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "auth.mode",
-        Kind::Word(&["on", "off"]),
+        ValueKind::Word(&["on", "off"]),
         "`off`: anyone who reaches the port may do everything. `on` needs tokens or a provider.",
     )
     .default("on")
     .coordinator(),
     Setting::new(
         "auth.tokens",
-        Kind::Tokens,
+        ValueKind::Tokens,
         "Static tokens, each a table with `name`, `hash`, `roles` (viewer, operator, deployer, admin), and \
          optionally `namespaces` and `expires`. `swirl token create` makes them. In a variable or flag: as \
          JSON.",
@@ -26,7 +26,7 @@ pub const SETTINGS: &[Setting] = &[
     .coordinator(),
     Setting::new(
         "auth.tokens_file",
-        Kind::Path,
+        ValueKind::Path,
         "A TOML file with `[[tokens]]` as in `auth.tokens`. It is read again when it changes.",
     )
     .coordinator(),
@@ -46,7 +46,7 @@ pub const SETTINGS: &[Setting] = &[
     .coordinator(),
     Setting::new(
         "auth.oidc.audience",
-        Kind::List(&Kind::Text),
+        ValueKind::List(&ValueKind::Text),
         "The accepted audiences: tokens must name one of these (`aud`).",
     )
     .coordinator(),
@@ -58,34 +58,34 @@ pub const SETTINGS: &[Setting] = &[
     .coordinator(),
     Setting::new(
         "auth.oidc.jwks_file",
-        Kind::Path,
+        ValueKind::Path,
         "A file with the provider's keys (JWKS), in place of a URL.",
     )
     .coordinator(),
     Setting::new(
         "auth.oidc.algorithms",
-        Kind::List(&ALGORITHMS),
+        ValueKind::List(&ALGORITHMS),
         "The signatures that are accepted.",
     )
     .default("RS256,ES256,EdDSA")
     .coordinator(),
     Setting::new(
         "auth.oidc.roles_claim",
-        Kind::Text,
+        ValueKind::Text,
         "The claim that holds a token's roles, or a path such as `realm_access.roles`.",
     )
     .default("roles")
     .coordinator(),
     Setting::new(
         "auth.oidc.roles",
-        Kind::Map,
+        ValueKind::Map,
         "Maps values of that claim to roles: `\"sre-team\" = \"operator\"`. Without it, the claim holds the \
          names of roles.",
     )
     .coordinator(),
     Setting::new(
         "auth.oidc.namespaces_claim",
-        Kind::Text,
+        ValueKind::Text,
         "The claim that holds the namespaces of a token; a token without it has none. If this isn't set, \
          tokens are valid for all.",
     )
@@ -99,7 +99,7 @@ pub const SETTINGS: &[Setting] = &[
     .coordinator(),
     Setting::new(
         "auth.oidc.tls_ca",
-        Kind::Path,
+        ValueKind::Path,
         "Certificates in PEM that sign the provider's, besides those of the machine.",
     )
     .coordinator(),

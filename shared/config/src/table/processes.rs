@@ -1,11 +1,11 @@
 //! The two processes, and the settings that they share: telemetry, log, HTTP, secrets.
 
-use crate::kind::{Kind, SECOND_MS, count, duration};
+use crate::kind::{SECOND_MS, ValueKind, count, duration};
 use crate::setting::Setting;
 
-const TIMEOUT: Kind = duration(100, 300 * SECOND_MS);
-const PAUSE: Kind = duration(100, 3600 * SECOND_MS);
-const STOP: Kind = duration(0, 3600 * SECOND_MS);
+const TIMEOUT: ValueKind = duration(100, 300 * SECOND_MS);
+const PAUSE: ValueKind = duration(100, 3600 * SECOND_MS);
+const STOP: ValueKind = duration(0, 3600 * SECOND_MS);
 
 pub const SETTINGS: &[Setting] = &[
     Setting::new(
@@ -41,14 +41,14 @@ pub const SETTINGS: &[Setting] = &[
     .worker(),
     Setting::new(
         "worker.listen",
-        Kind::Address,
+        ValueKind::Address,
         "The address of health and metrics. Port 0 takes any free one.",
     )
     .default("127.0.0.1:8081")
     .worker(),
     Setting::new(
         "history.data",
-        Kind::Word(&["none", "errors", "all"]),
+        ValueKind::Word(&["none", "errors", "all"]),
         "The additional data that the history keeps: nothing, the arguments of calls that failed, or \
          arguments and results of all calls and the events that came and went. Secrets are cut out.",
     )
@@ -56,21 +56,21 @@ pub const SETTINGS: &[Setting] = &[
     .worker(),
     Setting::new(
         "history.data_bytes",
-        Kind::Bytes,
+        ValueKind::Bytes,
         "The longest such value that is kept; longer ones are cut off.",
     )
     .default("16KiB")
     .worker(),
     Setting::new(
         "coordinator.listen",
-        Kind::Address,
+        ValueKind::Address,
         "The address of the HTTP API, health and metrics. Port 0 takes any free one.",
     )
     .default("127.0.0.1:8080")
     .coordinator(),
     Setting::new(
         "coordinator.health_listen",
-        Kind::Address,
+        ValueKind::Address,
         "A separate address for health and metrics, over plain HTTP: a client that takes all connections of \
          the API takes none of these. They are served at `coordinator.listen` too.",
     )
@@ -85,7 +85,7 @@ pub const SETTINGS: &[Setting] = &[
     .coordinator(),
     Setting::new(
         "coordinator.allowed_hosts",
-        Kind::List(&Kind::Text),
+        ValueKind::List(&ValueKind::Text),
         "Host names by which the API is called, such as `swirl.example.org`. With `auth.mode = \"off\"` \
          requests that name neither this machine (`localhost` or an address) nor one of these are refused: \
          otherwise a web page whose name leads here could do everything. With tokens nothing is refused \
@@ -94,7 +94,7 @@ pub const SETTINGS: &[Setting] = &[
     .coordinator(),
     Setting::new(
         "coordinator.cors_origins",
-        Kind::List(&Kind::Text),
+        ValueKind::List(&ValueKind::Text),
         "Origins whose web pages may use the API, such as `https://app.example.org`; `*` is not allowed. \
          Pages of all others are refused. They send their own token (`auth.tokens`); with `auth.mode = \
          \"off\"` they may do everything.",
@@ -102,14 +102,14 @@ pub const SETTINGS: &[Setting] = &[
     .coordinator(),
     Setting::new(
         "coordinator.tls_cert",
-        Kind::Path,
+        ValueKind::Path,
         "The API's certificate chain, in PEM. It is read again when it changes.",
     )
     .coordinator(),
-    Setting::new("coordinator.tls_key", Kind::Path, "Its key, in PEM.").coordinator(),
+    Setting::new("coordinator.tls_key", ValueKind::Path, "Its key, in PEM.").coordinator(),
     Setting::new(
         "coordinator.runs_inline",
-        Kind::Flag,
+        ValueKind::Flag,
         "Instances that need nothing but data (inject, switch by data, expression functions) are carried out \
          where they are started. Otherwise workers do that too.",
     )
@@ -135,21 +135,21 @@ pub const SETTINGS: &[Setting] = &[
 pub const COMMON: &[Setting] = &[
     Setting::new(
         "limits.data_bytes",
-        Kind::Bytes,
+        ValueKind::Bytes,
         "How large the state data of a path of execution may become, and the input of an instance. Larger \
          data is the error `LimitExceeded`, which a workflow can handle.",
     )
     .default("4MiB"),
     Setting::new(
         "limits.fork_bytes",
-        Kind::Bytes,
+        ValueKind::Bytes,
         "How large the results of all branches of a fork, or iterations of a foreach, may become together. What \
          would make them larger is the error `LimitExceeded` of its branch.",
     )
     .default("32MiB"),
     Setting::new(
         "limits.instance_bytes",
-        Kind::Bytes,
+        ValueKind::Bytes,
         "How much an instance may hold in all of its paths of execution together, with what branches begin with and \
          come to, and what waits for them. What would make it more is the error `LimitExceeded` where it is made.",
     )
@@ -197,54 +197,54 @@ pub const COMMON: &[Setting] = &[
     .default("1s"),
     Setting::new(
         "telemetry.otlp_endpoint",
-        Kind::Url(&["http", "https"]),
+        ValueKind::Url(&["http", "https"]),
         "The collector, such as `http://127.0.0.1:4317`. Nothing is sent without one.",
     ),
     Setting::new(
         "telemetry.protocol",
-        Kind::Word(&["grpc", "http"]),
+        ValueKind::Word(&["grpc", "http"]),
         "The protocol of the collector.",
     )
     .default("grpc"),
     Setting::new(
         "telemetry.headers",
-        Kind::Map,
+        ValueKind::Map,
         "Headers that the collector wants, such as an API key.",
     )
     .secret(),
     Setting::new(
         "telemetry.sampling_ratio",
-        Kind::Ratio,
+        ValueKind::Ratio,
         "The part of the traces that is kept, where the caller hasn't decided.",
     )
     .default("0.1"),
     Setting::new(
         "telemetry.resource_attributes",
-        Kind::Map,
+        ValueKind::Map,
         "Attributes of all telemetry, such as `deployment.environment.name=test`.",
     ),
     Setting::new(
         "log.format",
-        Kind::Word(&["text", "json"]),
+        ValueKind::Word(&["text", "json"]),
         "How messages are written.",
     )
     .default("text"),
     Setting::new(
         "log.filter",
-        Kind::Text,
+        ValueKind::Text,
         "Which messages are written: a level, or levels by module such as `info,swirl_functions=debug`.",
     )
     .default("info"),
     Setting::new(
         "http.allow_hosts",
-        Kind::List(&Kind::Text),
+        ValueKind::List(&ValueKind::Text),
         "The hosts that a definition's documents may be fetched from: `example.org`, `example.org:8443`, \
          `*.example.org` or `*`. A coordinator's own machine isn't among them unless it is named \
          (`localhost`, `127.0.0.1`).",
     ),
     Setting::new(
         "http.refuse_networks",
-        Kind::List(&Kind::Text),
+        ValueKind::List(&ValueKind::Text),
         "Networks in which functions aren't called, such as `10.0.0.0/8`; `private` and `loopback` mean all \
          private and all loopback networks. Link-local addresses, metadata services of clouds, and Redis and \
          NATS of this installation are refused anyway. The address counts, not the name.",
@@ -252,7 +252,7 @@ pub const COMMON: &[Setting] = &[
     .worker(),
     Setting::new(
         "http.allow_networks",
-        Kind::List(&Kind::Text),
+        ValueKind::List(&ValueKind::Text),
         "Networks in which functions may always be called.",
     )
     .worker(),
@@ -272,14 +272,14 @@ pub const COMMON: &[Setting] = &[
     .worker(),
     Setting::new(
         "http.request_bytes_max",
-        Kind::Bytes,
+        ValueKind::Bytes,
         "The largest body that is sent.",
     )
     .default("8MiB")
     .worker(),
     Setting::new(
         "http.response_bytes_max",
-        Kind::Bytes,
+        ValueKind::Bytes,
         "The largest answer that is read.",
     )
     .default("8MiB")
@@ -323,37 +323,37 @@ pub const COMMON: &[Setting] = &[
     .worker(),
     Setting::new(
         "functions.connectors",
-        Kind::Map,
+        ValueKind::Map,
         "The connectors of custom function types, by type: `http://host/path`, `nats://host:port/subject` or \
          `exec:PROGRAM ARGUMENTS`.",
     )
     .secret(),
     Setting::new(
         "functions.connector_environment",
-        Kind::List(&Kind::Text),
+        ValueKind::List(&ValueKind::Text),
         "Variables that commands of connectors get, besides `PATH`, `HOME` and others of that kind. They get \
          none of the platform's own.",
     )
     .worker(),
     Setting::new(
         "functions.rpc_servers",
-        Kind::Map,
+        ValueKind::Map,
         "Where gRPC services listen, by service: `grpc://host:port`, or `grpcs://host:port` for TLS. It takes \
          precedence over a definition.",
     ),
     Setting::new(
         "secrets.files",
-        Kind::List(&Kind::Path),
+        ValueKind::List(&ValueKind::Path),
         "JSON or YAML files of names and values. A change is seen by the next call.",
     ),
     Setting::new(
         "secrets.folders",
-        Kind::List(&Kind::Path),
+        ValueKind::List(&ValueKind::Path),
         "Folders with one file a secret, as containers get them mounted.",
     ),
     Setting::new(
         "secrets.environment",
-        Kind::Flag,
+        ValueKind::Flag,
         "Whether the variables `SWIRL_SECRET_NAME` are read, after files and folders.",
     )
     .default("true"),

@@ -1,68 +1,69 @@
 //! Redis and NATS.
 
-use crate::kind::{DAY_MS, Kind, SECOND_MS, count, duration};
+use crate::kind::{DAY_MS, SECOND_MS, ValueKind, count, duration};
 use crate::setting::Setting;
 
-const REDIS_URL: Kind = Kind::Url(&["redis", "rediss", "redis-sentinel", "rediss-sentinel"]);
-const NATS_URL: Kind = Kind::Url(&["nats", "tls"]);
-const TIMEOUT: Kind = duration(100, 300 * SECOND_MS);
-const KEEP: Kind = duration(SECOND_MS, 3650 * DAY_MS);
-const MANY: Kind = count(1, 1_000_000_000);
+const REDIS_URL: ValueKind =
+    ValueKind::Url(&["redis", "rediss", "redis-sentinel", "rediss-sentinel"]);
+const NATS_URL: ValueKind = ValueKind::Url(&["nats", "tls"]);
+const TIMEOUT: ValueKind = duration(100, 300 * SECOND_MS);
+const KEEP: ValueKind = duration(SECOND_MS, 3650 * DAY_MS);
+const MANY: ValueKind = count(1, 1_000_000_000);
 
 pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "namespace",
-        Kind::Name,
+        ValueKind::Name,
         "The name of this installation. Installations with different names share Redis and NATS \
          without seeing each other.",
     )
     .default("default"),
     Setting::new(
         "redis.url",
-        Kind::List(&REDIS_URL),
+        ValueKind::List(&REDIS_URL),
         "The address of Redis; `rediss` for TLS. Several for a cluster (any of its nodes) or for sentinels \
          (`redis-sentinel://HOST:26379`).",
     )
     .default("redis://127.0.0.1:6379"),
     Setting::new(
         "redis.cluster",
-        Kind::Flag,
+        ValueKind::Flag,
         "Whether this is a Redis Cluster.",
     )
     .default("false"),
     Setting::new(
         "redis.sentinel_master",
-        Kind::Text,
+        ValueKind::Text,
         "The name of the master that sentinels are asked for.",
     )
     .default("mymaster"),
     Setting::new(
         "redis.username",
-        Kind::Text,
+        ValueKind::Text,
         "The user of Redis' access control lists. Wins over the URL's.",
     ),
     Setting::new(
         "redis.password",
-        Kind::Text,
+        ValueKind::Text,
         "The password. Wins over the URL's.",
     )
     .secret(),
     Setting::new(
         "redis.password_file",
-        Kind::Path,
+        ValueKind::Path,
         "A file with the password.",
     ),
     Setting::new(
         "redis.tls_ca",
-        Kind::Path,
+        ValueKind::Path,
         "Certificates in PEM that sign the servers', in place of those that the machine trusts.",
     ),
     Setting::new(
         "redis.tls_cert",
-        Kind::Path,
+        ValueKind::Path,
         "The client certificate for Redis, in PEM.",
     ),
-    Setting::new("redis.tls_key", Kind::Path, "Its key, in PEM."),
+    Setting::new("redis.tls_key", ValueKind::Path, "Its key, in PEM."),
     Setting::new(
         "redis.connections",
         count(1, 256),
@@ -151,36 +152,36 @@ pub const SETTINGS: &[Setting] = &[
     .default("30d"),
     Setting::new(
         "nats.url",
-        Kind::List(&NATS_URL),
+        ValueKind::List(&NATS_URL),
         "The address of NATS; several for a cluster; `tls` to insist on TLS.",
     )
     .default("nats://127.0.0.1:4222"),
-    Setting::new("nats.user", Kind::Text, "The user; with a password."),
-    Setting::new("nats.password", Kind::Text, "The user's password.").secret(),
+    Setting::new("nats.user", ValueKind::Text, "The user; with a password."),
+    Setting::new("nats.password", ValueKind::Text, "The user's password.").secret(),
     Setting::new(
         "nats.password_file",
-        Kind::Path,
+        ValueKind::Path,
         "A file with the user's password.",
     ),
-    Setting::new("nats.token", Kind::Text, "A token, in place of a user.").secret(),
-    Setting::new("nats.token_file", Kind::Path, "A file with the token."),
-    Setting::new("nats.nkey_file", Kind::Path, "A file with an NKey seed."),
+    Setting::new("nats.token", ValueKind::Text, "A token, in place of a user.").secret(),
+    Setting::new("nats.token_file", ValueKind::Path, "A file with the token."),
+    Setting::new("nats.nkey_file", ValueKind::Path, "A file with an NKey seed."),
     Setting::new(
         "nats.credentials_file",
-        Kind::Path,
+        ValueKind::Path,
         "A file with a JWT and its key (`.creds`).",
     ),
     Setting::new(
         "nats.tls_ca",
-        Kind::Path,
+        ValueKind::Path,
         "Certificates in PEM that sign the servers', in place of those that the machine trusts.",
     ),
     Setting::new(
         "nats.tls_cert",
-        Kind::Path,
+        ValueKind::Path,
         "The client certificate for NATS, in PEM.",
     ),
-    Setting::new("nats.tls_key", Kind::Path, "Its key, in PEM."),
+    Setting::new("nats.tls_key", ValueKind::Path, "Its key, in PEM."),
     Setting::new(
         "nats.connect_timeout",
         TIMEOUT,
@@ -201,7 +202,7 @@ pub const SETTINGS: &[Setting] = &[
     .default("1"),
     Setting::new(
         "nats.storage",
-        Kind::Word(&["file", "memory"]),
+        ValueKind::Word(&["file", "memory"]),
         "Where streams are kept.",
     )
     .default("file"),
@@ -213,13 +214,13 @@ pub const SETTINGS: &[Setting] = &[
     .default("2m"),
     Setting::new(
         "nats.tasks_bytes_max",
-        Kind::Bytes,
+        ValueKind::Bytes,
         "The largest size of the stream of tasks. Tasks that don't fit are recovered by the reconciler.",
     )
     .default("1GiB"),
     Setting::new(
         "nats.events_bytes_max",
-        Kind::Bytes,
+        ValueKind::Bytes,
         "The largest stream of events; older ones are dropped.",
     )
     .default("10GiB"),
@@ -249,7 +250,7 @@ pub const SETTINGS: &[Setting] = &[
     .default("20000"),
     Setting::new(
         "events.subjects",
-        Kind::List(&Kind::Subject),
+        ValueKind::List(&ValueKind::Subject),
         "The subjects that CloudEvents are taken from. `*` matches one part, `>` all that follow, and \
          `{namespace}` is the namespace. In another namespace than `default` the default is \
          `swirl.NAMESPACE.events.>`.",
@@ -257,14 +258,14 @@ pub const SETTINGS: &[Setting] = &[
     .default("swirl.events.>"),
     Setting::new(
         "events.produced_subject",
-        Kind::Template,
+        ValueKind::Template,
         "The subject that a produced CloudEvent goes to. `{type}` is its type, `{namespace}` the namespace. \
          In another namespace than `default` the default is `swirl.NAMESPACE.events.{type}`.",
     )
     .default("swirl.events.{type}"),
     Setting::new(
         "events.instance_attribute",
-        Kind::Text,
+        ValueKind::Text,
         "An extension attribute of CloudEvents that addresses an instance, in addition to `swirlinstanceid`: \
          the name that services written for another runtime send, such as `kogitoprocrefid`.",
     ),

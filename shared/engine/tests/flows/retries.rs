@@ -397,7 +397,7 @@ fn a_pause_begins_once_there_is_room() {
 #[test]
 fn a_batch_that_is_told_twice_opens_one() {
     let (mut rig, fork) = iterating(IterationMode::Sequential, None);
-    let told = || Input::Joined {
+    let joined = || Input::Joined {
         fork,
         results: Vec::new(),
         done: Some(1),
@@ -407,8 +407,8 @@ fn a_batch_that_is_told_twice_opens_one() {
         open: 2,
         needed: 2,
     };
-    assert_eq!(rig.ask(told(), 5), Ok(vec![opens]));
-    assert_eq!(rig.ask(told(), 5), Err(Rejection::ForkOver));
+    assert_eq!(rig.ask(joined(), 5), Ok(vec![opens]));
+    assert_eq!(rig.ask(joined(), 5), Err(Rejection::ForkOver));
 }
 
 #[test]

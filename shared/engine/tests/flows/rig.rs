@@ -212,13 +212,13 @@ impl Rig {
         let mut turns = 0;
         while !self.inbox.is_empty() {
             let (scope, input) = self.inbox.remove(0);
-            self.tell(&scope, input);
+            self.step(&scope, input);
             turns += 1;
             assert!(turns < 10_000, "it goes on for ever");
         }
     }
 
-    fn tell(&mut self, id: &ScopeId, input: Input) {
+    fn step(&mut self, id: &ScopeId, input: Input) {
         let mut scope = match self.scopes.get(id) {
             Some(scope) => scope.clone(),
             None => {

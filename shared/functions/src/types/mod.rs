@@ -104,7 +104,7 @@ pub fn telling(workflow: &Workflow) -> Vec<Telling> {
 ///
 /// # Errors
 /// See above.
-pub fn told(answer: &str) -> Result<(), String> {
+pub fn check_answer(answer: &str) -> Result<(), String> {
     graphql::readable(answer)
 }
 

@@ -7,7 +7,7 @@ use swirl_functions::http::HttpConfig;
 use swirl_model::{Data, WorkflowError, data};
 use swirl_servers::{PATIENCE, eventually};
 
-use crate::fixture::{call, caller, config, function, prepare, told};
+use crate::fixture::{as_sent, call, caller, config, function, prepare};
 
 /// A connector that is a script of the shell.
 fn shell(script: &str) -> String {
@@ -22,7 +22,7 @@ async fn run(script: &str, arguments: Data) -> Result<Data, WorkflowError> {
 async fn the_call_is_on_stdin_and_the_result_on_stdout() {
     let arguments = data!({"to": "ada"});
     let seen = run("cat", arguments.clone()).await.unwrap();
-    assert_eq!(seen, told(arguments));
+    assert_eq!(seen, as_sent(arguments));
     assert_eq!(
         run("exec cat > /dev/null", data!({})).await.unwrap(),
         Data::NULL
@@ -33,7 +33,7 @@ async fn the_call_is_on_stdin_and_the_result_on_stdout() {
         run("echo 7; exec <&-", long.clone()).await.unwrap(),
         data!(7)
     );
-    assert_eq!(run("cat", long.clone()).await.unwrap(), told(long));
+    assert_eq!(run("cat", long.clone()).await.unwrap(), as_sent(long));
 }
 
 #[tokio::test]

@@ -95,10 +95,10 @@ pub async fn call_seen(
 }
 
 /// A connector's input for the call above.
-pub fn told(arguments: Data) -> Data {
-    let mut told = data!({"function": "send", "type": "mail", "operation": "order.ts#main",
+pub fn as_sent(arguments: Data) -> Data {
+    let mut as_sent = data!({"function": "send", "type": "mail", "operation": "order.ts#main",
         "metadata": {"team": "shop"}, "workflow": {"id": "shop", "version": "1.0.0"},
         "instance": "shop-1", "key": "key-1"});
-    told.set("arguments", arguments);
-    told
+    as_sent.set("arguments", arguments);
+    as_sent
 }

@@ -9,7 +9,7 @@ use swirl_model::workflow::AuthScheme;
 use swirl_model::{Data, WorkflowError, data};
 use tokio::net::TcpListener;
 
-use crate::fixture::{call, caller, config, function, prepare, told};
+use crate::fixture::{as_sent, call, caller, config, function, prepare};
 
 /// A service that answers as the argument says, with the request that it got.
 async fn serve() -> String {
@@ -50,7 +50,7 @@ async fn answer(arguments: Data) -> Result<Data, WorkflowError> {
 async fn a_call_is_posted_and_the_answer_is_the_result() {
     let arguments = data!({"to": "ada", "list": [1, null]});
     let answer = answer(arguments.clone()).await.unwrap();
-    assert_eq!(answer.get("call"), Some(told(arguments)));
+    assert_eq!(answer.get("call"), Some(as_sent(arguments)));
     assert_eq!(answer.get("key"), Some(data!("key-1")));
     assert_eq!(answer.get("authorization"), Some(Data::NULL));
 }

@@ -10,7 +10,7 @@ use swirl_model::{Data, WorkflowError, data};
 use swirl_ports::{Seen, Spoken};
 use swirl_servers::{NatsOptions, NatsServer, eventually};
 
-use crate::fixture::{call, call_seen, caller, config, told};
+use crate::fixture::{as_sent, call, call_seen, caller, config};
 
 fn seen(error: &WorkflowError) -> (&str, Option<&str>) {
     (error.name.as_str(), error.code.as_deref())
@@ -32,11 +32,11 @@ async fn replier(server: &NatsServer) -> async_nats::Client {
     let replies = client.clone();
     tokio::spawn(async move {
         while let Some(message) = calls.next().await {
-            let told = Data::parse(&message.payload).unwrap();
+            let as_sent = Data::parse(&message.payload).unwrap();
             let headers = message.headers.unwrap();
             assert_eq!(headers.get("Nats-Msg-Id").unwrap().as_str(), "key-1");
-            let arguments = told.get("arguments").unwrap();
-            let answer = arguments.get("answer").unwrap_or(told);
+            let arguments = as_sent.get("arguments").unwrap();
+            let answer = arguments.get("answer").unwrap_or(as_sent);
             let reply = message.reply.unwrap();
             replies
                 .publish(reply, answer.to_string().into())
@@ -57,7 +57,7 @@ async fn a_reply_is_the_result() {
     );
     let exchange = Seen::default();
     let asked = call_seen(&caller, data!({"a": 1}), None, exchange.clone());
-    assert_eq!(asked.await.unwrap(), told(data!({"a": 1})));
+    assert_eq!(asked.await.unwrap(), as_sent(data!({"a": 1})));
     let spoken = Spoken::Message {
         system: "nats",
         destination: "f.mail".to_owned(),

@@ -7,7 +7,7 @@ use swirl_functions::types::custom::Connectors;
 use swirl_model::{Data, WorkflowError, data};
 use tempfile::TempDir;
 
-use crate::fixture::{call, caller, config, function, prepare, told};
+use crate::fixture::{as_sent, call, caller, config, function, prepare};
 
 /// Code that modules share: memory that is given out and never taken back.
 const HEAD: &str = r#"(module
@@ -64,7 +64,7 @@ async fn run(text: &str, arguments: Data, config: HttpConfig) -> Result<Data, Wo
 async fn a_module_gets_the_call_and_gives_the_result() {
     let arguments = data!({"to": "ada"});
     let seen = run(ECHO, arguments.clone(), config()).await.unwrap();
-    assert_eq!(seen, told(arguments));
+    assert_eq!(seen, as_sent(arguments));
     let answer = run(&says("{\"a\": [1]}"), data!({}), config()).await;
     assert_eq!(answer.unwrap(), data!({"a": [1]}));
     let nothing = run(&says(""), data!({}), config()).await;

@@ -159,6 +159,9 @@ async fn certificates_are_checked_against_those_of_the_host() {
         .output()
         .await
         .unwrap();
-    let told = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success() && told.contains("1 passed"), "{told}");
+    let output = String::from_utf8_lossy(&done.stdout);
+    assert!(
+        done.status.success() && output.contains("1 passed"),
+        "{output}"
+    );
 }

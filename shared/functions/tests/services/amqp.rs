@@ -101,7 +101,7 @@ async fn messages_go_over_amqp() {
     publish(&own, "", "light.7", "{\"lumens\": 5}").await;
     let (result, stored) = hear.call_unstored(data!({})).await;
     assert_eq!(result.unwrap(), data!({"lumens": 5}));
-    stored.tell().await;
+    stored.notify().await;
     assert_eq!(get(&own, "light.7").await, None, "it is acknowledged");
 
     // A wait that was given up takes none.

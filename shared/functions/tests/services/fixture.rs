@@ -207,7 +207,7 @@ impl Callable {
         let request = self.made(arguments, selection, auth);
         let stored = request.stored.clone();
         let result = self.caller.call(request).await;
-        stored.tell().await;
+        stored.notify().await;
         result
     }
 

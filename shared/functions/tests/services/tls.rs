@@ -144,11 +144,11 @@ async fn messages_go_over_tls_to_servers_whose_certificate_is_trusted() {
         .output()
         .await
         .unwrap();
-    let told = String::from_utf8_lossy(&done.stdout);
+    let output = String::from_utf8_lossy(&done.stdout);
     let error = String::from_utf8_lossy(&done.stderr);
     assert!(
-        done.status.success() && told.contains("1 passed"),
-        "{told}\n{error}"
+        done.status.success() && output.contains("1 passed"),
+        "{output}\n{error}"
     );
 }
 
@@ -158,8 +158,12 @@ async fn there_and_back(url: &str) {
     let (tell, hear) = (function(&text, "tell"), function(&text, "hear"));
     let lumens = data!({"lumens": 5});
     let result = heard(hear.call(data!({})), async || {
-        let told = tell.call(lumens.clone()).await;
-        assert_eq!(told.map_err(|error| error.message), Ok(Data::NULL), "{url}");
+        let output = tell.call(lumens.clone()).await;
+        assert_eq!(
+            output.map_err(|error| error.message),
+            Ok(Data::NULL),
+            "{url}"
+        );
     });
     assert_eq!(result.await.unwrap(), lumens, "{url}");
     tell.call(lumens).await.unwrap();

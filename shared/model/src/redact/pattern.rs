@@ -6,7 +6,7 @@
 
 /// The form in which a value is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PatternKind {
     /// The value, with any character escaped.
     Escaped,
     /// Part of Base64: the characters around it belong to it.
@@ -73,24 +73,24 @@ impl<'t> Search<'t> {
 
 pub struct Pattern {
     chars: Vec<char>,
-    kind: Kind,
+    kind: PatternKind,
 }
 
 impl Pattern {
     pub fn escaped(value: &str) -> Pattern {
-        Pattern::of(value, Kind::Escaped)
+        Pattern::of(value, PatternKind::Escaped)
     }
 
     pub fn base64(core: &str) -> Pattern {
-        Pattern::of(core, Kind::Base64)
+        Pattern::of(core, PatternKind::Base64)
     }
 
     /// `digits` are in lower case.
     pub fn digits(digits: &str) -> Pattern {
-        Pattern::of(digits, Kind::Digits)
+        Pattern::of(digits, PatternKind::Digits)
     }
 
-    fn of(text: &str, kind: Kind) -> Pattern {
+    fn of(text: &str, kind: PatternKind) -> Pattern {
         Pattern {
             chars: text.chars().collect(),
             kind,
@@ -104,7 +104,7 @@ impl Pattern {
         };
         let mut buffer = [0; 4];
         let mut bytes = vec![first.encode_utf8(&mut buffer).as_bytes()[0]];
-        if self.kind == Kind::Digits {
+        if self.kind == PatternKind::Digits {
             bytes.push(bytes[0].to_ascii_uppercase());
         } else {
             bytes.extend(b"\\%&");
@@ -131,15 +131,15 @@ impl Pattern {
         for (index, char) in self.chars.iter().enumerate() {
             for at in ends.drain(..) {
                 match self.kind {
-                    Kind::Escaped => forms(search, at, *char, &mut next),
-                    Kind::Base64 => {
+                    PatternKind::Escaped => forms(search, at, *char, &mut next),
+                    PatternKind::Base64 => {
                         forms(search, at, *char, &mut next);
                         let after = line_break(text, at);
                         if index > 0 && after > at {
                             forms(search, after, *char, &mut next);
                         }
                     }
-                    Kind::Digits => {
+                    PatternKind::Digits => {
                         digit(text, at, *char, &mut next);
                         // Between bytes: `de:ad:be:ef`.
                         let is_apart = text.get(at).is_some_and(|byte| b":-. ".contains(byte));
@@ -158,8 +158,8 @@ impl Pattern {
         }
         let end = ends.last().copied()?;
         Some(match self.kind {
-            Kind::Base64 => search.widened(at, end),
-            Kind::Digits | Kind::Escaped => (at, end),
+            PatternKind::Base64 => search.widened(at, end),
+            PatternKind::Digits | PatternKind::Escaped => (at, end),
         })
     }
 }

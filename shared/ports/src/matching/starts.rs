@@ -11,7 +11,7 @@ use swirl_model::scope::StartEvent;
 use super::{Correlation, learnt};
 use crate::events::{Ingested, Start, Trigger};
 
-/// The outcome of an offered event. One that is offered again before it was confirmed has the same outcome.
+/// The outcome of an ingested event. If it is ingested again before it was acknowledged, the outcome is the same.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     pub woken: Vec<ScopeRef>,

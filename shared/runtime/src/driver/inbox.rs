@@ -129,7 +129,7 @@ impl Driver {
 /// The answer of a call has been stored, with the scope or in its inbox.
 pub(super) async fn tell_stored(run: &mut Run) {
     if let Some(stored) = run.stored.take() {
-        stored.tell().await;
+        stored.notify().await;
     }
 }
 

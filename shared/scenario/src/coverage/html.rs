@@ -5,7 +5,7 @@ use swirl_model::workflow::StateId;
 use swirl_presentation::line::Sign;
 use swirl_presentation::{Counts, escape, render_counts};
 
-use super::items::{Item, Key, Kind};
+use super::items::{Item, ItemKind, Key};
 use super::{Coverage, Covered};
 
 const STYLE: &str = "
@@ -38,7 +38,7 @@ pub fn html(coverage: &Coverage) -> String {
 
 /// A row for each definition.
 fn summary(coverage: &Coverage) -> String {
-    let heads: String = Kind::ALL
+    let heads: String = ItemKind::ALL
         .into_iter()
         .map(|kind| format!("<th>{}</th>", kind.words()))
         .collect();
@@ -46,7 +46,7 @@ fn summary(coverage: &Coverage) -> String {
         .definitions()
         .enumerate()
         .map(|(index, covered)| {
-            let shares: String = Kind::ALL
+            let shares: String = ItemKind::ALL
                 .into_iter()
                 .map(|kind| share(covered.share(kind)))
                 .collect();

@@ -7,7 +7,7 @@ use swirl_spec::source::Node;
 
 /// The kind of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ItemKind {
     State,
     /// From a state to the next one or to the end; of a switch each branch.
     Exit,
@@ -17,32 +17,32 @@ pub enum Kind {
     Timeout,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 5] = [
-        Kind::State,
-        Kind::Exit,
-        Kind::ErrorPath,
-        Kind::Retry,
-        Kind::Timeout,
+impl ItemKind {
+    pub const ALL: [ItemKind; 5] = [
+        ItemKind::State,
+        ItemKind::Exit,
+        ItemKind::ErrorPath,
+        ItemKind::Retry,
+        ItemKind::Timeout,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::State => "state",
-            Kind::Exit => "way",
-            Kind::ErrorPath => "error path",
-            Kind::Retry => "retry",
-            Kind::Timeout => "timeout",
+            ItemKind::State => "state",
+            ItemKind::Exit => "way",
+            ItemKind::ErrorPath => "error path",
+            ItemKind::Retry => "retry",
+            ItemKind::Timeout => "timeout",
         }
     }
 
     pub fn words(self) -> &'static str {
         match self {
-            Kind::State => "states",
-            Kind::Exit => "ways",
-            Kind::ErrorPath => "error paths",
-            Kind::Retry => "retries",
-            Kind::Timeout => "timeouts",
+            ItemKind::State => "states",
+            ItemKind::Exit => "ways",
+            ItemKind::ErrorPath => "error paths",
+            ItemKind::Retry => "retries",
+            ItemKind::Timeout => "timeouts",
         }
     }
 }
@@ -50,7 +50,7 @@ impl Kind {
 /// A part that can run.
 #[derive(Debug)]
 pub struct Item {
-    pub kind: Kind,
+    pub kind: ItemKind,
     pub name: String,
     /// Of its state, from 1.
     pub line: usize,
@@ -80,7 +80,11 @@ pub(super) fn of(workflow: &Workflow, root: Option<&Node>) -> Vec<Item> {
         line: 1,
     };
     if workflow.timeout.is_some() {
-        items.add(Kind::Timeout, Key::Timeout(None), "the workflow".to_owned());
+        items.add(
+            ItemKind::Timeout,
+            Key::Timeout(None),
+            "the workflow".to_owned(),
+        );
     }
     for (index, state) in workflow.states.iter().enumerate() {
         let id = StateId(index as u32);
@@ -98,7 +102,7 @@ struct Items<'w> {
 }
 
 impl Items<'_> {
-    fn add(&mut self, kind: Kind, key: Key, name: String) {
+    fn add(&mut self, kind: ItemKind, key: Key, name: String) {
         match self.list.iter_mut().find(|item| item.key == key) {
             Some(known) => known.name = format!("{} or {name}", known.name),
             None => self.list.push(Item {
@@ -113,14 +117,14 @@ impl Items<'_> {
 
     fn state(&mut self, id: StateId, state: &State) {
         let name = &state.name;
-        self.add(Kind::State, Key::State(id), name.to_string());
+        self.add(ItemKind::State, Key::State(id), name.to_string());
         for (label, next) in ways(state) {
             let (target, to) = self.target(next);
             let label = label.map_or(String::new(), |label| format!(" ({label})"));
             // The state that asked for the compensation determines where a compensating state leads.
             if !state.used_for_compensation {
                 self.add(
-                    Kind::Exit,
+                    ItemKind::Exit,
                     Key::Exit(id, target),
                     format!("{name} -> {to}{label}"),
                 );
@@ -130,17 +134,17 @@ impl Items<'_> {
             if let Then::Next(next) = &handler.then {
                 let (target, to) = self.target(next);
                 self.add(
-                    Kind::ErrorPath,
+                    ItemKind::ErrorPath,
                     Key::ErrorPath(id, target),
                     format!("{name} -> {to}"),
                 );
             }
         }
         if self.retries(state) {
-            self.add(Kind::Retry, Key::Retry(id), name.to_string());
+            self.add(ItemKind::Retry, Key::Retry(id), name.to_string());
         }
         if self.has_timeout(state) {
-            self.add(Kind::Timeout, Key::Timeout(Some(id)), name.to_string());
+            self.add(ItemKind::Timeout, Key::Timeout(Some(id)), name.to_string());
         }
     }
 

@@ -1,6 +1,6 @@
 //! Coverage as LCOV: a state is a function on its line, everything else is a branch of that line.
 
-use super::items::Kind;
+use super::items::ItemKind;
 use super::{Coverage, Covered};
 
 /// The format for editors and services that show coverage.
@@ -10,7 +10,12 @@ pub fn lcov(coverage: &Coverage) -> String {
 
 fn record(covered: &Covered) -> String {
     let mut text = format!("TN:\nSF:{}\n", covered.file.display());
-    let states = || covered.items.iter().filter(|item| item.kind == Kind::State);
+    let states = || {
+        covered
+            .items
+            .iter()
+            .filter(|item| item.kind == ItemKind::State)
+    };
     let one_line = |name: &str| name.replace(['\n', '\r'], " ");
     for item in states() {
         text.push_str(&format!("FN:{},{}\n", item.line, one_line(&item.name)));
@@ -18,9 +23,14 @@ fn record(covered: &Covered) -> String {
     for item in states() {
         text.push_str(&format!("FNDA:{},{}\n", item.hits, one_line(&item.name)));
     }
-    let (ran, all) = covered.share(Kind::State);
+    let (ran, all) = covered.share(ItemKind::State);
     text.push_str(&format!("FNF:{all}\nFNH:{ran}\n"));
-    let branches = || covered.items.iter().filter(|item| item.kind != Kind::State);
+    let branches = || {
+        covered
+            .items
+            .iter()
+            .filter(|item| item.kind != ItemKind::State)
+    };
     for (index, item) in branches().enumerate() {
         text.push_str(&format!("BRDA:{},0,{index},{}\n", item.line, item.hits));
     }

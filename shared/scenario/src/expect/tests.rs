@@ -69,7 +69,7 @@ fn one(instance: ObservedInstance) -> Observed {
     }
 }
 
-fn told(text: &str, observed: &Observed) -> String {
+fn differences(text: &str, observed: &Observed) -> String {
     crate::report::details(&expect(text).check(observed))
 }
 
@@ -89,7 +89,7 @@ fn what_holds() {
         "elapsed: P29D",
         "instances: [{workflow: w, status: completed, states: [A, B]}]",
     ] {
-        assert_eq!(told(text, &one(instance())), "", "{text}");
+        assert_eq!(differences(text, &one(instance())), "", "{text}");
     }
 }
 
@@ -107,7 +107,7 @@ produced: [{type: paid, orderid: '8', data: {sum: 6}}, {type: sent, data: 1}]
 producedUnordered: [{type: sent}]
 elapsed: PT1S
 ";
-    insta::assert_snapshot!(told(text, &one(instance())), @r#"
+    insta::assert_snapshot!(differences(text, &one(instance())), @r#"
         status: expected faulted, got completed
         error: expected name 'Broken', got none
         output: differs
@@ -161,10 +161,10 @@ fn a_faulted_instance() {
         "error: {}",
         "{status: faulted, output: null}",
     ] {
-        assert_eq!(told(text, &one(faulted())), "", "{text}");
+        assert_eq!(differences(text, &one(faulted())), "", "{text}");
     }
     let text = "status: completed\noutput: {}\nerror: {code: 404, message: up}";
-    insta::assert_snapshot!(told(text, &one(faulted())), @r#"
+    insta::assert_snapshot!(differences(text, &one(faulted())), @r#"
         status: expected completed, got faulted
           FunctionError (503): the service is down (in state 'A')
         error: expected code '404', a message with 'up', got FunctionError (503): the service is down (in state 'A')
@@ -184,19 +184,19 @@ fn codes_and_statuses() {
         ..instance()
     };
     let code = "error: {code: '500'}";
-    assert_eq!(told(code, &one(faulted(Some("500"), None))), "");
-    assert_eq!(told(code, &one(faulted(None, Some(500)))), "");
+    assert_eq!(differences(code, &one(faulted(Some("500"), None))), "");
+    assert_eq!(differences(code, &one(faulted(None, Some(500)))), "");
     assert_eq!(
-        told(code, &one(faulted(Some("E1"), Some(500)))),
+        differences(code, &one(faulted(Some("E1"), Some(500)))),
         "error: expected code '500', got Down (E1): it is down\n"
     );
     let status = "error: {status: 404}";
     assert_eq!(
-        told(status, &one(faulted(Some("E1"), Some(500)))),
+        differences(status, &one(faulted(Some("E1"), Some(500)))),
         "error: expected status 404, got status 500: Down (E1): it is down\n"
     );
     assert_eq!(
-        told(status, &one(faulted(None, None))),
+        differences(status, &one(faulted(None, None))),
         "error: expected status 404, got no status: Down: it is down\n"
     );
 }
@@ -212,15 +212,18 @@ fn a_plan_that_came_to_nothing() {
         idle: vec![("control[0]".to_owned(), "it had no effect".to_owned())],
         ..Observed::default()
     };
-    assert_eq!(told("status: completed", &observed(vec![instance()])), "");
-    insta::assert_snapshot!(told("status: completed", &observed(vec![])), @r"
+    assert_eq!(
+        differences("status: completed", &observed(vec![instance()])),
+        ""
+    );
+    insta::assert_snapshot!(differences("status: completed", &observed(vec![])), @r"
     expect: no instance was started
     start[1]: the start was refused: the input must be an object
     control[0]: it had no effect
     ");
     let listed = "instances: [{workflow: w}]";
-    assert_eq!(told(listed, &observed(vec![instance()])), "");
-    assert!(told(listed, &observed(vec![])).contains("start[1]: the start was refused"));
+    assert_eq!(differences(listed, &observed(vec![instance()])), "");
+    assert!(differences(listed, &observed(vec![])).contains("start[1]: the start was refused"));
 }
 
 #[test]
@@ -230,8 +233,8 @@ fn an_active_instance() {
         elapsed_ms: None,
         ..instance()
     };
-    assert_eq!(told("status: waiting", &one(active.clone())), "");
-    insta::assert_snapshot!(told("status: suspended\nelapsed: PT1S", &one(active)), @r#"
+    assert_eq!(differences("status: waiting", &one(active.clone())), "");
+    insta::assert_snapshot!(differences("status: suspended\nelapsed: PT1S", &one(active)), @r#"
         status: expected suspended, got waiting
         elapsed: expected PT1S, and the instance is waiting
         "#);
@@ -254,10 +257,10 @@ fn several_instances() {
         "instances: [{workflow: w}]",
         "{subflows: true, instances: [{workflow: w}, {workflow: child, status: completed}]}",
     ] {
-        assert_eq!(told(text, &two), "", "{text}");
+        assert_eq!(differences(text, &two), "", "{text}");
     }
     let text = "{subflows: true, instances: [{workflow: w, status: waiting}]}";
-    insta::assert_snapshot!(told(text, &two), @r#"
+    insta::assert_snapshot!(differences(text, &two), @r#"
         instances: expected 1, got 2
             expected      got
             w (waiting)   w (completed)
@@ -269,18 +272,20 @@ fn several_instances() {
         rejected: None,
         ..Observed::default()
     };
-    insta::assert_snapshot!(told("status: completed", &roots), @r#"
+    insta::assert_snapshot!(differences("status: completed", &roots), @r#"
         expect: 2 instances were started; say what holds for each under 'instances'
           w (completed)
           w (completed)
         "#);
     let none = Observed::default();
-    assert_eq!(told("instances: []", &none), "");
+    assert_eq!(differences("instances: []", &none), "");
     assert_eq!(
-        told("status: completed", &none),
+        differences("status: completed", &none),
         "expect: no instance was started\n"
     );
-    assert!(told("instances: []", &one(instance())).starts_with("instances: expected 0, got 1"));
+    assert!(
+        differences("instances: []", &one(instance())).starts_with("instances: expected 0, got 1")
+    );
 }
 
 #[test]
@@ -308,9 +313,9 @@ fn refusals() {
         "rejected: []",
         "rejected: [{code: unknown-property, path: /states/0/foo, message: no 'foo'}, {}]",
     ] {
-        assert_eq!(told(text, &refused), "", "{text}");
+        assert_eq!(differences(text, &refused), "", "{text}");
     }
-    insta::assert_snapshot!(told("rejected: [{path: ''}, {code: a, message: b}]", &refused), @r#"
+    insta::assert_snapshot!(differences("rejected: [{path: ''}, {code: a, message: b}]", &refused), @r#"
         rejected[0]: no finding with path ''; there are:
           a.sw.yaml:2:7: error[unknown-property]: there is no 'foo'
           2 |   - {  foo: 1}
@@ -334,7 +339,7 @@ fn refusals() {
             = hint: did you mean 'for'?
           path: '/states/0/foo'
         "#);
-    insta::assert_snapshot!(told("status: completed", &refused), @r#"
+    insta::assert_snapshot!(differences("status: completed", &refused), @r#"
         workflows: refused at deployment
           a.sw.yaml:2:7: error[unknown-property]: there is no 'foo'
           2 |   - {  foo: 1}
@@ -347,5 +352,5 @@ fn refusals() {
             = hint: did you mean 'for'?
           path: '/states/0/foo'
         "#);
-    assert!(told("rejected: []", &one(instance())).contains("were accepted"));
+    assert!(differences("rejected: []", &one(instance())).contains("were accepted"));
 }

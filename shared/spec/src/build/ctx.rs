@@ -49,7 +49,7 @@ pub(crate) struct FlowScope {
     pub id: FlowId,
     pub names: HashMap<String, StateId>,
     /// Where the starting state is named.
-    pub start_spot: Option<Location>,
+    pub start_location: Option<Location>,
     /// The state of the flow around it that is being read, and whether that one compensates.
     pub(super) outer: (StateId, bool),
 }

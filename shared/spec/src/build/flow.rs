@@ -21,7 +21,7 @@ impl Ctx<'_> {
         self.flows.push(FlowScope {
             id,
             names: HashMap::new(),
-            start_spot: None,
+            start_location: None,
             outer: (self.state, self.compensating),
         });
         id
@@ -84,9 +84,9 @@ impl Ctx<'_> {
         }
     }
 
-    pub fn set_start_spot(&mut self, location: Location) {
+    pub fn set_start_location(&mut self, location: Location) {
         if let Some(scope) = self.flows.last_mut() {
-            scope.start_spot = Some(location);
+            scope.start_location = Some(location);
         }
     }
 }

@@ -109,7 +109,10 @@ impl Ctx<'_> {
                 "the workflow starts with '{}', which is used for compensation",
                 self.name(start)
             );
-            let named = self.flows.last().and_then(|scope| scope.start_spot.clone());
+            let named = self
+                .flows
+                .last()
+                .and_then(|scope| scope.start_location.clone());
             let location = named.unwrap_or_else(|| self.states[start.0 as usize].location.clone());
             self.error_at(
                 &location,

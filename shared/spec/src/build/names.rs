@@ -55,7 +55,7 @@ pub(crate) struct FunctionEntry {
     pub operation: String,
     /// The place of its type.
     pub location: Location,
-    pub operation_spot: Location,
+    pub operation_location: Location,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -177,14 +177,14 @@ fn check(wanted: &Workflow, text: &str, root: &Node) -> Vec<Obstacle> {
             .as_slice()
             .iter()
             .filter(|finding| finding.is_error());
-        let told = errors.map(|finding| {
+        let obstacles = errors.map(|finding| {
             let place = finding.pointer.as_str();
             at_root(format!(
                 "edition 0.8 refuses it: {} (at {place} of the document that would be written)",
                 finding.message
             ))
         });
-        return told.collect();
+        return obstacles.collect();
     };
     let (found, _) = simplify::simplify(&found);
     let differences = same::differences(wanted, &found).into_iter();

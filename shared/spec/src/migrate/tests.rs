@@ -13,11 +13,11 @@ fn migrated(document: &str, format: Format) -> Result<Migrated, Vec<String>> {
         .workflow
         .unwrap_or_else(|| panic!("{:?}", reading.diagnostics));
     migrate(&workflow, &root, format, Assume::default()).map_err(|obstacles| {
-        let told = obstacles.into_iter().map(|obstacle| {
+        let described = obstacles.into_iter().map(|obstacle| {
             let state = obstacle.state.unwrap_or_default();
             format!("{} {state}: {}", obstacle.place.line, obstacle.message)
         });
-        told.collect()
+        described.collect()
     })
 }
 

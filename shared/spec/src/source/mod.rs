@@ -12,7 +12,7 @@ mod number;
 mod scalar;
 mod yaml;
 
-pub use node::{Kind, Member, Node};
+pub use node::{Member, Node, NodeKind};
 
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Diagnostics, Place};

@@ -37,7 +37,7 @@ pub struct Member {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum NodeKind {
     Null,
     Bool,
     Number,
@@ -47,26 +47,26 @@ pub enum Kind {
 }
 
 impl Node {
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> NodeKind {
         match self.value {
-            Value::Null(_) => Kind::Null,
-            Value::Bool(..) => Kind::Bool,
-            Value::Number(_) => Kind::Number,
-            Value::String(_) => Kind::String,
-            Value::Array(_) => Kind::Array,
-            Value::Object(_) => Kind::Object,
+            Value::Null(_) => NodeKind::Null,
+            Value::Bool(..) => NodeKind::Bool,
+            Value::Number(_) => NodeKind::Number,
+            Value::String(_) => NodeKind::String,
+            Value::Array(_) => NodeKind::Array,
+            Value::Object(_) => NodeKind::Object,
         }
     }
 
     /// The kind in a sentence: `a string`, `null`, `an object`.
     pub fn kind_word(&self) -> &'static str {
         match self.kind() {
-            Kind::Null => "null",
-            Kind::Bool => "a boolean",
-            Kind::Number => "a number",
-            Kind::String => "a string",
-            Kind::Array => "a list",
-            Kind::Object => "an object",
+            NodeKind::Null => "null",
+            NodeKind::Bool => "a boolean",
+            NodeKind::Number => "a number",
+            NodeKind::String => "a string",
+            NodeKind::Array => "a list",
+            NodeKind::Object => "an object",
         }
     }
 

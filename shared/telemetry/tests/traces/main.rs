@@ -242,8 +242,8 @@ async fn metrics_are_told_without_a_collector() {
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_say_whose_they_are() {
     let cluster = Cluster::new(None, 1.0);
-    let told = |process: usize| cluster.telemetry[process].metrics().text().unwrap();
-    let (without, with) = (told(0), told(1));
+    let text = |process: usize| cluster.telemetry[process].metrics().text().unwrap();
+    let (without, with) = (text(0), text(1));
     assert!(!without.contains("swirl_namespace"), "{without}");
     let samples: Vec<&str> = with.lines().filter(|line| !line.starts_with('#')).collect();
     assert!(samples.len() > 3, "{with}");

@@ -340,12 +340,12 @@ fn histories(calm: &Trace, other: &Trace) -> Vec<String> {
         // Events that several entries of a state wait for come in any order.
         if name.ends_with(" r") {
             // Ended with its parent: it may have begun or not.
-            let told = |lines: &Vec<String>| {
+            let shown = |lines: &Vec<String>| {
                 lines
                     .last()
                     .is_some_and(|l| l.starts_with("ended Terminated"))
             };
-            if told(a) && told(b) {
+            if shown(a) && shown(b) {
                 return true;
             }
             return a.len() == b.len() && sorted(a) == sorted(b);

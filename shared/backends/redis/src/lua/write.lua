@@ -23,7 +23,7 @@
 
 -- Libraries, which are not available yet when this is loaded.
 local call, match, find, sub, concat, pack, unpacked
--- A fork with more branches is notified of in the general way.
+-- A fork with more branches is left to the general function.
 local WIDE = 500
 -- Elements of history that are removed with one commit, as in commit.lua.
 local TRIMMED = 1000

@@ -245,9 +245,9 @@ impl Amqp {
         let storing = incoming.stored.watch();
         // Beside the call, whose result is stored when it has ended.
         tokio::spawn(async move {
-            let told = storing.stored().await;
+            let ack = storing.stored().await;
             let settled = async {
-                if told.is_some() {
+                if ack.is_some() {
                     acker.ack(BasicAckOptions::default()).await?;
                 }
                 // The broker answers after it has read the acknowledgement. Without one it gives the message to others.
@@ -262,7 +262,7 @@ impl Amqp {
                     tracing::warn!("a message may come again: its acknowledgement took too long");
                 }
             }
-            drop((told, consumer, link));
+            drop((ack, consumer, link));
         });
         Ok(Came { payload: data })
     }

@@ -41,7 +41,7 @@ const UNREACHABLE: u8 = 4;
 /// Ends with its connections when it is dropped.
 pub(super) struct Gated {
     address: SocketAddr,
-    told: Arc<Mutex<Option<String>>>,
+    failure: Arc<Mutex<Option<String>>>,
     task: AbortHandle,
 }
 
@@ -76,8 +76,8 @@ impl Gated {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let way = Arc::new(way);
-        let told: Arc<Mutex<Option<String>>> = Arc::default();
-        let note = Arc::clone(&told);
+        let failure: Arc<Mutex<Option<String>>> = Arc::default();
+        let note = Arc::clone(&failure);
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             loop {
@@ -101,7 +101,7 @@ impl Gated {
         });
         Ok(Gated {
             address,
-            told,
+            failure,
             task: task.abort_handle(),
         })
     }
@@ -112,8 +112,8 @@ impl Gated {
 
     /// Why the last connection that wasn't made may not or couldn't be.
     pub(super) fn failed(&self) -> Option<String> {
-        let told = self.told.lock();
-        told.unwrap_or_else(PoisonError::into_inner).clone()
+        let failure = self.failure.lock();
+        failure.unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -129,16 +129,21 @@ impl std::fmt::Debug for Gated {
     }
 }
 
-async fn serve(mut stream: TcpStream, gate: Gate, way: Arc<Way>, told: Arc<Mutex<Option<String>>>) {
+async fn serve(
+    mut stream: TcpStream,
+    gate: Gate,
+    way: Arc<Way>,
+    failure: Arc<Mutex<Option<String>>>,
+) {
     let begun = async {
         match &*way {
             Way::Asked => {
-                let other = begin(&mut stream, &gate, &told).await?;
+                let other = begin(&mut stream, &gate, &failure).await?;
                 Ok(Box::new(other) as Box<dyn Stream>)
             }
             Way::Server { host, port, tls } => {
                 let other = secured(&gate, host, *port, tls).await;
-                other.inspect_err(|error| tell(&told, error))
+                other.inspect_err(|error| note_failure(&failure, error))
             }
         }
     };
@@ -150,9 +155,9 @@ async fn serve(mut stream: TcpStream, gate: Gate, way: Arc<Way>, told: Arc<Mutex
     }
 }
 
-fn tell(told: &Mutex<Option<String>>, reason: &dyn std::fmt::Display) {
-    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-    *told = Some(reason.to_string());
+fn note_failure(failure: &Mutex<Option<String>>, reason: &dyn std::fmt::Display) {
+    let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+    *failure = Some(reason.to_string());
 }
 
 async fn secured(
@@ -173,7 +178,7 @@ async fn secured(
 async fn begin(
     stream: &mut TcpStream,
     gate: &Gate,
-    told: &Mutex<Option<String>>,
+    failure: &Mutex<Option<String>>,
 ) -> io::Result<TcpStream> {
     let wrong = || io::Error::from(io::ErrorKind::InvalidData);
     let [version, methods] = stream.read_u16().await?.to_be_bytes();
@@ -202,7 +207,7 @@ async fn begin(
     let port = stream.read_u16().await?;
     let (reply, other) = match gate.addresses(&host, port).await {
         Err(refused) => {
-            tell(told, &refused);
+            note_failure(failure, &refused);
             (NOT_ALLOWED, None)
         }
         Ok(addresses) => match TcpStream::connect(&addresses[..]).await {
@@ -290,8 +295,8 @@ mod tests {
         ] {
             let closed = relay(own, host).await;
             assert!(say(&closed).await.is_err());
-            let told = closed.failed().unwrap();
-            assert!(told.contains(reason), "{told}");
+            let failure = closed.failed().unwrap();
+            assert!(failure.contains(reason), "{failure}");
         }
     }
 }

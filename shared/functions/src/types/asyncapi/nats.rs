@@ -178,13 +178,13 @@ impl Nats {
 
 async fn connect(key: &Key) -> Result<Connection, (CallErrorKind, String)> {
     let (news, _) = broadcast::channel(16);
-    let told = news.clone();
+    let sender = news.clone();
     let mut options = ConnectOptions::new()
         .connection_timeout(CONNECT_TIMEOUT)
         .subscription_capacity(16)
         .client_capacity(1024)
         .event_callback(move |event| {
-            let told = told.clone();
+            let sender = sender.clone();
             async move {
                 let news = match event {
                     Event::Disconnected => News::Disconnected,
@@ -192,7 +192,7 @@ async fn connect(key: &Key) -> Result<Connection, (CallErrorKind, String)> {
                     _ => return,
                 };
                 // There may be no listener.
-                let _ = told.send(news);
+                let _ = sender.send(news);
             }
         });
     options = match &key.login {

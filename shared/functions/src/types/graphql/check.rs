@@ -255,7 +255,7 @@ mod tests {
     use serde_json::{Value, json};
     use swirl_spec::graphql::selected;
 
-    use super::super::query::Kind;
+    use super::super::query::OperationKind;
     use super::*;
 
     #[test]
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn arguments_fit_the_schema() {
         let schema = schema();
-        let roots = schema.roots(Kind::Query).unwrap();
+        let roots = schema.roots(OperationKind::Query).unwrap();
         for (field, given, expected) in [
             ("pet", json!({"id": 1}), ""),
             (
@@ -374,13 +374,13 @@ mod tests {
             let found = arguments(&schema, &roots[field], &Known::from(given.clone()));
             assert_eq!(messages(found).join("; "), expected, "{field} {given}");
         }
-        assert!(schema.roots(Kind::Mutation).is_none());
+        assert!(schema.roots(OperationKind::Mutation).is_none());
     }
 
     #[test]
     fn selection_sets_fit_the_schema() {
         let schema = schema();
-        let roots = schema.roots(Kind::Query).unwrap();
+        let roots = schema.roots(OperationKind::Query).unwrap();
         for (field, text, expected) in [
             (
                 "pet",

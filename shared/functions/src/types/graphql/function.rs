@@ -13,7 +13,7 @@ use swirl_spec::graphql;
 use url::Url;
 
 use super::introspection::Types;
-use super::query::{self, Kind};
+use super::query::{self, OperationKind};
 use super::schema::Schema;
 use super::{answer, check};
 use crate::CallError;
@@ -40,7 +40,7 @@ pub(crate) const TYPE: FunctionType = FunctionType {
 
 struct GraphqlFunction {
     endpoint: Url,
-    kind: Kind,
+    kind: OperationKind,
     field: String,
     types: Types,
     /// For checks alone.
@@ -85,8 +85,8 @@ fn read(function: &Function) -> Result<GraphqlFunction, String> {
         ));
     };
     let kind = match kind {
-        "query" => Kind::Query,
-        "mutation" => Kind::Mutation,
+        "query" => OperationKind::Query,
+        "mutation" => OperationKind::Mutation,
         other => {
             return Err(format!(
                 "the operation is `query` or `mutation`, not `{other}`"
@@ -194,7 +194,7 @@ impl CompiledFunction for GraphqlFunction {
     }
 
     fn check(&self, arguments: &Known) -> Vec<Misfit> {
-        if let Some(types) = self.types.told() {
+        if let Some(types) = self.types.types_known() {
             return check::given(types, arguments);
         }
         let Some(schema) = &self.schema else {

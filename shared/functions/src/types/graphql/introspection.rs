@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use url::Url;
 
-use super::query::Kind;
+use super::query::OperationKind;
 use crate::auth::Auth;
 use crate::http::shown;
 use crate::types::service::{Ask, Services};
@@ -39,7 +39,7 @@ pub(super) struct Types {
 pub(super) struct Question<'a> {
     pub(super) services: &'a Services,
     pub(super) endpoint: &'a Url,
-    pub(super) kind: Kind,
+    pub(super) kind: OperationKind,
     pub(super) field: &'a str,
     pub(super) auth: Option<&'a Auth>,
 }
@@ -60,7 +60,7 @@ impl Types {
     }
 
     /// The types that the definition gives.
-    pub(super) fn told(&self) -> Option<&HashMap<String, String>> {
+    pub(super) fn types_known(&self) -> Option<&HashMap<String, String>> {
         self.given.as_deref()
     }
 
@@ -79,12 +79,12 @@ impl Types {
         }
         *asked = None;
         Ok(match question.ask().await? {
-            Told::Types(types) => {
+            Introspected::Types(types) => {
                 let known = Arc::new(types);
                 *asked = Some((known.clone(), Instant::now()));
                 known
             }
-            Told::Unauthorised => Known::default(),
+            Introspected::Unauthorised => Known::default(),
         })
     }
 
@@ -100,14 +100,14 @@ impl Types {
     }
 }
 
-enum Told {
+enum Introspected {
     Types(HashMap<String, String>),
     /// These credentials don't do; others may.
     Unauthorised,
 }
 
 impl Question<'_> {
-    async fn ask(&self) -> Result<Told, CallError> {
+    async fn ask(&self) -> Result<Introspected, CallError> {
         let what = format!("POST {}: introspection", shown(self.endpoint));
         let body = json!({"query": document(self.kind)}).to_string();
         let ask = Ask {
@@ -126,7 +126,7 @@ impl Question<'_> {
             Ok(reply) => reply.answer,
             // A schema that is too large to be read counts as one that isn't given.
             Err(error) if error.kind == CallErrorKind::Limit => {
-                return Ok(Told::Types(HashMap::new()));
+                return Ok(Introspected::Types(HashMap::new()));
             }
             Err(error) => return Err(error),
         };
@@ -135,14 +135,14 @@ impl Question<'_> {
             format!("{what}: {}", answer.status),
         );
         match answer.status {
-            401 | 403 => Ok(Told::Unauthorised),
+            401 | 403 => Ok(Introspected::Unauthorised),
             _ if error.can_retry => Err(error),
-            _ => Ok(Told::Types(types(&answer.body, self.field))),
+            _ => Ok(Introspected::Types(types(&answer.body, self.field))),
         }
     }
 }
 
-fn document(kind: Kind) -> String {
+fn document(kind: OperationKind) -> String {
     let mut of = "kind name".to_owned();
     for _ in 0..WRAPPINGS {
         of = format!("kind name ofType {{ {of} }}");
@@ -151,10 +151,10 @@ fn document(kind: Kind) -> String {
     format!("{{ __schema {{ {root} {{ fields {{ name args {{ name type {{ {of} }} }} }} }} }} }}")
 }
 
-fn root(kind: Kind) -> &'static str {
+fn root(kind: OperationKind) -> &'static str {
     match kind {
-        Kind::Query => "queryType",
-        Kind::Mutation => "mutationType",
+        OperationKind::Query => "queryType",
+        OperationKind::Mutation => "mutationType",
     }
 }
 
@@ -217,8 +217,8 @@ mod tests {
                 .map(|(name, of)| (name.to_owned(), of.to_owned()))
                 .into()
         );
-        for untold in ["", "{", "{\"data\": null, \"errors\": []}", "[]"] {
-            assert_eq!(types(untold.as_bytes(), "pets"), HashMap::new());
+        for useless in ["", "{", "{\"data\": null, \"errors\": []}", "[]"] {
+            assert_eq!(types(useless.as_bytes(), "pets"), HashMap::new());
         }
     }
 }

@@ -6,16 +6,16 @@ use serde_json::{Map, Value, json};
 use swirl_spec::graphql;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OperationKind {
     Query,
     Mutation,
 }
 
-impl Kind {
+impl OperationKind {
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Kind::Query => "query",
-            Kind::Mutation => "mutation",
+            OperationKind::Query => "query",
+            OperationKind::Mutation => "mutation",
         }
     }
 }
@@ -25,7 +25,7 @@ impl Kind {
 /// # Errors
 /// A value that has no literal.
 pub(super) fn body(
-    kind: Kind,
+    kind: OperationKind,
     field: &str,
     arguments: Map<String, Value>,
     selection: Option<&str>,
@@ -109,7 +109,13 @@ mod tests {
         let Value::Object(arguments) = arguments else {
             panic!()
         };
-        let body = body(Kind::Query, "pet", arguments, Some("{ id }"), &types)?;
+        let body = body(
+            OperationKind::Query,
+            "pet",
+            arguments,
+            Some("{ id }"),
+            &types,
+        )?;
         Ok(serde_json::from_slice(&body).unwrap())
     }
 

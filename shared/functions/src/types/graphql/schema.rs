@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 
 use super::introspection::written;
-use super::query::Kind;
+use super::query::OperationKind;
 
 /// The requested depth of types: `[[T!]!]!`. Types that are wrapped deeper aren't checked.
 const WRAPPINGS: usize = 5;
@@ -64,11 +64,15 @@ impl Schema {
     pub fn read(answer: &str) -> Result<Schema, String> {
         let answer: Value =
             serde_json::from_str(answer).map_err(|_| "its answer is not valid JSON".to_owned())?;
-        let untold = || "it doesn't give its schema (introspection)".to_owned();
-        let schema = answer.pointer("/data/__schema").ok_or_else(untold)?;
+        let no_schema = || "it doesn't give its schema (introspection)".to_owned();
+        let schema = answer.pointer("/data/__schema").ok_or_else(no_schema)?;
         let root = |name: &str| Some(schema.get(name)?.get("name")?.as_str()?.to_owned());
         let all = schema.get("types").and_then(Value::as_array);
-        let types = all.ok_or_else(untold)?.iter().filter_map(named).collect();
+        let types = all
+            .ok_or_else(no_schema)?
+            .iter()
+            .filter_map(named)
+            .collect();
         Ok(Schema {
             query: root("queryType"),
             mutation: root("mutationType"),
@@ -81,10 +85,10 @@ impl Schema {
     }
 
     /// The fields of the queries or mutations.
-    pub fn roots(&self, kind: Kind) -> Option<&BTreeMap<String, Field>> {
+    pub fn roots(&self, kind: OperationKind) -> Option<&BTreeMap<String, Field>> {
         let root = match kind {
-            Kind::Query => self.query.as_ref(),
-            Kind::Mutation => self.mutation.as_ref(),
+            OperationKind::Query => self.query.as_ref(),
+            OperationKind::Mutation => self.mutation.as_ref(),
         };
         match self.types.get(root?)? {
             Type::Fields(fields) => Some(fields),
@@ -106,43 +110,43 @@ pub(super) fn inner(of: &str) -> &str {
     of.trim_matches(|c: char| matches!(c, '[' | ']' | '!') || c.is_whitespace())
 }
 
-fn named(told: &Value) -> Option<(String, Type)> {
-    let name = told.get("name")?.as_str()?.to_owned();
-    let of = match told.get("kind")?.as_str()? {
+fn named(json: &Value) -> Option<(String, Type)> {
+    let name = json.get("name")?.as_str()?.to_owned();
+    let of = match json.get("kind")?.as_str()? {
         "ENUM" => {
-            let values = told.get("enumValues")?.as_array()?.iter();
+            let values = json.get("enumValues")?.as_array()?.iter();
             Type::Enum(values.filter_map(|value| text(value, "name")).collect())
         }
-        "INPUT_OBJECT" => Type::Input(inputs(told.get("inputFields")?)),
-        "OBJECT" | "INTERFACE" => Type::Fields(fields(told.get("fields")?)),
+        "INPUT_OBJECT" => Type::Input(inputs(json.get("inputFields")?)),
+        "OBJECT" | "INTERFACE" => Type::Fields(fields(json.get("fields")?)),
         "UNION" => Type::Union,
         _ => Type::Scalar,
     };
     Some((name, of))
 }
 
-fn fields(told: &Value) -> BTreeMap<String, Field> {
-    let all = told.as_array().into_iter().flatten();
-    let field = |told: &Value| {
+fn fields(json: &Value) -> BTreeMap<String, Field> {
+    let all = json.as_array().into_iter().flatten();
+    let field = |json: &Value| {
         let field = Field {
-            arguments: told.get("args").map(inputs).unwrap_or_default(),
-            of: told.get("type").and_then(written),
+            arguments: json.get("args").map(inputs).unwrap_or_default(),
+            of: json.get("type").and_then(written),
         };
-        Some((text(told, "name")?, field))
+        Some((text(json, "name")?, field))
     };
     all.filter_map(field).collect()
 }
 
-fn inputs(told: &Value) -> Inputs {
-    let all = told.as_array().into_iter().flatten();
-    let input = |told: &Value| {
+fn inputs(json: &Value) -> Inputs {
+    let all = json.as_array().into_iter().flatten();
+    let input = |json: &Value| {
         let input = Input {
-            of: told.get("type").and_then(written),
-            has_default: told
+            of: json.get("type").and_then(written),
+            has_default: json
                 .get("defaultValue")
                 .is_some_and(|value| !value.is_null()),
         };
-        Some((text(told, "name")?, input))
+        Some((text(json, "name")?, input))
     };
     all.filter_map(input).collect()
 }

@@ -14,18 +14,18 @@ pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
     result.map_err(|mut error| {
         let body: Value = serde_json::from_slice(&reply.answer.body).unwrap_or_default();
         // Version 3 has its own name for it; up to 3 the message has a language.
-        let told = body.get("error").or_else(|| body.get("odata.error"));
-        let Some(told) = told.filter(|_| error.status().is_some()) else {
+        let reported = body.get("error").or_else(|| body.get("odata.error"));
+        let Some(reported) = reported.filter(|_| error.status().is_some()) else {
             return error;
         };
-        error.given_code = match &told["code"] {
+        error.given_code = match &reported["code"] {
             Value::String(code) if !code.is_empty() => Some(redact(code, &reply.credentials)),
             Value::Number(code) => Some(code.to_string()),
             _ => None,
         }
         .map(Into::into);
-        let message = told["message"].as_str();
-        if let Some(message) = message.or_else(|| told["message"]["value"].as_str()) {
+        let message = reported["message"].as_str();
+        if let Some(message) = message.or_else(|| reported["message"]["value"].as_str()) {
             let message = redact(message, &reply.secrets);
             let shown: String = message.chars().take(500).collect();
             error.message = format!("{what}: {}: {shown}", reply.answer.status);

@@ -26,25 +26,25 @@ const OPTION: &AsciiSet = &PATH
     .remove(b'@');
 
 /// The schema's options, and whether their values are text, whole numbers or truth values.
-const OPTIONS: [(&str, &str, Kind); 13] = [
-    ("compute", "$compute", Kind::Text),
-    ("count", "$count", Kind::Bool),
-    ("expand", "$expand", Kind::Text),
-    ("filter", "$filter", Kind::Text),
-    ("format", "$format", Kind::Text),
-    ("index", "$index", Kind::Text),
-    ("orderBy", "$orderby", Kind::Text),
+const OPTIONS: [(&str, &str, OptionType); 13] = [
+    ("compute", "$compute", OptionType::Text),
+    ("count", "$count", OptionType::Bool),
+    ("expand", "$expand", OptionType::Text),
+    ("filter", "$filter", OptionType::Text),
+    ("format", "$format", OptionType::Text),
+    ("index", "$index", OptionType::Text),
+    ("orderBy", "$orderby", OptionType::Text),
     // As the text's own example has it.
-    ("orderby", "$orderby", Kind::Text),
-    ("schemaVersion", "$schemaversion", Kind::Text),
-    ("search", "$search", Kind::Text),
-    ("select", "$select", Kind::Text),
-    ("skip", "$skip", Kind::Whole),
-    ("top", "$top", Kind::Whole),
+    ("orderby", "$orderby", OptionType::Text),
+    ("schemaVersion", "$schemaversion", OptionType::Text),
+    ("search", "$search", OptionType::Text),
+    ("select", "$select", OptionType::Text),
+    ("skip", "$skip", OptionType::Whole),
+    ("top", "$top", OptionType::Whole),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum OptionType {
     Text,
     Whole,
     Bool,
@@ -119,15 +119,17 @@ fn object<'a>(value: &'a Value, nothing: &'a Map<String, Value>) -> Option<&'a M
 }
 
 /// Null counts as not given.
-fn option(value: &Value, kind: Kind) -> Result<Option<String>, &'static str> {
+fn option(value: &Value, kind: OptionType) -> Result<Option<String>, &'static str> {
     Ok(Some(match (kind, value) {
         (_, Value::Null) => return Ok(None),
-        (Kind::Text, Value::String(text)) if !text.is_empty() => text.clone(),
-        (Kind::Bool, Value::Bool(value)) => value.to_string(),
-        (Kind::Whole, Value::Number(number)) if number.as_u64().is_some() => number.to_string(),
-        (Kind::Text, _) => return Err("a text that isn't empty"),
-        (Kind::Bool, _) => return Err("true or false"),
-        (Kind::Whole, _) => return Err("a whole number, 0 or more"),
+        (OptionType::Text, Value::String(text)) if !text.is_empty() => text.clone(),
+        (OptionType::Bool, Value::Bool(value)) => value.to_string(),
+        (OptionType::Whole, Value::Number(number)) if number.as_u64().is_some() => {
+            number.to_string()
+        }
+        (OptionType::Text, _) => return Err("a text that isn't empty"),
+        (OptionType::Bool, _) => return Err("true or false"),
+        (OptionType::Whole, _) => return Err("a whole number, 0 or more"),
     }))
 }
 

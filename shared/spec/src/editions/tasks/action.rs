@@ -108,7 +108,7 @@ impl Reader<'_, '_> {
             return None;
         };
         let (function, kind, operation) = (entry.id, entry.kind.clone(), entry.operation.clone());
-        let location = entry.operation_spot.clone();
+        let location = entry.operation_location.clone();
         let arguments = arguments?;
         if kind == FunctionKind::Expression {
             let sight = VisibleVars {

@@ -74,7 +74,7 @@ impl Reader<'_, '_> {
                     self.several_starts(node);
                 } else {
                     let location = self.location(node);
-                    self.set_start_spot(location);
+                    self.set_start_location(location);
                     (start, window) = (Some(id), found);
                 }
             }
@@ -85,7 +85,7 @@ impl Reader<'_, '_> {
             let named = self.state_ref(node, "'startsAt'");
             if start.is_none() {
                 let location = self.location(node);
-                self.set_start_spot(location);
+                self.set_start_location(location);
             } else if named.is_some() && named != start {
                 let state = self.variant.state;
                 let message =

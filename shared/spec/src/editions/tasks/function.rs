@@ -63,7 +63,7 @@ impl Reader<'_, '_> {
             kind: kind.clone(),
             operation: operation.clone(),
             location: self.location(obj.get("type").unwrap_or(node)),
-            operation_spot: self.location(operation_node),
+            operation_location: self.location(operation_node),
         };
         self.functions.add(name.clone(), entry);
         self.workflow.functions.push(Function {

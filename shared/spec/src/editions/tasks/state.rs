@@ -4,7 +4,7 @@ use swirl_model::error::names;
 use swirl_model::workflow::{Schema, State};
 
 use super::Reader;
-use super::states::{self, Kind};
+use super::states::{self, StateReader};
 use crate::build::ctx::{Obj, did_you_mean, words};
 use crate::codes;
 use crate::source::Node;
@@ -77,7 +77,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    fn checked<'n>(&mut self, node: &'n Node, kind: &Kind) -> Option<Obj<'n>> {
+    fn checked<'n>(&mut self, node: &'n Node, kind: &StateReader) -> Option<Obj<'n>> {
         let (filter, other) = self.variant.filter;
         let mut known: Vec<&str> = COMMON.to_vec();
         known.extend([filter, other, "filter"]);
@@ -105,7 +105,7 @@ impl Reader<'_, '_> {
         self.object(node, &format!("a {word} of type '{}'", kind.word), &known)
     }
 
-    fn state_kind(&mut self, node: &Node) -> Option<&'static Kind> {
+    fn state_kind(&mut self, node: &Node) -> Option<&'static StateReader> {
         let obj = Obj { node };
         let word = self.variant.state;
         self.misspelt(node, &format!("a {word}"), "type");

@@ -7,7 +7,7 @@ use swirl_model::workflow::{
 
 use super::Reader;
 use super::filter::{self, Filter};
-use super::states::{self, Kind};
+use super::states::{self, StateReader};
 use crate::build::ctx::{Edge, Obj};
 use crate::codes;
 use crate::source::Node;
@@ -59,7 +59,7 @@ impl Reader<'_, '_> {
     }
 
     /// How the other draft ends a flow.
-    fn other_end(&mut self, obj: Obj<'_>, kind: &Kind) {
+    fn other_end(&mut self, obj: Obj<'_>, kind: &StateReader) {
         if kind.word == "END" {
             let place = obj.get("type").unwrap_or(obj.node);
             let message = format!("states of type 'END' are of {}", self.draft.other);
@@ -71,7 +71,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn kind(&mut self, node: &Node) -> Option<&'static Kind> {
+    fn kind(&mut self, node: &Node) -> Option<&'static StateReader> {
         let obj = Obj { node };
         let Some(place) = obj.get("type") else {
             self.ctx.missing(obj, "a state", &["type"]);
@@ -206,6 +206,6 @@ impl Reader<'_, '_> {
 /// `next-state`; an empty one counts as none.
 pub(super) fn next_state<'n>(obj: Obj<'n>) -> Option<&'n Node> {
     let node = obj.get("next-state")?;
-    let says_nothing = node.as_str() == Some("") || node.kind() == crate::source::Kind::Null;
+    let says_nothing = node.as_str() == Some("") || node.kind() == crate::source::NodeKind::Null;
     Some(node).filter(|_| !says_nothing)
 }

@@ -187,7 +187,7 @@ impl Reader<'_, '_> {
                 self.other_property(node, "starts-at", "set 'start: true' in that state");
             }
             let location = self.ctx.location(node);
-            self.ctx.set_start_spot(location);
+            self.ctx.set_start_location(location);
             return self.ctx.state_ref(node, "'starts-at'");
         }
         if let [(state, _)] = marked.as_slice() {

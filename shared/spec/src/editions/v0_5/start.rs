@@ -168,7 +168,7 @@ pub(super) fn of_states<'n>(ctx: &mut Ctx<'_>, root: Obj<'n>, states: &'n [Node]
         } else {
             found = Some(*id);
             let location = ctx.location(node);
-            ctx.set_start_spot(location);
+            ctx.set_start_location(location);
             let by_event = ctx.states.get(id.0 as usize);
             let by_event = by_event.is_some_and(|head| head.is_event);
             start(ctx, node, by_event);
@@ -184,7 +184,7 @@ pub(super) fn of_states<'n>(ctx: &mut Ctx<'_>, root: Obj<'n>, states: &'n [Node]
         let named = ctx.state_ref(node, "'startsAt'");
         if found.is_none() {
             let location = ctx.location(node);
-            ctx.set_start_spot(location);
+            ctx.set_start_location(location);
             found = named;
         }
         same_start(ctx, node, "startsAt", found, named);
@@ -208,7 +208,7 @@ pub(super) fn of_states<'n>(ctx: &mut Ctx<'_>, root: Obj<'n>, states: &'n [Node]
         }
         if found.is_none() {
             let location = ctx.location(name);
-            ctx.set_start_spot(location);
+            ctx.set_start_location(location);
             found = named;
         }
         same_start(ctx, name, "start", found, named);

@@ -2,7 +2,7 @@
 
 use swirl_model::workflow::{Next, Schema, State, StateId};
 
-use super::states::{self, Kind};
+use super::states::{self, StateReader};
 use super::{error, filter, next};
 use crate::build::ctx::{Ctx, Obj, StateHead, did_you_mean, words};
 use crate::codes;
@@ -133,7 +133,7 @@ fn schema(ctx: &mut Ctx<'_>, obj: Obj<'_>, name: &str) -> Option<Schema> {
     })
 }
 
-fn kind(ctx: &mut Ctx<'_>, node: &Node) -> Option<&'static Kind> {
+fn kind(ctx: &mut Ctx<'_>, node: &Node) -> Option<&'static StateReader> {
     ctx.misspelt(node, "a state", "type");
     let word = ctx.need_string(Obj { node }, "a state", "type")?;
     let mut kinds = states::KINDS.iter();

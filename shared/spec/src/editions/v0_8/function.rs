@@ -38,7 +38,7 @@ impl Ctx<'_> {
             .values()
             .filter(|entry| entry.kind == FunctionKind::Expression)
             .filter(|entry| entry.operation.starts_with("fn:"))
-            .map(|entry| (entry.operation_spot.clone(), entry.operation.clone()))
+            .map(|entry| (entry.operation_location.clone(), entry.operation.clone()))
             .collect();
         for (location, operation) in referring {
             self.resolve(&location, &operation);
@@ -82,7 +82,7 @@ impl Ctx<'_> {
             kind: kind.clone(),
             operation: operation.clone(),
             location: self.location(obj.get("type").unwrap_or(node)),
-            operation_spot: self.location(operation_node),
+            operation_location: self.location(operation_node),
         };
         self.functions.add(name.clone(), entry);
         self.workflow.functions.push(Function {
@@ -315,7 +315,7 @@ impl Ctx<'_> {
                     --connector custom=exec:program"
                 .to_owned();
         self.warn_at(
-            &entry.operation_spot,
+            &entry.operation_location,
             codes::FUNCTION_TYPE_UNKNOWN,
             message,
             hint,

@@ -18,7 +18,7 @@ impl Ctx<'_> {
             return first;
         };
         if node.as_str().is_some() {
-            self.set_start_spot(self.location(node));
+            self.set_start_location(self.location(node));
             return self.state_ref(node, "'start'").unwrap_or(first);
         }
         if node.members().is_none() {
@@ -42,7 +42,7 @@ impl Ctx<'_> {
         let Some(node) = obj.get("stateName") else {
             return first;
         };
-        self.set_start_spot(self.location(node));
+        self.set_start_location(self.location(node));
         self.state_ref(node, "'stateName'").unwrap_or(first)
     }
 

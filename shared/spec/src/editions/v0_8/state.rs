@@ -2,7 +2,7 @@
 
 use swirl_model::workflow::{State, Workflow};
 
-use super::states::{self, Kind};
+use super::states::{self, StateReader};
 use crate::build::ctx::{Ctx, Obj, StateHead, did_you_mean, words};
 use crate::build::elsewhere;
 use crate::codes;
@@ -116,7 +116,7 @@ impl Ctx<'_> {
         })
     }
 
-    fn state_kind(&mut self, node: &Node) -> Option<&'static Kind> {
+    fn state_kind(&mut self, node: &Node) -> Option<&'static StateReader> {
         let obj = Obj { node };
         self.misspelt(node, "a state", "type");
         let word = self.need_string(obj, "a state", "type")?;
@@ -138,7 +138,7 @@ impl Ctx<'_> {
     }
 
     /// Switch states have neither `transition` nor `end`: the message names the alternative.
-    fn check_next_of_switch(&mut self, node: &Node, kind: &Kind) {
+    fn check_next_of_switch(&mut self, node: &Node, kind: &StateReader) {
         if kind.has_next {
             return;
         }

@@ -2,12 +2,12 @@
 
 use swirl_model::workflow::{Callback, StateKind};
 
-use super::{Done, Kind};
+use super::{Done, StateReader};
 use crate::build::ctx::Obj;
 use crate::codes;
 use crate::editions::tasks::Reader;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "callback",
     properties: &["action", "eventRef", "timeout", "eventDataFilter"],
     has_next: true,

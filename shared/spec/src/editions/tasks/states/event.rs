@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use swirl_model::workflow::{EventState, OnEvents, StateKind, Wait};
 
-use super::{Done, Kind};
+use super::{Done, StateReader};
 use crate::build::ctx::Obj;
 use crate::codes;
 use crate::editions::tasks::Reader;
 use crate::source::Node;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "event",
     properties: &["exclusive", "eventsActions", "timeout"],
     has_next: true,

@@ -2,14 +2,14 @@
 
 use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind};
 
-use super::{Done, Kind};
+use super::{Done, StateReader};
 use crate::build::ctx::Obj;
 use crate::build::expression::{VisibleVars, whole};
 use crate::codes;
 use crate::editions::tasks::Reader;
 use crate::editions::tasks::filter::member_name;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "foreach",
     properties: &[
         "inputCollection",

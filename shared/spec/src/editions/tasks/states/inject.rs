@@ -3,11 +3,11 @@
 use swirl_model::Data;
 use swirl_model::workflow::StateKind;
 
-use super::{Done, Kind};
+use super::{Done, StateReader};
 use crate::build::ctx::Obj;
 use crate::editions::tasks::Reader;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "inject",
     properties: &["data", "inject"],
     has_next: true,

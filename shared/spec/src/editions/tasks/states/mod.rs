@@ -16,7 +16,7 @@ use super::Reader;
 use crate::build::ctx::Obj;
 
 /// How a kind of state is read.
-pub(super) struct Kind {
+pub(super) struct StateReader {
     pub word: &'static str,
     /// Its own properties, besides those that all states have.
     pub properties: &'static [&'static str],
@@ -31,7 +31,7 @@ pub(super) struct Kind {
 pub(super) type Done = Option<StateKind>;
 
 /// By name.
-pub(super) const KINDS: [Kind; 9] = [
+pub(super) const KINDS: [StateReader; 9] = [
     callback::KIND,
     delay::KIND,
     event::KIND,

@@ -2,11 +2,11 @@
 
 use swirl_model::workflow::StateKind;
 
-use super::{Done, Kind};
+use super::{Done, StateReader};
 use crate::build::ctx::Obj;
 use crate::editions::tasks::Reader;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "operation",
     properties: &["actionMode", "actions"],
     has_next: true,

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use swirl_model::workflow::{Body, Branch, Count, Parallel, StateKind};
 
-use super::{Done, Kind};
+use super::{Done, StateReader};
 use crate::build::ctx::Obj;
 use crate::build::expression::whole;
 use crate::codes;
 use crate::editions::tasks::Reader;
 use crate::source::Node;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "parallel",
     properties: &["branches", "completionType", "n"],
     has_next: true,

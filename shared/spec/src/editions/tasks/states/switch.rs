@@ -9,14 +9,14 @@ use swirl_model::workflow::{
     Comparison, Condition, EventCondition, Next, StateKind, Switch, SwitchEvents, Test,
 };
 
-use super::{Done, Kind};
+use super::{Done, StateReader};
 use crate::build::ctx::Obj;
 use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::editions::tasks::Reader;
 use crate::source::Node;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "switch",
     properties: &[
         "dataConditions",

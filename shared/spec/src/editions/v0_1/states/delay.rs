@@ -4,10 +4,10 @@ use swirl_model::workflow::StateKind;
 
 use super::super::Reader;
 use super::super::filter::Filter;
-use super::{Kind, Read};
+use super::{Read, StateReader};
 use crate::build::ctx::Obj;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "DELAY",
     properties: &["time-delay", "next-state"],
     read,

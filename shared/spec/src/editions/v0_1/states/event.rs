@@ -6,12 +6,12 @@ use swirl_model::workflow::{EventFilter, EventState, Next, OnEvents, StateKind};
 use super::super::Reader;
 use super::super::filter::{self, Filter, Place};
 use super::super::state::next_state;
-use super::{Kind, Read};
+use super::{Read, StateReader};
 use crate::build::ctx::Obj;
 use crate::codes;
 use crate::source::Node;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "EVENT",
     properties: &["events"],
     read,

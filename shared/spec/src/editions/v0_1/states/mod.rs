@@ -14,7 +14,7 @@ use super::filter::Filter;
 use crate::build::ctx::Obj;
 
 /// How a kind of state is read.
-pub(super) struct Kind {
+pub(super) struct StateReader {
     pub word: &'static str,
     /// Its own properties, besides those that all states have.
     pub properties: &'static [&'static str],
@@ -40,7 +40,7 @@ impl Read {
 }
 
 /// By name.
-pub(super) const KINDS: [Kind; 6] = [
+pub(super) const KINDS: [StateReader; 6] = [
     delay::KIND,
     end::KIND,
     event::KIND,

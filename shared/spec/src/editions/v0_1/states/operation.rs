@@ -4,11 +4,11 @@ use swirl_model::workflow::StateKind;
 
 use super::super::Reader;
 use super::super::filter::Filter;
-use super::{Kind, Read};
+use super::{Read, StateReader};
 use crate::build::ctx::Obj;
 use crate::codes;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "OPERATION",
     properties: &["action-mode", "actions", "next-state"],
     read,

@@ -6,12 +6,12 @@ use swirl_model::workflow::{Body, Branch, Parallel, StateKind};
 
 use super::super::Reader;
 use super::super::filter::Filter;
-use super::{Kind, Read};
+use super::{Read, StateReader};
 use crate::build::ctx::Obj;
 use crate::codes;
 use crate::source::Node;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "PARALLEL",
     properties: &["branches", "next-state"],
     read,

@@ -10,13 +10,13 @@ use super::super::Reader;
 use super::super::draft::Operator;
 use super::super::filter::Filter;
 use super::super::state::next_state;
-use super::{Kind, Read};
+use super::{Read, StateReader};
 use crate::build::ctx::{Obj, and, did_you_mean, words};
 use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "SWITCH",
     properties: &["choices", "default"],
     read,

@@ -2,13 +2,13 @@
 
 use swirl_model::workflow::{Callback, StateKind};
 
-use super::Kind;
+use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::references::EventUse;
 use crate::codes;
 use crate::editions::v0_5::{action, filter};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "callback",
     properties: &["action", "eventRef", "timeout", "eventDataFilter"],
     has_next: true,

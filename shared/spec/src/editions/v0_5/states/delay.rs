@@ -2,11 +2,11 @@
 
 use swirl_model::workflow::StateKind;
 
-use super::Kind;
+use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
 use crate::editions::v0_5::error;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "delay",
     properties: &["timeDelay"],
     has_next: true,

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use swirl_model::workflow::{EventState, OnEvents, StateKind, Wait};
 
-use super::Kind;
+use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::references::EventUse;
 use crate::codes;
 use crate::editions::v0_5::{action, filter};
 use crate::source::Node;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "event",
     properties: &["exclusive", "onEvents", "timeout"],
     has_next: true,

@@ -3,14 +3,14 @@
 
 use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind};
 
-use super::Kind;
+use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::editions::v0_5::action;
 use crate::editions::v0_8::states::{DEFAULT_PARAM, is_variable};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "foreach",
     properties: &[
         "inputCollection",

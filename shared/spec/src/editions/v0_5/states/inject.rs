@@ -3,12 +3,12 @@
 use swirl_model::Data;
 use swirl_model::workflow::StateKind;
 
-use super::Kind;
+use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
 use crate::codes;
 use crate::editions::v0_5::error;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "inject",
     properties: &["data"],
     has_next: true,

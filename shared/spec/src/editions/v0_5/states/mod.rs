@@ -15,7 +15,7 @@ use swirl_model::workflow::StateKind;
 use crate::build::ctx::{Ctx, Obj};
 
 /// How a kind of state is read.
-pub(super) struct Kind {
+pub(super) struct StateReader {
     pub word: &'static str,
     /// Its own properties, besides those that all states have.
     pub properties: &'static [&'static str],
@@ -26,7 +26,7 @@ pub(super) struct Kind {
 }
 
 /// By name.
-pub(super) const KINDS: [Kind; 9] = [
+pub(super) const KINDS: [StateReader; 9] = [
     callback::KIND,
     delay::KIND,
     event::KIND,

@@ -2,11 +2,11 @@
 
 use swirl_model::workflow::StateKind;
 
-use super::Kind;
+use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
 use crate::editions::v0_5::action;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "operation",
     properties: &["actionMode", "actions"],
     has_next: true,

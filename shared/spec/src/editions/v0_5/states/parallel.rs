@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use swirl_model::workflow::{Body, Branch, Count, Parallel, StateKind};
 
-use super::Kind;
+use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::editions::v0_5::action;
 use crate::source::Node;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "parallel",
     properties: &["branches", "completionType", "n"],
     has_next: true,

@@ -4,7 +4,7 @@ use swirl_model::workflow::{
     Condition, End, EventCondition, Next, StateKind, Switch, SwitchEvents, Test,
 };
 
-use super::Kind;
+use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
 use crate::build::references::EventUse;
@@ -12,7 +12,7 @@ use crate::codes;
 use crate::editions::v0_5::{filter, next};
 use crate::source::Node;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "switch",
     properties: &[
         "dataConditions",

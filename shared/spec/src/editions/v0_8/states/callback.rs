@@ -2,12 +2,12 @@
 
 use swirl_model::workflow::{Callback, StateKind};
 
-use super::{Done, Kind};
+use super::{Done, StateReader};
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::references::EventUse;
 use crate::codes;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "callback",
     properties: &["action", "eventRef", "timeouts", "eventDataFilter"],
     has_next: true,

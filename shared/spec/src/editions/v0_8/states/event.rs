@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use swirl_model::workflow::{EventState, OnEvents, Period, StateKind, Wait};
 
-use super::{Done, Kind};
+use super::{Done, StateReader};
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::references::EventUse;
 use crate::codes;
 use crate::source::Node;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "event",
     properties: &["exclusive", "onEvents", "timeouts"],
     has_next: true,

@@ -2,12 +2,12 @@
 
 use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind};
 
-use super::{Done, Kind};
+use super::{Done, StateReader};
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
 use crate::codes;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "foreach",
     properties: &[
         "inputCollection",

@@ -3,10 +3,10 @@
 use swirl_model::Data;
 use swirl_model::workflow::StateKind;
 
-use super::{Done, Kind};
+use super::{Done, StateReader};
 use crate::build::ctx::{Ctx, Obj, Timeouts};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "inject",
     properties: &["data"],
     has_next: true,

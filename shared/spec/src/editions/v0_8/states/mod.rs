@@ -15,7 +15,7 @@ use swirl_model::workflow::{Period, StateKind};
 use crate::build::ctx::{Ctx, Obj};
 
 /// How a kind of state is read.
-pub(crate) struct Kind {
+pub(crate) struct StateReader {
     pub word: &'static str,
     /// Its own properties, besides those that all states have.
     pub properties: &'static [&'static str],
@@ -28,7 +28,7 @@ pub(crate) struct Kind {
 pub(super) type Done = (StateKind, Option<Period>);
 
 /// By name.
-pub(crate) const KINDS: [Kind; 8] = [
+pub(crate) const KINDS: [StateReader; 8] = [
     callback::KIND,
     event::KIND,
     foreach::KIND,

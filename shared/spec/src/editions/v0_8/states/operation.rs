@@ -2,10 +2,10 @@
 
 use swirl_model::workflow::StateKind;
 
-use super::{Done, Kind};
+use super::{Done, StateReader};
 use crate::build::ctx::{Ctx, Obj};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "operation",
     properties: &["actionMode", "actions", "timeouts"],
     has_next: true,

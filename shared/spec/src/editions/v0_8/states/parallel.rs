@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use swirl_model::workflow::{Body, Branch, Count, Parallel, StateKind};
 
-use super::{Done, Kind};
+use super::{Done, StateReader};
 use crate::build::ctx::{Ctx, Obj, Timeouts};
 use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "parallel",
     properties: &["branches", "completionType", "numCompleted", "timeouts"],
     has_next: true,

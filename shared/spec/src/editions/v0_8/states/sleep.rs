@@ -3,10 +3,10 @@
 
 use swirl_model::workflow::StateKind;
 
-use super::{Done, Kind};
+use super::{Done, StateReader};
 use crate::build::ctx::{Ctx, Obj, Timeouts};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "sleep",
     properties: &["duration"],
     has_next: true,

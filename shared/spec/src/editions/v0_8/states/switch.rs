@@ -5,14 +5,14 @@ use swirl_model::workflow::{
     Condition, EventCondition, Next, StateKind, Switch, SwitchEvents, Test,
 };
 
-use super::{Done, Kind};
+use super::{Done, StateReader};
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
 use crate::build::references::EventUse;
 use crate::codes;
 use crate::source::Node;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StateReader = StateReader {
     word: "switch",
     properties: &[
         "dataConditions",
