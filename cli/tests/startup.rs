@@ -133,6 +133,35 @@ fn servers_that_come_late_are_waited_for() {
     }
 }
 
+/// The first one may go away while the second is waited for.
+#[test]
+fn servers_may_leave_during_a_start() {
+    let (redis, nats) = (free_port().unwrap(), free_port().unwrap());
+    let start_redis = || {
+        RedisServer::start_with(RedisOptions {
+            port: Some(redis),
+            ..RedisOptions::default()
+        })
+    };
+    let first = start_redis();
+    let processes = ["worker", "coordinator"].map(|role| Process::start(role, redis, nats));
+    for process in &processes {
+        process.says("NATS is not there yet");
+    }
+    drop(first);
+    let _nats = NatsServer::start_with(NatsOptions {
+        port: Some(nats),
+        ..NatsOptions::default()
+    });
+    for process in &processes {
+        process.says("Redis is not there any more");
+    }
+    let _redis = start_redis();
+    for process in &processes {
+        process.until("readiness", || process.is_ready());
+    }
+}
+
 #[test]
 fn who_waits_for_a_server_ends_when_told_to() {
     for role in ["worker", "coordinator"] {

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use swirl_config::{self as config, Config, NatsAuth, NatsStorage, RedisTopology};
 use swirl_engine::Sizes;
+use swirl_model::time::Timestamp;
 use swirl_nats::{Bus, StreamOptions, Streams, Template};
 use swirl_ports::addressed::Addressed;
 use swirl_redis::Redis;
@@ -45,7 +46,7 @@ pub async fn connect(
     let produced =
         Template::parse(&produced).context("'events.produced_subject' cannot be used")?;
     let bus = Bus::new(nats.clone(), streams.clone(), produced);
-    let clock = Arc::new(StoreClock::new(redis.now().await?));
+    let clock = Arc::new(StoreClock::new(now(&redis).await?));
     let asked = redis.clone();
     tokio::spawn(clock.clone().keep(move || {
         let redis = asked.clone();
@@ -119,43 +120,54 @@ pub fn subjects(config: &Config) -> (Vec<String>, String) {
 
 async fn redis(config: &Config) -> anyhow::Result<Redis> {
     let options = redis_options(config)?;
-    let mut pause = AGAIN;
-    loop {
-        match Redis::connect(options.clone()).await {
-            Ok(redis) => return Ok(redis),
-            Err(swirl_redis::ConnectError::Store(error)) if error.is_retryable() => {
-                tracing::warn!(%error, "Redis is not there yet");
-            }
-            Err(error) => return Err(error).context("there is no connection to Redis"),
-        }
-        wait(&mut pause).await;
-    }
+    let connected = until_there(
+        "Redis is not there yet",
+        || Redis::connect(options.clone()),
+        |error| matches!(error, swirl_redis::ConnectError::Store(error) if error.is_retryable()),
+    );
+    connected.await.context("there is no connection to Redis")
 }
 
 async fn nats(config: &Config, role: &str) -> anyhow::Result<async_nats::Client> {
     let options = nats_options(config, role);
-    let mut pause = AGAIN;
-    loop {
-        match swirl_nats::connect(&options).await {
-            Ok(client) => return Ok(client),
-            Err(error) if error.is_retryable() => {
-                tracing::warn!(%error, "NATS is not there yet");
-            }
-            Err(error) => return Err(error).context("there is no connection to NATS"),
-        }
-        wait(&mut pause).await;
-    }
+    let connected = until_there(
+        "NATS is not there yet",
+        || swirl_nats::connect(&options),
+        |error| error.is_retryable(),
+    );
+    connected.await.context("there is no connection to NATS")
 }
 
 async fn ensure(streams: &Streams) -> anyhow::Result<()> {
+    let ensured = until_there(
+        "the streams cannot be made yet",
+        || streams.ensure(),
+        |error| error.is_retryable(),
+    );
+    Ok(ensured.await?)
+}
+
+/// Redis may have gone away while this process waited for NATS.
+async fn now(redis: &Redis) -> anyhow::Result<Timestamp> {
+    let now = until_there(
+        "Redis is not there any more",
+        || redis.now(),
+        swirl_ports::Error::is_retryable,
+    );
+    Ok(now.await?)
+}
+
+/// Tries again while the server is away, and logs that as `away`.
+async fn until_there<T, E: std::error::Error>(
+    away: &str,
+    mut attempt: impl AsyncFnMut() -> Result<T, E>,
+    is_retryable: impl Fn(&E) -> bool,
+) -> Result<T, E> {
     let mut pause = AGAIN;
     loop {
-        match streams.ensure().await {
-            Ok(()) => return Ok(()),
-            Err(error) if error.is_retryable() => {
-                tracing::warn!(%error, "the streams cannot be made yet");
-            }
-            Err(error) => bail!(error),
+        match attempt().await {
+            Err(error) if is_retryable(&error) => tracing::warn!(%error, "{away}"),
+            done => return done,
         }
         wait(&mut pause).await;
     }
