@@ -1,15 +1,19 @@
 //! A batch on a cluster, while the coordinators that carry it out are killed: each instance is acted on once.
+//!
+//! The usual test has 300 instances; `--ignored` runs it with 10,000.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use swirl_chaos::{Cluster, Role};
 use swirl_servers::eventually;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_swirl");
-const INSTANCES: usize = 300;
+/// How many requests of this test are under way at once.
+const CONCURRENT: usize = 16;
 /// No condition holds: each attempt of an instance fails.
 const DEFINITION: &str = r#"
 id: choose
@@ -66,6 +70,17 @@ fn turns(batch: &Value) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_instance_is_acted_on_once_though_carriers_are_killed() {
+    carried_out_once(300, 60, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "ten thousand instances take minutes in a debug build"]
+async fn so_are_ten_thousand() {
+    carried_out_once(10_000, 500, 3).await;
+}
+
+/// Each coordinator is killed so many times while the batch is under way.
+async fn carried_out_once(instances: usize, rate: u32, kills: usize) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let lease = Duration::from_secs(3);
     let mut cluster = Cluster::start(Path::new(BINARY), 2, 2, lease, false).unwrap();
@@ -75,28 +90,35 @@ async fn each_instance_is_acted_on_once_though_carriers_are_killed() {
     };
     let deployed = client.ask("definitions?name=choose", Some(DEFINITION), "none");
     assert_eq!(deployed.await["id"], "choose");
-    for n in 0..INSTANCES {
+    let client = &client;
+    let starts = stream::iter(0..instances).map(async |n| {
         let body = json!({"n": n}).to_string();
         let key = format!("n{n}");
         let started = client.ask("workflows/choose/instances", Some(&body), &key);
-        assert!(started.await["id"].is_string());
-    }
-    let all = |body: &Value| body["counts"]["faulted"] == INSTANCES;
-    client.until("counts", "that all fail", all).await;
+        started.await["id"].as_str().unwrap().to_owned()
+    });
+    let ids: Vec<String> = starts.buffer_unordered(CONCURRENT).collect().await;
+    let faulted = |body: &Value| body["counts"]["faulted"] == instances;
+    client.until("counts", "that all fail", faulted).await;
 
     let body = json!({"operation": "retry", "query": "workflow = choose and status = faulted",
-        "rate": 60, "reason": "again"});
+        "rate": rate, "reason": "again"});
+    let begun = Instant::now();
     let batch = client
         .ask("batches", Some(&body.to_string()), "batch")
         .await;
-    assert_eq!(batch["matched"], INSTANCES, "{batch:#}");
-    let path = format!("batches/{}", batch["id"].as_str().unwrap());
+    assert_eq!(batch["matched"], instances, "{batch:#}");
+    let id = batch["id"].as_str().unwrap();
+    let path = format!("batches/{id}");
     // One of the two carries it out: after both were killed, a carrier was.
-    for (turn, coordinator) in cluster.of(Role::Coordinator).into_iter().enumerate() {
-        let enough = (turn as u64 + 1) * INSTANCES as u64 / 4;
+    let coordinators = cluster.of(Role::Coordinator);
+    let turns_of_kills = coordinators.len() * kills;
+    for turn in 0..turns_of_kills {
+        let enough = ((turn + 1) * instances / (turns_of_kills + 2)) as u64;
         let there = |batch: &Value| turns(batch) >= enough;
         let seen = client.until(&path, "its progress", there).await;
         assert_eq!(seen["status"], "running", "killed in the middle: {seen:#}");
+        let coordinator = coordinators[turn % coordinators.len()];
         let process = &mut cluster.processes[coordinator];
         process.kill().unwrap();
         process.start().unwrap();
@@ -104,18 +126,16 @@ async fn each_instance_is_acted_on_once_though_carriers_are_killed() {
     }
     let ended = |batch: &Value| batch["status"] == "completed";
     let done = client.until(&path, "its end", ended).await;
-    assert_eq!(done["done"], INSTANCES, "{done:#}");
+    assert_eq!(done["done"], instances, "{done:#}");
+    println!(
+        "{instances} instances, {turns_of_kills} kills: {:.1} s",
+        begun.elapsed().as_secs_f64()
+    );
 
     // All have failed again.
-    let path = format!("{path}?afterwards=true");
-    let again = |batch: &Value| batch["afterwards"]["faulted"] == INSTANCES;
-    client.until(&path, "that all fail again", again).await;
-    let list = client.get("instances?workflow=choose&limit=1000").await;
-    let instances = list["instances"].as_array().unwrap();
-    assert_eq!(instances.len(), INSTANCES);
-    for instance in instances {
-        let id = instance["id"].as_str().unwrap();
-        let path = format!("instances/{id}/history");
+    client.until("counts", "that all fail again", faulted).await;
+    let checks = stream::iter(&ids).map(async |instance| {
+        let path = format!("instances/{instance}/history");
         let count = |history: &Value, event: &str| {
             let entries = history["entries"].as_array().unwrap().iter();
             entries.filter(|entry| entry["event"] == event).count()
@@ -126,6 +146,10 @@ async fn each_instance_is_acted_on_once_though_carriers_are_killed() {
         assert_eq!(count(&history, "ended"), 2, "{history:#}");
         let operated = history["entries"].as_array().unwrap().iter();
         let mut operated = operated.filter(|entry| entry["event"] == "operated");
-        assert_eq!(operated.next().unwrap()["reason"], "again");
-    }
+        let operated = operated.next().unwrap();
+        assert_eq!(operated["reason"], "again");
+        assert_eq!(operated["batch"], id, "the line names its batch");
+    });
+    let checked = checks.buffer_unordered(CONCURRENT).count().await;
+    assert_eq!(checked, instances);
 }

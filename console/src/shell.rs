@@ -75,6 +75,7 @@ fn done(word: &str) -> &'static str {
         "retry" => "The instance continues at the step that failed.",
         "skip" => "The result was taken, and the instance continues after the step that failed.",
         "rerun" => "The instance continues at the state that you chose.",
+        "migrate" => "The instance is moved to the other version.",
         "started" => "The instance is started.",
         "deployed" => "The definition is deployed.",
         "unchanged" => "This definition was deployed before: nothing has changed.",

@@ -29,6 +29,7 @@ Examples:
   swirl batch create cancel --query 'workflow = order and @customer = c-7' --rate 5
   swirl batch create skip --query 'status = faulted and state = Notify' --result '{\"sent\": false}'
   swirl batch create rerun --query 'status = faulted and workflow = order' --state Charge
+  swirl batch create migrate --query 'workflow = order and version = 1.0' --to-version 1.1 --dry-run
   swirl batch list
   swirl batch show 2f6c0d9b
   swirl batch results 2f6c0d9b --outcome refused
@@ -67,6 +68,8 @@ enum Operation {
     Rerun,
     Suspend,
     Resume,
+    /// Move instances to another version of their definition.
+    Migrate,
     /// Remove instances that have ended or failed.
     Remove,
 }
@@ -100,6 +103,10 @@ struct Create {
     /// Of 'rerun': the state's name.
     #[arg(long, value_name = "NAME")]
     state: Option<String>,
+
+    /// Of 'migrate': the version that the instances are moved to.
+    #[arg(long, value_name = "VERSION")]
+    to_version: Option<String>,
 
     /// Wait for the end, and show the progress. Exit code 1 if any instance was refused or failed, or the batch was
     /// stopped.
@@ -186,6 +193,10 @@ impl Create {
         for (name, value) in [
             ("result", result),
             ("state", self.state.as_ref().map(|state| json!(state))),
+            (
+                "version",
+                self.to_version.as_ref().map(|version| json!(version)),
+            ),
             ("reason", self.reason.as_ref().map(|reason| json!(reason))),
             ("rate", self.rate.map(|rate| json!(rate))),
         ] {
@@ -304,8 +315,12 @@ impl Of {
 fn tried(body: &Value) -> String {
     let (matched, fit) = (&body["matched"], &body["fit"]);
     let operation = shown(&body["operation"]);
-    let mut text =
-        format!("{matched} instances match; {fit} of them are in a state for {operation}\n");
+    let mut text = match body["version"].as_str() {
+        Some(version) => misfits(body, version),
+        None => {
+            format!("{matched} instances match; {fit} of them are in a state for {operation}\n")
+        }
+    };
     let rows = body["sample"].as_array().map_or(&[][..], Vec::as_slice);
     if rows.is_empty() {
         return text;
@@ -327,6 +342,26 @@ fn tried(body: &Value) -> String {
         ]
     }));
     text.push_str(&table(&table_rows));
+    text
+}
+
+/// How many instances fit another version, and why the others don't.
+fn misfits(body: &Value, version: &str) -> String {
+    let (matched, fit, checked) = (&body["matched"], &body["fit"], &body["checked"]);
+    let mut text = match checked == matched {
+        true => format!("{matched} instances match; {fit} of them fit version {version}\n"),
+        false => format!(
+            "{matched} instances match; {checked} of them were checked in time, of which {fit} fit version {version}\n"
+        ),
+    };
+    for misfit in body["misfits"].as_array().into_iter().flatten() {
+        let (count, reason) = (&misfit["count"], shown(&misfit["reason"]));
+        let example = match misfit["instance"].as_str() {
+            Some(id) => format!(" (such as {id})"),
+            None => String::new(),
+        };
+        text.push_str(&format!("  {count} don't: {reason}{example}\n"));
+    }
     text
 }
 
@@ -376,6 +411,7 @@ fn described(batch: &Value) -> String {
     for (title, name) in [
         ("result", "result"),
         ("state", "state"),
+        ("version", "version"),
         ("reason", "reason"),
         ("by", "by"),
         ("created", "createdAt"),
@@ -473,6 +509,13 @@ mod tests {
         2 instances match; 1 of them are in a state for retry
         ID  WORKFLOW  STATUS   STARTED                   ERROR
         a   order:1   faulted  2026-01-31T01:00:00.000Z  FunctionError: busy
+        ");
+        let trial = json!({"dryRun": true, "operation": "migrate", "version": "2", "matched": 9, "checked": 9, "fit": 4,
+            "misfits": [{"code": "does-not-fit", "reason": "state 'Pay' does not exist in version 2", "count": 5,
+                "instance": "i1"}], "sample": []});
+        insta::assert_snapshot!(tried(&trial), @r"
+        9 instances match; 4 of them fit version 2
+          5 don't: state 'Pay' does not exist in version 2 (such as i1)
         ");
     }
 }

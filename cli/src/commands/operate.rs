@@ -1,7 +1,7 @@
-//! `swirl cancel`, `suspend`, `resume`, `retry`, `skip`, `rerun` and `remove`
+//! `swirl cancel`, `suspend`, `resume`, `retry`, `skip`, `rerun`, `move` and `remove`
 
 use anyhow::Context;
-use serde_json::json;
+use serde_json::{Value, json};
 use swirl_presentation::timeline::shown;
 
 use crate::arguments::json_argument;
@@ -34,10 +34,16 @@ pub struct Resume {
 
 /// Retries what failed in a faulted instance.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Example:\n  swirl retry 2f6c0d9b")]
+#[command(after_long_help = "\
+Examples:
+  swirl retry 2f6c0d9b
+  swirl retry 2f6c0d9b --data '{\"amount\": 7}' --to-version 2.0")]
 pub struct Retry {
     #[command(flatten)]
     of: Of,
+
+    #[command(flatten)]
+    with: With,
 }
 
 /// Continues a faulted instance after the action that failed.
@@ -54,16 +60,45 @@ pub struct Skip {
     result: String,
 }
 
-/// Continues a faulted instance at a state, with its data as it is.
+/// Continues a faulted instance at a state, with its data as it is or as you give it.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Example:\n  swirl rerun 2f6c0d9b --state Charge")]
+#[command(after_long_help = "\
+Examples:
+  swirl rerun 2f6c0d9b --state Charge
+  swirl rerun 2f6c0d9b --state Charge --data @order.json --to-version 2.0")]
 pub struct Rerun {
     #[command(flatten)]
     of: Of,
 
+    #[command(flatten)]
+    with: With,
+
     /// The state's name.
     #[arg(long, value_name = "NAME")]
     state: String,
+}
+
+/// Moves an instance to another version of its definition.
+///
+/// It stays where it is: what is done isn't done again, and what follows is done as the other version says. If the version
+/// lacks something that the instance is in the middle of, nothing is changed, and the reason is shown. 'swirl batch create
+/// migrate' moves many instances. (Documents are converted by 'swirl migrate'.)
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  swirl move 2f6c0d9b --to-version 2.0 --dry-run
+  swirl move 2f6c0d9b --to-version 2.0 --reason 'the address was wrong'")]
+pub struct Move {
+    #[command(flatten)]
+    of: Of,
+
+    /// The version, which must have been deployed.
+    #[arg(long, value_name = "VERSION")]
+    to_version: String,
+
+    /// Say whether the instance fits the version, and if not, why; do nothing. Exit code 1 if it doesn't.
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Removes an instance that has ended or failed, with its history.
@@ -82,6 +117,30 @@ pub struct Remove {
 
     #[command(flatten)]
     server: Server,
+}
+
+/// What a faulted instance continues with.
+#[derive(Debug, clap::Args)]
+struct With {
+    /// The state data to continue with, in place of what it is: JSON as it is, '@FILE', or '-' for stdin.
+    #[arg(long, value_name = "JSON")]
+    data: Option<String>,
+
+    /// The version of the definition to continue with; see 'swirl move'.
+    #[arg(long, value_name = "VERSION")]
+    to_version: Option<String>,
+}
+
+impl With {
+    fn add(&self, body: &mut Value) -> anyhow::Result<()> {
+        if let Some(text) = &self.data {
+            body["data"] = Value::from(&json_argument(text).context("--data")?);
+        }
+        if let Some(version) = &self.to_version {
+            body["version"] = json!(version);
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -111,7 +170,9 @@ pub fn resume(args: &Resume, terminal: &Terminal) -> anyhow::Result<u8> {
 }
 
 pub fn retry(args: &Retry, terminal: &Terminal) -> anyhow::Result<u8> {
-    args.of.ask("retry", String::new(), terminal)
+    let mut body = json!({});
+    args.with.add(&mut body)?;
+    args.of.ask("retry", body.to_string(), terminal)
 }
 
 pub fn skip(args: &Skip, terminal: &Terminal) -> anyhow::Result<u8> {
@@ -120,8 +181,39 @@ pub fn skip(args: &Skip, terminal: &Terminal) -> anyhow::Result<u8> {
 }
 
 pub fn rerun(args: &Rerun, terminal: &Terminal) -> anyhow::Result<u8> {
-    let body = json!({"state": args.state}).to_string();
-    args.of.ask("rerun", body, terminal)
+    let mut body = json!({"state": args.state});
+    args.with.add(&mut body)?;
+    args.of.ask("rerun", body.to_string(), terminal)
+}
+
+pub fn move_to(args: &Move, terminal: &Terminal) -> anyhow::Result<u8> {
+    let body = json!({"version": args.to_version, "dryRun": args.dry_run}).to_string();
+    args.of.server.run(async |client| {
+        let id = client.instance(&args.of.id).await?;
+        let path = ["instances", &id, "migrate"];
+        let headers = [("content-type", "application/json")];
+        let query = reason(args.of.reason.as_deref());
+        let answer = client
+            .post(&path, &query, &headers, body.into_bytes(), Repeat::Never)
+            .await?;
+        let is_misfit = !answer.refused() && answer.body["fits"] == false;
+        let code = answer.show(terminal, moved)?;
+        Ok(if is_misfit { 1 } else { code })
+    })
+}
+
+fn moved(body: &Value) -> String {
+    let text = |name: &str| shown(&body[name]);
+    let (id, workflow) = (text("id"), text("workflow"));
+    let (from, to) = (text("from"), text("to"));
+    match (body["fits"] == true, body["dryRun"] == true) {
+        (false, _) => format!(
+            "{id} can't be moved to {workflow}:{to}: {}\n",
+            text("reason")
+        ),
+        (true, true) => format!("{id} can be moved from {workflow}:{from} to {workflow}:{to}\n"),
+        (true, false) => format!("{id} is moved from {workflow}:{from} to {workflow}:{to}\n"),
+    }
 }
 
 pub fn remove(args: &Remove, terminal: &Terminal) -> anyhow::Result<u8> {

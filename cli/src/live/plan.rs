@@ -93,7 +93,9 @@ impl Actor<'_> {
             Action::Suspend => "suspend",
             Action::Resume => "resume",
             Action::Retry => "retry",
-            Action::Skip(_) | Action::Rerun(_) => return Err(failed("no scenario can say this")),
+            Action::Skip(_) | Action::Rerun(_) | Action::Edit { .. } => {
+                return Err(failed("no scenario can say this"));
+            }
         };
         let id = self.find(which).await?;
         let id = id.ok_or_else(|| failed(format!("{name}: there is no instance {which}")))?;

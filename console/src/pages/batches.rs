@@ -46,6 +46,9 @@ struct Trial {
     deed: &'static str,
     matched: u64,
     fit: u64,
+    /// Those that were not checked, and why others don't fit another version.
+    unchecked: u64,
+    misfits: Vec<Misfit>,
     sample: Vec<Sample>,
     /// A form that is sent twice creates one batch.
     key: String,
@@ -95,12 +98,20 @@ struct Sample {
     error: String,
 }
 
+struct Misfit {
+    count: u64,
+    reason: String,
+    /// Of one of them.
+    path: String,
+}
+
 /// The fields of a form, which the page of the dry run has again.
 struct Asked {
     operation: String,
     query: String,
     result: String,
     state: String,
+    version: String,
     reason: String,
     rate: String,
 }
@@ -114,6 +125,7 @@ fn deed(operation: &str) -> &'static str {
         "rerun" => "Go back to a state",
         "suspend" => "Suspend",
         "resume" => "Resume",
+        "migrate" => "Move to another version",
         "remove" => "Remove",
         _ => "?",
     }
@@ -135,6 +147,7 @@ fn batch(row: &Value) -> Batch {
     let option = match row.get("result") {
         Some(result) => format!("with the result {result}"),
         None if row["state"].is_string() => format!("“{}”", text(row, "state")),
+        None if row["version"].is_string() => text(row, "version"),
         None => String::new(),
     };
     Batch {
@@ -273,6 +286,7 @@ pub async fn create(visitor: Visitor, form: Form) -> Answer {
         query: field("query"),
         result: field("result"),
         state: field("state"),
+        version: field("version"),
         reason: field("reason"),
         rate: field("rate"),
     };
@@ -297,6 +311,11 @@ pub async fn create(visitor: Visitor, form: Form) -> Answer {
         asked,
         matched: number(&found, "matched"),
         fit: number(&found, "fit"),
+        unchecked: match found["checked"].as_u64() {
+            Some(checked) => number(&found, "matched").saturating_sub(checked),
+            None => 0,
+        },
+        misfits: list(&found, "misfits").iter().map(misfit).collect(),
         sample: list(&found, "sample").iter().map(sample).collect(),
         key: draw()?,
     })
@@ -319,6 +338,9 @@ impl Asked {
         if self.operation == "rerun" {
             body["state"] = json!(self.state);
         }
+        if self.operation == "migrate" {
+            body["version"] = json!(self.version);
+        }
         if !self.reason.is_empty() {
             body["reason"] = json!(self.reason);
         }
@@ -327,6 +349,14 @@ impl Asked {
             body["rate"] = json!(rate.map_err(|_| bad("the rate is not a number".to_owned()))?);
         }
         Ok(body)
+    }
+}
+
+fn misfit(row: &Value) -> Misfit {
+    Misfit {
+        count: number(row, "count"),
+        reason: text(row, "reason"),
+        path: segment(&text(row, "instance")),
     }
 }
 

@@ -315,16 +315,13 @@ pub async fn operate(
     let query: Vec<(&str, &str)> = reason.into_iter().collect();
     let json_type = [("content-type", "application/json")];
     let body = match action.as_str() {
-        "cancel" | "suspend" | "resume" | "retry" => String::new(),
-        "rerun" => json!({"state": form.get("state")}).to_string(),
+        "cancel" | "suspend" | "resume" => String::new(),
+        "retry" => continued(&form, json!({}))?,
+        "rerun" => continued(&form, json!({"state": form.get("state")}))?,
+        "migrate" => json!({"version": form.get("version").trim()}).to_string(),
         "skip" => {
             let result = form.given("result").unwrap_or("null");
-            let parsed: Result<Value, _> = serde_json::from_str(result);
-            let wrong = |error| {
-                let detail = format!("the result is not valid JSON: {error}");
-                Failure::new(StatusCode::BAD_REQUEST, detail)
-            };
-            parsed.map_err(wrong)?.to_string()
+            parsed("result", result)?.to_string()
         }
         _ => return Err(Failure::not_found("unknown action")),
     };
@@ -337,6 +334,24 @@ pub async fn operate(
         "/console/instances/{}?done={action}",
         segment(&id)
     ))
+}
+
+fn parsed(what: &str, text: &str) -> Result<Value, Failure> {
+    serde_json::from_str(text).map_err(|error| {
+        let detail = format!("the {what} is not valid JSON: {error}");
+        Failure::new(StatusCode::BAD_REQUEST, detail)
+    })
+}
+
+/// With the data and the version that the form has, if it has any.
+fn continued(form: &Form, mut body: Value) -> Result<String, Failure> {
+    if let Some(data) = form.given("data") {
+        body["data"] = parsed("data", data)?;
+    }
+    if let Some(version) = form.given("version") {
+        body["version"] = json!(version.trim());
+    }
+    Ok(body.to_string())
 }
 
 #[cfg(test)]

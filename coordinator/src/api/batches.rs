@@ -21,7 +21,7 @@ use swirl_service::{BatchLimits, Operation, RATE, RATE_MAX};
 
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, located};
-use super::{Api, counts, listing, operate, paging};
+use super::{Api, counts, listing, migrate, operate, paging};
 use crate::access::Caller;
 
 /// The largest body, in bytes.
@@ -40,6 +40,7 @@ struct Asked {
     #[serde(default, deserialize_with = "given")]
     result: Option<Data>,
     state: Option<String>,
+    version: Option<String>,
     query: String,
     reason: Option<String>,
     rate: Option<u32>,
@@ -81,7 +82,15 @@ pub async fn create(
     let found = find(&api, &order.query, &operation, limits).await?;
     order.matched = found.ids.len() as u32;
     if dry_run {
-        return Ok(Json(found.shown(&order)).into_response());
+        let mut shown = found.shown(&order);
+        if let Operation::Migrate(version) = &operation {
+            let tally = migrate::tally(&api, &found.ids, version).await?;
+            shown["version"] = json!(version);
+            shown["fit"] = json!(tally.fit);
+            shown["checked"] = json!(tally.checked);
+            shown["misfits"] = json!(tally.reasons());
+        }
+        return Ok(Json(shown).into_response());
     }
     if store.active_batches().await?.len() >= limits.active {
         return Err(Problem::conflict(
@@ -142,6 +151,7 @@ fn order(
         operation: asked.operation,
         result: asked.result,
         state: asked.state,
+        version: asked.version,
         query: asked.query,
         by,
         reason: asked.reason.filter(|reason| !reason.is_empty()),
@@ -240,6 +250,7 @@ impl Found {
         *self.counts.of(row.status) += 1;
         let hindered = match operation {
             Operation::Act(action) => action.rejection_reason(row.status, row.suspended).is_some(),
+            Operation::Migrate(_) => row.status.ended() && row.status != Status::Faulted,
             Operation::Remove => row.status == Status::Running,
         };
         self.fit += u32::from(!hindered);
@@ -500,6 +511,9 @@ fn shown(batch: &Batch) -> Value {
     }
     if let Some(state) = &order.state {
         shown["state"] = json!(state);
+    }
+    if let Some(version) = &order.version {
+        shown["version"] = json!(version);
     }
     shown
 }

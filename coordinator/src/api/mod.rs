@@ -21,6 +21,7 @@ mod instance_view;
 mod instances;
 mod letters;
 mod listing;
+mod migrate;
 mod operate;
 mod overview;
 mod paging;

@@ -8,14 +8,15 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
+use swirl_model::Data;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Instance;
 use swirl_model::workflow::Workflow;
-use swirl_service::{Action, NotRemoved, Operator, Unfit};
+use swirl_service::{Action, NotRemoved, Operator, Target, Unfit};
 
-use super::Api;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters};
+use super::{Api, migrate};
 use crate::access::Caller;
 
 /// The largest body, in bytes.
@@ -25,7 +26,7 @@ const BODY_BYTES_MAX: usize = 1 << 20;
 const REASON_CHARS_MAX: usize = 500;
 
 /// The operator and the reason: `?reason=`.
-pub struct Asker(Operator);
+pub struct Asker(pub(super) Operator);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,6 +44,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Asker {
         Ok(Asker(Operator {
             name: caller.map(|caller| caller.name.clone()),
             reason: reason.filter(|reason| !reason.is_empty()),
+            batch: None,
         }))
     }
 }
@@ -79,12 +81,44 @@ pub async fn resume(
     operate(&api, &id, Action::Resume, asker).await
 }
 
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Retry {
+    version: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    data: Option<Data>,
+}
+
+/// `null` is data, too.
+fn given<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Data>, D::Error> {
+    Data::deserialize(from).map(Some)
+}
+
+/// The body, which may be empty, names another version and other data.
 pub async fn retry(
     State(api): State<Api>,
     Path(id): Path<String>,
     asker: Asker,
+    body: Body,
 ) -> Result<Response, Problem> {
-    operate(&api, &id, Action::Retry, asker).await
+    let bytes = request::body(body, BODY_BYTES_MAX).await?;
+    let asked: Retry = match bytes.is_empty() {
+        true => Retry::default(),
+        false => serde_json::from_slice(&bytes).map_err(|error| {
+            let detail = format!(
+                "the body must be empty or {{\"version\": \"2.0\", \"data\": {{...}}}}: {error}"
+            );
+            Problem::bad_request("invalid-json", detail)
+        })?,
+    };
+    if let Some(version) = &asked.version {
+        move_first(&api, &id, version, None, &asker).await?;
+    }
+    let action = match asked.data {
+        Some(data) => Action::Edit { state: None, data },
+        None => Action::Retry,
+    };
+    operate(&api, &id, action, asker).await
 }
 
 /// The body is taken as the result of the action that failed.
@@ -108,6 +142,9 @@ pub async fn skip(
 #[serde(deny_unknown_fields)]
 struct Rerun {
     state: String,
+    version: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    data: Option<Data>,
 }
 
 pub async fn rerun(
@@ -121,6 +158,9 @@ pub async fn rerun(
         let detail = format!("the body must be {{\"state\": \"NAME\"}}: {error}");
         Problem::bad_request("invalid-json", detail)
     })?;
+    if let Some(version) = &rerun.version {
+        move_first(&api, &id, version, Some(&rerun.state), &asker).await?;
+    }
     let instance = find(&api, &id).await?;
     let definition = api
         .service
@@ -143,7 +183,45 @@ pub async fn rerun(
             detail,
         ));
     }
-    operate(&api, &id, Action::Rerun(rerun.state), asker).await
+    let action = match rerun.data {
+        Some(data) => Action::Edit {
+            state: Some(rerun.state),
+            data,
+        },
+        None => Action::Rerun(rerun.state),
+    };
+    operate(&api, &id, action, asker).await
+}
+
+/// Moves a faulted instance to another version before it continues; it may run with that one already.
+async fn move_first(
+    api: &Api,
+    id: &str,
+    version: &str,
+    state: Option<&str>,
+    Asker(operator): &Asker,
+) -> Result<(), Problem> {
+    let instance = find(api, id).await?;
+    let status = instance.state.status;
+    if let Some(reason) = Action::Retry.rejection_reason(status, instance.state.suspended) {
+        return Err(Problem::conflict("wrong-status", reason));
+    }
+    if &*instance.header.definition.version == version {
+        return Ok(());
+    }
+    let target = Target {
+        version,
+        state,
+        mark: None,
+    };
+    let moved = api
+        .service
+        .migrate(&instance.header.id, target, operator)
+        .await?;
+    match moved {
+        Ok(_) => Ok(()),
+        Err(unfit) => Err(migrate::not_moved(id, &unfit)),
+    }
 }
 
 /// An instance that has ended or failed, with its history.
@@ -173,7 +251,7 @@ fn not_removed(asked: &str, id: &InstanceId, reason: &NotRemoved) -> Problem {
     }
 }
 
-async fn find(api: &Api, id: &str) -> Result<Instance, Problem> {
+pub(super) async fn find(api: &Api, id: &str) -> Result<Instance, Problem> {
     let called = api.service.called(id).await?;
     let found = api.queries.instance(&called).await?;
     found.ok_or_else(|| Problem::no_instance(id))

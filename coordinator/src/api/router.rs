@@ -22,7 +22,7 @@ use super::hosts::plain_host;
 use super::problem::Problem;
 use super::{
     Api, batches, console, cors, counts, dead_letters, definitions, events, gate, instances,
-    listing, operate, overview, pictures, schedules, start,
+    listing, migrate, operate, overview, pictures, schedules, start,
 };
 use crate::access::Need;
 
@@ -101,6 +101,11 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
             Read,
             "/api/v1/instances/{id}/history",
             get(instances::history),
+        ),
+        (
+            Operate,
+            "/api/v1/instances/{id}/migrate",
+            post(migrate::migrate),
         ),
         (
             Operate,

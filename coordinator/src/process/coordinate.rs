@@ -85,7 +85,11 @@ pub async fn coordinate(
     let batching = Batching {
         service: service.clone(),
         store: Arc::new(redis.clone()),
-        limits: BatchLimits::default(),
+        limits: BatchLimits {
+            active: settings.batches_active,
+            instances: settings.batch_instances,
+            examined: settings.batch_examined,
+        },
     };
     let carried = batching.clone();
     tasks.spawn(async move { carried.run().await });

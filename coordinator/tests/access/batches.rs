@@ -226,6 +226,7 @@ async fn old_batches_are_dropped() {
         operation: "cancel".to_owned(),
         result: None,
         state: None,
+        version: None,
         query: "id = a".to_owned(),
         by: None,
         reason: None,

@@ -42,6 +42,7 @@ const ROUTES: &[(&str, &str, &[&str])] = &[
     ("POST", "/api/v1/instances/{id}/cancel", OPERATE),
     ("GET", "/api/v1/instances/{id}/diagram", VIEW),
     ("GET", "/api/v1/instances/{id}/history", VIEW),
+    ("POST", "/api/v1/instances/{id}/migrate", OPERATE),
     ("POST", "/api/v1/instances/{id}/rerun", OPERATE),
     ("POST", "/api/v1/instances/{id}/resume", OPERATE),
     ("POST", "/api/v1/instances/{id}/retry", OPERATE),

@@ -254,6 +254,9 @@ impl Values<'_> {
             hosts: (is_open || !hosts.is_empty()).then_some(hosts),
             tls: cert.zip(key),
             runs_inline: self.flag("coordinator.runs_inline"),
+            batch_instances: self.count("coordinator.batch_instances"),
+            batch_examined: self.count("coordinator.batch_examined"),
+            batches_active: self.count("coordinator.batches_active"),
             drain_delay: self.duration("coordinator.drain_delay"),
             health_listen: match self.value("coordinator.health_listen") {
                 Some(Value::Text(address)) => address.parse().ok(),

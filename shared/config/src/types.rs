@@ -160,6 +160,10 @@ pub struct Coordinator {
     /// Certificate and key.
     pub tls: Option<(PathBuf, PathBuf)>,
     pub runs_inline: bool,
+    /// How many instances a batch may have, how many are examined to find them, and how many batches may be under way.
+    pub batch_instances: usize,
+    pub batch_examined: usize,
+    pub batches_active: usize,
     pub drain_delay: Duration,
     pub shutdown_deadline: Duration,
     /// Health and metrics alone.

@@ -54,7 +54,7 @@ impl Definition {
         })
     }
 
-    fn fits_merges(&self, merges: &[Merge]) -> bool {
+    pub(crate) fn fits_merges(&self, merges: &[Merge]) -> bool {
         merges.iter().all(|merge| {
             let has_path = |path: PathId| (path.0 as usize) < self.workflow.paths.len();
             let has_filter = |id: ExprId| (id.0 as usize) < self.workflow.expressions.len();
@@ -120,7 +120,7 @@ impl Definition {
         is_there && usize::from(run.end) <= actions
     }
 
-    fn fits_way(&self, way: Exit) -> bool {
+    pub(crate) fn fits_way(&self, way: Exit) -> bool {
         if let Exit::Action(id, index) = way {
             let action = self.workflow.actions.get(id.0 as usize);
             return action.is_some_and(|action| usize::from(index) < action.on_errors.len());

@@ -350,14 +350,7 @@ impl Ctx<'_> {
         if self.scope.fault.is_none() || !self.scope.id.is_root() {
             return Err(Rejection::NotFaulted);
         }
-        let state = self
-            .def
-            .workflow
-            .state_by_name(Workflow::ROOT, name)
-            .ok_or(Rejection::UnknownState)?;
-        if !can_rerun(self.def, self.header, state) {
-            return Err(Rejection::NotOfMainFlow);
-        }
+        let state = self.main_state(name)?;
         self.abandon();
         self.emit(Event::Fault(None));
         self.emit(Event::Retried);
@@ -370,6 +363,40 @@ impl Ctx<'_> {
         debug_assert!(!matches!(self.scope.cursor, Cursor::Ended));
         self.enter(state, Purpose::Main);
         Ok(())
+    }
+}
+
+impl Ctx<'_> {
+    /// As [`Ctx::rerun`] or [`Ctx::retry`], with other state data.
+    pub fn edit(&mut self, state: Option<&str>, data: Data) -> Result<(), Rejection> {
+        if self.scope.fault.is_none() || !self.scope.id.is_root() {
+            return Err(Rejection::NotFaulted);
+        }
+        if self.def.sizes.check_data(&data, "the data").is_err() {
+            return Err(Rejection::DataTooLarge);
+        }
+        // All that can be refused is refused before anything changes.
+        match state {
+            None if !can_edit(self.scope) => return Err(Rejection::NothingToEdit),
+            None => {}
+            Some(name) => self.main_state(name).map(drop)?,
+        }
+        self.set_data(data);
+        match state {
+            Some(name) => self.rerun(name),
+            None => self.retry(None),
+        }
+    }
+
+    /// A state at which an operator may let the instance continue.
+    fn main_state(&self, name: &str) -> Result<StateId, Rejection> {
+        let workflow = &self.def.workflow;
+        let state = workflow.state_by_name(Workflow::ROOT, name);
+        let state = state.ok_or(Rejection::UnknownState)?;
+        match can_rerun(self.def, self.header, state) {
+            true => Ok(state),
+            false => Err(Rejection::NotOfMainFlow),
+        }
     }
 }
 
@@ -391,6 +418,18 @@ pub fn can_skip(scope: &Scope) -> bool {
         Some(Work::Fork(run)) => run.failed.is_some(),
         Some(Work::Events) => scope.position().and_then(failed_entry).is_some(),
         _ => false,
+    }
+}
+
+/// Whether a faulted scope continues with its own data when it is retried: nothing that failed has a copy of it.
+pub fn can_edit(scope: &Scope) -> bool {
+    let Some(position) = scope.position() else {
+        return false;
+    };
+    match position.work {
+        Work::Fork(_) | Work::Continue { .. } => false,
+        Work::Events => failed_entry(position).is_none(),
+        Work::Begin | Work::List(_) | Work::Sleep | Work::Retry | Work::Finish { .. } => true,
     }
 }
 

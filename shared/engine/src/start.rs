@@ -104,32 +104,9 @@ pub fn new_instance(
         let mut events = new.events.iter();
         header.trace.cause = events.find_map(|start| TraceContext::of(&start.event));
     }
-    let over_input = |header: &Header, template: &Template| {
-        let env = Env {
-            now: at,
-            secrets: Data::NULL,
-            bounds: None,
-            room: None,
-        };
-        let view = View {
-            def,
-            env: &env,
-            header,
-            params: &[],
-            last_error: None,
-            error: None,
-        };
-        view.template(template, &header.input)
-    };
-    match def.workflow.version {
-        Version::Literal(_) => {}
-        Version::Expression(expression) => {
-            header.version = over_input(&header, &Template::Expression(expression))?.to_text();
-        }
-        Version::Latest => Version::LATEST.clone_into(&mut header.version),
-    }
+    header.version = version_of(def, &header, at)?;
     if let Some(template) = &def.workflow.instance_key {
-        let key = over_input(&header, template)?;
+        let key = over_input(def, &header, template, at)?;
         let key = (!key.is_null()).then(|| key.to_text());
         if let Some(long) = key.as_ref().filter(|key| key.len() > KEY_BYTES_MAX) {
             let size = long.len();
@@ -141,6 +118,46 @@ pub fn new_instance(
     let mut root = Scope::new(ScopeId::root(), Role::Root, header.input.clone());
     root.start_events = new.events;
     Ok((header, root))
+}
+
+/// The version as `$WORKFLOW` shows it.
+pub(crate) fn version_of(
+    def: &Arc<Definition>,
+    header: &Header,
+    at: Timestamp,
+) -> Result<String, WorkflowError> {
+    Ok(match def.workflow.version {
+        Version::Literal(_) => def.id.version.to_string(),
+        Version::Expression(expression) => {
+            let template = Template::Expression(expression);
+            over_input(def, header, &template, at)?.to_text()
+        }
+        Version::Latest => Version::LATEST.to_owned(),
+    })
+}
+
+/// A value that depends on the input alone.
+fn over_input(
+    def: &Arc<Definition>,
+    header: &Header,
+    template: &Template,
+    at: Timestamp,
+) -> Result<Data, WorkflowError> {
+    let env = Env {
+        now: at,
+        secrets: Data::NULL,
+        bounds: None,
+        room: None,
+    };
+    let view = View {
+        def,
+        env: &env,
+        header,
+        params: &[],
+        last_error: None,
+        error: None,
+    };
+    view.template(template, &header.input)
 }
 
 impl Ctx<'_> {

@@ -42,6 +42,12 @@ pub enum Rejection {
     UnknownState,
     #[error("no action has failed here, and only an action can be given a result")]
     NothingToSkip,
+    #[error(
+        "a branch has failed, which has its own data: rerun the state with the data that you want"
+    )]
+    NothingToEdit,
+    #[error("the data is larger than a path of execution may have")]
+    DataTooLarge,
     #[error("the state is run by compensation or before the workflow's timeout, never by itself")]
     NotOfMainFlow,
     #[error("nothing can continue from here by itself")]
@@ -133,6 +139,7 @@ impl Ctx<'_> {
             Input::Retry => self.retry(None),
             Input::Skip { result } => self.retry(Some(result)),
             Input::Rerun { state } => self.rerun(&state),
+            Input::Edit { state, data } => self.edit(state.as_deref(), data),
             _ if faulted => Err(Rejection::Ended),
             Input::Timer { seq } => self.timer(seq),
             Input::CallDone { call, result } => self.call_done(call, result),

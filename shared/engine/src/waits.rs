@@ -2,22 +2,26 @@
 
 use swirl_model::event::{Command, Event, EventMatch, Slot, Subscription};
 use swirl_model::scope::{Cursor, Purpose, StartEvent};
-use swirl_model::workflow::{EventId, StateKind, Workflow};
-use swirl_model::{CloudEvent, WorkflowError};
+use swirl_model::workflow::{EventId, EventState, StateKind, Workflow};
+use swirl_model::{CloudEvent, Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
+use crate::eval::View;
 use crate::step::Rejection;
 
-impl Ctx<'_> {
-    /// The events that match this definition's event for this instance. `None`: no event can match,
-    /// as a value that it must have is null (decision 86).
-    pub fn event_match(&self, id: EventId) -> Result<Option<EventMatch>, WorkflowError> {
+impl View<'_> {
+    /// As [`Ctx::event_match`].
+    pub fn event_match(
+        &self,
+        id: EventId,
+        data: &Data,
+    ) -> Result<Option<EventMatch>, WorkflowError> {
         let def = &self.def.workflow[id];
         let mut correlation = Vec::with_capacity(def.correlation.len());
         for rule in &def.correlation {
             let value = match &rule.value {
                 Some(template) => {
-                    let value = self.view().template(template, &self.scope.data)?;
+                    let value = self.template(template, data)?;
                     if value.is_null() {
                         return Ok(None);
                     }
@@ -34,6 +38,14 @@ impl Ctx<'_> {
             correlation,
             except: None,
         }))
+    }
+}
+
+impl Ctx<'_> {
+    /// The events that match this definition's event for this instance. `None`: no event can match,
+    /// as a value that it must have is null (decision 86).
+    pub fn event_match(&self, id: EventId) -> Result<Option<EventMatch>, WorkflowError> {
+        self.view().event_match(id, &self.scope.data)
     }
 
     pub fn subscribe(&mut self, slots: Vec<Slot>) {
@@ -145,7 +157,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    fn set_complete(&self, state: &swirl_model::workflow::EventState) -> bool {
+    fn set_complete(&self, state: &EventState) -> bool {
         let mut held = state.entries.iter().map(|entry| {
             entry.wait.holds(&|place| {
                 let def = entry.events.get(place as usize);
@@ -165,32 +177,8 @@ impl Ctx<'_> {
         let StateKind::Event(state) = &definition.workflow[start].kind else {
             return Ok(());
         };
-        let mut slots = self.event_slots(state)?;
-        // An event without correlation starts its own instance (decision 75).
-        let is_correlated = |filter: &EventMatch| {
-            let mut values = filter.correlation.iter().map(|(_, value)| value);
-            values.any(Option::is_none)
-        };
-        if state.exclusive && slots.len() == 1 {
-            for slot in &mut slots {
-                slot.filters.retain(is_correlated);
-            }
-            slots.retain(|slot| !slot.filters.is_empty());
-        } else if slots
-            .iter()
-            .any(|slot| slot.filters.iter().any(is_correlated))
-        {
-            let have = |slot: &Slot| {
-                let def = slot.filters.first().map(|filter| filter.def.0);
-                self.scope
-                    .start_events
-                    .iter()
-                    .any(|event| Some(event.def) == def)
-            };
-            slots.retain(|slot| !have(slot));
-        } else {
-            slots.clear();
-        }
+        let slots = self.event_slots(state)?;
+        let slots = slots_at_start(state, &self.scope.start_events, slots);
         if !slots.is_empty() {
             self.subscribe(slots);
         }
@@ -215,4 +203,35 @@ impl Ctx<'_> {
             }
         }
     }
+}
+
+/// The events that a workflow which is kept active waits for, of those of its starting state.
+pub(crate) fn slots_at_start(
+    state: &EventState,
+    start_events: &[StartEvent],
+    mut slots: Vec<Slot>,
+) -> Vec<Slot> {
+    // An event without correlation starts its own instance (decision 75).
+    let is_correlated = |filter: &EventMatch| {
+        let mut values = filter.correlation.iter().map(|(_, value)| value);
+        values.any(Option::is_none)
+    };
+    if state.exclusive && slots.len() == 1 {
+        for slot in &mut slots {
+            slot.filters.retain(is_correlated);
+        }
+        slots.retain(|slot| !slot.filters.is_empty());
+    } else if slots
+        .iter()
+        .any(|slot| slot.filters.iter().any(is_correlated))
+    {
+        let have = |slot: &Slot| {
+            let def = slot.filters.first().map(|filter| filter.def.0);
+            start_events.iter().any(|event| Some(event.def) == def)
+        };
+        slots.retain(|slot| !have(slot));
+    } else {
+        slots.clear();
+    }
+    slots
 }

@@ -76,6 +76,11 @@ pub enum Input {
     Rerun {
         state: String,
     },
+    /// Continue with this state data: at this state, or at the action that failed.
+    Edit {
+        state: Option<String>,
+        data: Data,
+    },
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -101,6 +106,7 @@ impl Input {
             Input::Retry => "retry".to_owned(),
             Input::Skip { .. } => "skip".to_owned(),
             Input::Rerun { .. } => "rerun".to_owned(),
+            Input::Edit { .. } => "edit".to_owned(),
         }
     }
 
@@ -109,7 +115,11 @@ impl Input {
     pub fn is_operator(&self) -> bool {
         matches!(
             self,
-            Input::Cancel { .. } | Input::Retry | Input::Skip { .. } | Input::Rerun { .. }
+            Input::Cancel { .. }
+                | Input::Retry
+                | Input::Skip { .. }
+                | Input::Rerun { .. }
+                | Input::Edit { .. }
         )
     }
 }
@@ -205,6 +215,14 @@ pub enum Event {
         /// The state at which the instance continues.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         state: Option<String>,
+        /// The versions of the definition that it is moved from and to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
+        /// The batch that it belongs to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batch: Option<String>,
     },
     /// No worker could drive it: the instance is suspended, until an operator resumes it.
     GivenUp {

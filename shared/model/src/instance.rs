@@ -13,7 +13,8 @@ use crate::time::Timestamp;
 use crate::trace::Trace;
 use crate::workflow::TimeoutOverride;
 
-/// The facts about an instance that are known from its beginning and never change.
+/// The facts about an instance that are known from its beginning. Only its version may change: when it is moved to another
+/// one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     pub id: InstanceId,

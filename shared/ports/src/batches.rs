@@ -31,6 +31,9 @@ pub struct BatchOrder {
     /// The state of `rerun`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+    /// The version of `migrate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     pub query: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,

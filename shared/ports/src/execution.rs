@@ -20,6 +20,7 @@ use swirl_model::time::Timestamp;
 use swirl_model::{Data, WorkflowError};
 
 use crate::error::Result;
+use crate::migration::{Migrated, Migration, Whole};
 
 /// How many marks an instance keeps. More batches than that are never under way at once.
 pub const MARKS_MAX: usize = 32;
@@ -401,6 +402,13 @@ pub trait ExecutionStore: InstanceRecords {
 
     /// Whether the instance has this mark ([`ExecutionStore::operate`]).
     async fn is_marked(&self, id: &InstanceId, mark: &str) -> Result<bool>;
+
+    /// All of an instance that names parts of its definition, as it is at one moment.
+    async fn whole(&self, id: &InstanceId) -> Result<Option<Whole>>;
+
+    /// Moves an instance to another version of its definition, if nothing of it has changed since it was read and no
+    /// process holds a scope of it. A process that read a scope before can't commit it any more.
+    async fn migrate(&self, id: &InstanceId, migration: Migration) -> Result<Migrated>;
 
     /// Suspends or resumes. With it [`Command::SuspendAwaited`] is in the instance's outbox. `None`: there is no
     /// such active instance.

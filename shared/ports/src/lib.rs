@@ -13,6 +13,7 @@ pub mod events;
 pub mod execution;
 pub mod finding;
 pub mod matching;
+pub mod migration;
 pub mod queries;
 pub mod queue;
 pub mod store;
@@ -33,6 +34,7 @@ pub use execution::{
     OutboxEntry, Released, Removed, Suspended,
 };
 pub use finding::{Finding, Severity};
+pub use migration::{Migrated, Migration, Whole};
 pub use queries::{
     AttributeFilter, Bound, Counts, Filter, HISTORY_BYTES_MAX, HistoryPage, HistoryPart,
     InstanceQueries, Keep, KeptHistory, Page, Summary, Values,

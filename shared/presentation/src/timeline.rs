@@ -208,13 +208,20 @@ fn describe_event(event: &Event, data: &Value) -> (Tone, String) {
             by,
             reason,
             state,
+            from,
+            to,
+            batch,
         } => {
-            let result = data.get("result").map(Value::to_string);
+            let given = |name: &str| data.get(name).map(Value::to_string);
             let mut text = format!("operator: {}", clean(action));
             for (before, value) in [
+                (" from version ", from),
+                (" to version ", to),
                 (" to state ", state),
-                (" with the result ", &result),
+                (" with the result ", &given("result")),
+                (" with the data ", &given("data")),
                 (", by ", by),
+                (", in batch ", batch),
                 (", because: ", reason),
             ] {
                 if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
@@ -341,6 +348,8 @@ mod tests {
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "teleported"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "operated", "action": "skip", "by": "ada",
                 "reason": "paid by phone", "data": {"result": {"paid": true}}}),
+            json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "operated", "action": "migrate", "from": "1",
+                "to": "2", "by": "ada", "batch": "b7"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "call_repeated", "function": "pay", "call": 3}),
         ];
         let timeline = |colour| Timeline::new(colour, true).lines(&entries);
@@ -353,6 +362,7 @@ mod tests {
             60.000s  teleported
             60.000s  operator: skip with the result {"paid":true}, by ada, because: paid by phone
                      result: {"paid":true}
+            60.000s  operator: migrate from version 1 to version 2, by ada, in batch b7
             60.000s    call of pay made again: the attempt before recorded no answer
         "#);
         assert!(timeline(true).contains("\x1b[32mcompleted\x1b[0m"));

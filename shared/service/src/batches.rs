@@ -8,7 +8,7 @@ use swirl_model::ids::InstanceId;
 use swirl_model::time::Timestamp;
 use swirl_ports::{Batch, BatchOrder, BatchOutcome, BatchState, Batches};
 
-use crate::{Action, Error, NotRemoved, Operator, Service, draw_name};
+use crate::{Action, Error, NotRemoved, Operator, Service, Target, draw_name};
 
 /// The default and the highest rate, in instances per second.
 pub const RATE: u32 = 50;
@@ -35,6 +35,8 @@ const PAUSE_MS: u64 = 500;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operation {
     Act(Action),
+    /// Move it to this version of its definition.
+    Migrate(String),
     /// Remove it, with its history.
     Remove,
 }
@@ -43,14 +45,17 @@ pub enum Operation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadOperation {
     #[error(
-        "there is no operation '{0}'; they are cancel, retry, skip, rerun, suspend, resume and remove"
+        "there is no operation '{0}'; they are cancel, retry, skip, rerun, suspend, resume, migrate and \
+         remove"
     )]
     Unknown(String),
     #[error("'skip' needs 'result': the JSON that is taken as the result of the failed action")]
     NoResult,
     #[error("'rerun' needs 'state': the name of the state at which the instances continue")]
     NoState,
-    #[error("'result' is for 'skip', and 'state' for 'rerun'")]
+    #[error("'migrate' needs 'version': the version that the instances are moved to")]
+    NoVersion,
+    #[error("'result' is for 'skip', 'state' for 'rerun', and 'version' for 'migrate'")]
     Surplus,
 }
 
@@ -61,7 +66,10 @@ impl Operation {
     /// It has options of another one, or lacks one.
     pub fn of(order: &BatchOrder) -> Result<Operation, BadOperation> {
         let (word, result, state) = (&*order.operation, &order.result, &order.state);
-        if result.is_some() && word != "skip" || state.is_some() && word != "rerun" {
+        let of_others = result.is_some() && word != "skip"
+            || state.is_some() && word != "rerun"
+            || order.version.is_some() && word != "migrate";
+        if of_others {
             return Err(BadOperation::Surplus);
         }
         Ok(Operation::Act(match word {
@@ -71,6 +79,12 @@ impl Operation {
             "retry" => Action::Retry,
             "skip" => Action::Skip(result.clone().ok_or(BadOperation::NoResult)?),
             "rerun" => Action::Rerun(state.clone().ok_or(BadOperation::NoState)?),
+            "migrate" => {
+                let version = order.version.clone().filter(|version| !version.is_empty());
+                return version
+                    .map(Operation::Migrate)
+                    .ok_or(BadOperation::NoVersion);
+            }
             "remove" => return Ok(Operation::Remove),
             other => {
                 let word = other.chars().take(100).collect();
@@ -203,6 +217,7 @@ impl Batching {
         let operator = Operator {
             name: order.by.clone(),
             reason: order.reason.clone(),
+            batch: Some(order.id.clone()),
         };
         let done = match Operation::of(order) {
             Ok(Operation::Act(action)) => {
@@ -211,6 +226,18 @@ impl Batching {
                     .operate_once(&id, &order.id, &action, &operator);
                 done.await.map(|done| match done {
                     Ok(()) => BatchOutcome::Done,
+                    Err(unfit) => refused(unfit.code(), unfit.to_string()),
+                })
+            }
+            Ok(Operation::Migrate(version)) => {
+                let target = Target {
+                    version: &version,
+                    state: None,
+                    mark: Some(&order.id),
+                };
+                let done = self.service.migrate(&id, target, &operator);
+                done.await.map(|done| match done {
+                    Ok(_) => BatchOutcome::Done,
                     Err(unfit) => refused(unfit.code(), unfit.to_string()),
                 })
             }

@@ -105,5 +105,9 @@ fn input_of(action: &Action) -> Option<Input> {
         Action::Rerun(state) => Some(Input::Rerun {
             state: state.clone(),
         }),
+        Action::Edit { state, data } => Some(Input::Edit {
+            state: state.clone(),
+            data: data.clone(),
+        }),
     }
 }

@@ -1,6 +1,6 @@
 //! An operator's actions on an instance.
 
-use swirl_engine::{Rejection, can_rerun, can_skip};
+use swirl_engine::{Rejection, can_edit, can_rerun, can_skip};
 use swirl_model::Data;
 use swirl_model::event::{Event, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
@@ -21,6 +21,11 @@ pub enum Action {
     Skip(Data),
     /// Continue at this state, with the data as it is.
     Rerun(String),
+    /// Continue with this state data: at this state, or at the action that failed.
+    Edit {
+        state: Option<String>,
+        data: Data,
+    },
 }
 
 /// The client that requests an action, and its reason.
@@ -29,6 +34,8 @@ pub struct Operator {
     /// The token's name, or the name that the provider gives; `None` where no token is asked for.
     pub name: Option<String>,
     pub reason: Option<String>,
+    /// The batch that the action belongs to.
+    pub batch: Option<String>,
 }
 
 /// Why an instance is not removed.
@@ -83,13 +90,14 @@ impl Action {
             Action::Resume => "resume",
             Action::Retry => "retry",
             Action::Skip(_) => "skip",
-            Action::Rerun(_) => "rerun",
+            Action::Edit { state: None, .. } => "retry",
+            Action::Rerun(_) | Action::Edit { .. } => "rerun",
         }
     }
 }
 
-/// The longest result that the history shows of `skip`, in bytes.
-const RESULT_BYTES_MAX: usize = 16 << 10;
+/// The longest result or data that the history shows of an action, in bytes.
+const GIVEN_BYTES_MAX: usize = 16 << 10;
 
 impl Service {
     /// The reason why the action doesn't fit the state of the instance or of its parent.
@@ -122,7 +130,16 @@ impl Service {
                 let refused = root.is_some_and(|root| !can_skip(root));
                 Ok(refused.then_some(Rejection::NothingToSkip))
             }
-            Action::Rerun(name) => {
+            Action::Edit { state: None, .. } => {
+                let scopes = self.store.scopes(&instance.header.id).await?;
+                let root = scopes.iter().find(|scope| scope.id.is_root());
+                let refused = root.is_some_and(|root| !can_edit(root));
+                Ok(refused.then_some(Rejection::NothingToEdit))
+            }
+            Action::Rerun(name)
+            | Action::Edit {
+                state: Some(name), ..
+            } => {
                 let definition = self.registry.get(&instance.header.definition).await?;
                 let state = definition.workflow.state_by_name(Workflow::ROOT, name);
                 Ok(match state {
@@ -181,8 +198,9 @@ impl Service {
         Ok(match self.store.remove(id).await? {
             Removed::Done => {
                 let (by, reason) = (operator.name.as_deref(), operator.reason.as_deref());
+                let batch = operator.batch.as_deref();
                 // Its history is gone: nothing but the log still says who did it.
-                tracing::info!(instance = %id, by, reason, "an operator removed an instance");
+                tracing::info!(instance = %id, by, reason, batch, "an operator removed an instance");
                 Ok(())
             }
             Removed::Unknown => Err(NotRemoved::Unknown),
@@ -229,11 +247,9 @@ impl Service {
             Action::Retry => Input::Retry,
             Action::Skip(result) => Input::Skip { result },
             Action::Rerun(state) => Input::Rerun { state },
+            Action::Edit { state, data } => Input::Edit { state, data },
         };
-        let revives = matches!(
-            input,
-            Input::Retry | Input::Skip { .. } | Input::Rerun { .. }
-        );
+        let revives = !matches!(input, Input::Cancel { .. });
         let parents = match revives {
             true => self.failed_with_it(&instance).await?,
             false => Vec::new(),
@@ -275,11 +291,16 @@ impl Service {
                 reason: operator.reason.clone(),
                 state: match action {
                     Action::Rerun(state) => Some(state.clone()),
+                    Action::Edit { state, .. } => state.clone(),
                     _ => None,
                 },
+                from: None,
+                to: None,
+                batch: operator.batch.clone(),
             },
             data: match action {
-                Action::Skip(result) => Some(given(result)),
+                Action::Skip(result) => Some(given("result", result)),
+                Action::Edit { data, .. } => Some(given("data", data)),
                 _ => None,
             },
         }
@@ -291,16 +312,17 @@ pub(crate) fn because_of(child: &InstanceId, operator: &Operator) -> Operator {
     Operator {
         name: operator.name.clone(),
         reason: Some(format!("its sub-workflow {child} continues")),
+        batch: operator.batch.clone(),
     }
 }
 
-/// The entry's copy of the result that an operator gave.
-fn given(result: &Data) -> Data {
+/// The entry's copy of the JSON that an operator gave.
+fn given(name: &str, value: &Data) -> Data {
     let mut data = Data::object();
-    if result.exceeds(RESULT_BYTES_MAX) {
-        data.set("result", Data::string("(too long to be kept here)"));
+    if value.exceeds(GIVEN_BYTES_MAX) {
+        data.set(name, Data::string("(too long to be kept here)"));
     } else {
-        data.set("result", result.clone());
+        data.set(name, value.clone());
     }
     data
 }

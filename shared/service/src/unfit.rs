@@ -17,6 +17,12 @@ pub enum Unfit {
         key: String,
         by: InstanceId,
     },
+    /// It cannot be moved to the other version of its definition: with the reason.
+    Misfit(String),
+    /// There is no such version: with a sentence that says so.
+    Version(String),
+    /// Something of it is under way, which could end soon: with the reason.
+    Busy(String),
 }
 
 impl Unfit {
@@ -26,6 +32,9 @@ impl Unfit {
             Unfit::Unknown => "unknown-instance",
             Unfit::Status(_) => "wrong-status",
             Unfit::KeyInUse { .. } => "key-in-use",
+            Unfit::Misfit(_) => "does-not-fit",
+            Unfit::Version(_) => "unknown-workflow",
+            Unfit::Busy(_) => "still-busy",
         }
     }
 }
@@ -34,7 +43,10 @@ impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unfit::Unknown => write!(f, "the instance is no longer there"),
-            Unfit::Status(reason) => write!(f, "{reason}"),
+            Unfit::Status(reason)
+            | Unfit::Misfit(reason)
+            | Unfit::Version(reason)
+            | Unfit::Busy(reason) => write!(f, "{reason}"),
             Unfit::KeyInUse { key, by } => {
                 const CHARS_MAX: usize = 100;
                 let short: String = key.chars().take(CHARS_MAX).collect();
@@ -48,18 +60,19 @@ impl fmt::Display for Unfit {
 impl Action {
     /// Whether a failed instance continues with it.
     pub fn revives(&self) -> bool {
-        matches!(self, Action::Retry | Action::Skip(_) | Action::Rerun(_))
+        match self {
+            Action::Retry | Action::Skip(_) | Action::Rerun(_) | Action::Edit { .. } => true,
+            Action::Cancel | Action::Suspend | Action::Resume => false,
+        }
     }
 
     /// The reason why an instance of this status doesn't allow it.
     pub fn rejection_reason(&self, status: Status, suspended: bool) -> Option<String> {
         let word = status.as_str();
         match self {
-            Action::Retry | Action::Skip(_) | Action::Rerun(_) if status != Status::Faulted => {
-                Some(format!(
-                    "only a faulted instance can be continued; this one is {word}"
-                ))
-            }
+            _ if self.revives() && status != Status::Faulted => Some(format!(
+                "only a faulted instance can be continued; this one is {word}"
+            )),
             Action::Cancel | Action::Suspend | Action::Resume if status.ended() => {
                 Some(format!("the instance has ended: it is {word}"))
             }

@@ -22,8 +22,9 @@ use swirl_ports::events::Trigger;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, EventBus, EventLog, ExecutionStore,
     Filter, HistoryPage, HistoryPart, InboxItem, Ingested, InstanceKey, InstanceQueries,
-    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, NewRecords, Operated, OutboxEntry, Page,
-    Queue, Released, Removed, Result, Store, Summary, Suspended,
+    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, Migrated, Migration, NewRecords,
+    Operated, OutboxEntry, Page, Queue, Released, Removed, Result, Store, Summary, Suspended,
+    Whole,
 };
 
 use crate::metrics::{Conflict, Metrics};
@@ -177,6 +178,15 @@ impl ExecutionStore for Measured<dyn Store> {
 
     async fn is_marked(&self, id: &InstanceId, mark: &str) -> Result<bool> {
         self.redis("is_marked", self.inner.is_marked(id, mark))
+            .await
+    }
+
+    async fn whole(&self, id: &InstanceId) -> Result<Option<Whole>> {
+        self.redis("whole", self.inner.whole(id)).await
+    }
+
+    async fn migrate(&self, id: &InstanceId, migration: Migration) -> Result<Migrated> {
+        self.redis("migrate", self.inner.migrate(id, migration))
             .await
     }
 

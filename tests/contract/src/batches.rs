@@ -18,6 +18,7 @@ fn order(id: &str, created_at: i64, matched: usize) -> BatchOrder {
         operation: "skip".to_owned(),
         result: Some(Data::NULL),
         state: None,
+        version: None,
         query: "status = faulted".to_owned(),
         by: Some("ann".to_owned()),
         reason: Some("the service is back".to_owned()),
@@ -203,6 +204,9 @@ fn entry(action: &str) -> HistoryEntry {
             by: None,
             reason: None,
             state: None,
+            from: None,
+            to: None,
+            batch: Some("b".to_owned()),
         },
         data: None,
     }

@@ -23,6 +23,7 @@ pub mod lazy;
 pub mod leases;
 pub mod lifecycle;
 pub mod listings;
+pub mod migration;
 pub mod named;
 pub mod reuse;
 pub mod starts;
@@ -99,6 +100,11 @@ macro_rules! store_suite {
             batches {
                 a_batch_keeps_its_instances, outcomes_are_recorded_in_order_and_once, batches_are_paused_and_stopped,
                 batches_are_listed_and_dropped, one_carries_a_batch_out, a_marked_action_is_carried_out_once
+            }
+            migration {
+                an_instance_moves_as_a_whole, an_instance_that_changes_is_not_moved,
+                a_reader_of_the_former_version_commits_nothing, waits_follow_the_version,
+                a_marked_migration_is_carried_out_once, a_failed_instance_moves
             }
             named { a_key_goes_from_hand_to_hand, keys_are_kept_apart }
             reuse { an_id_that_is_used_again_takes_nothing_of_before }

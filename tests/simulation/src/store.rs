@@ -406,6 +406,18 @@ impl ExecutionStore for ChaosStore {
         self.inner.is_marked(id, mark).await
     }
 
+    async fn whole(&self, id: &InstanceId) -> Result<Option<Whole>> {
+        give_way().await;
+        self.inner.whole(id).await
+    }
+
+    async fn migrate(&self, id: &InstanceId, migration: Migration) -> Result<Migrated> {
+        give_way().await;
+        let migrated = self.inner.migrate(id, migration).await;
+        give_way().await;
+        migrated
+    }
+
     async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {
         self.inner.suspend(id, on, at).await
     }

@@ -14,6 +14,7 @@ mod inspect;
 mod instances;
 mod large;
 mod lifecycle;
+mod migrate;
 mod operate;
 mod removed;
 mod search;
@@ -175,6 +176,7 @@ async fn every_route() {
     operate::check(&dev).await;
     removed::check(&dev).await;
     batches::check(&dev).await;
+    migrate::check(&dev).await;
     called::check(&dev).await;
     search::check(&dev).await;
     search::attributes(&dev).await;

@@ -12,12 +12,24 @@ use crate::page::Page;
 use crate::state::{ForkEntry, State, branch_of};
 
 /// The place of a commit, and its results.
-struct Place {
+pub(crate) struct Place {
     seq: Seq,
     scope: ScopeId,
     at: Timestamp,
-    wake: Vec<ScopeRef>,
+    pub wake: Vec<ScopeRef>,
     outbox: Vec<OutboxEntry>,
+}
+
+impl Place {
+    pub fn new(seq: Seq, scope: ScopeId, at: Timestamp) -> Place {
+        Place {
+            seq,
+            scope,
+            at,
+            wake: Vec::new(),
+            outbox: Vec::new(),
+        }
+    }
 }
 
 impl State {
@@ -67,13 +79,7 @@ impl State {
             release,
             ..
         } = commit;
-        let mut place = Place {
-            seq,
-            scope: id.clone(),
-            at,
-            wake: Vec::new(),
-            outbox: Vec::new(),
-        };
+        let mut place = Place::new(seq, id.clone(), at);
         let timers: Vec<u32> = consumed
             .iter()
             .filter_map(|item| match self.consume(seq, &id, item) {
@@ -145,7 +151,7 @@ impl State {
         Some(input)
     }
 
-    fn carry_out(&mut self, place: &mut Place, command: Command) {
+    pub fn carry_out(&mut self, place: &mut Place, command: Command) {
         let (seq, scope) = (place.seq, place.scope.clone());
         match command {
             Command::Arm(timer) => self.arm(seq, &scope, &timer),

@@ -68,6 +68,24 @@ impl Inbox {
         is_new.then(|| self.restore(seq, &item.id, Some(item.input)))
     }
 
+    /// Changes an input that waits, and keeps its place.
+    pub fn replace(&mut self, item: InboxItem) {
+        let seq = self.ids.get(&*item.id);
+        let entry = seq.and_then(|seq| self.entries.get_mut(seq));
+        if let Some(waiting) = entry.and_then(|entry| entry.input.as_mut()) {
+            **waiting = item.input;
+        }
+    }
+
+    /// The inputs that wait, in order.
+    pub fn waiting(&self) -> impl Iterator<Item = (u64, InboxItem)> {
+        self.entries.iter().filter_map(|(seq, entry)| {
+            let input = entry.input.as_deref()?.clone();
+            let id = entry.id.to_string();
+            Some((*seq, InboxItem { id, input }))
+        })
+    }
+
     /// How much it adds to the instance.
     pub fn restore(&mut self, seq: u64, id: &str, input: Option<Input>) -> usize {
         let id: Arc<str> = id.into();

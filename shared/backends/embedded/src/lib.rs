@@ -23,6 +23,7 @@ mod key;
 mod known;
 mod lifecycle;
 mod listing;
+mod migration;
 mod options;
 mod page;
 mod queue;

@@ -16,8 +16,8 @@ use swirl_ports::execution::Record;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter, Held,
     HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries, InstanceRecords, Keep,
-    KeptHistory, KeyHolder, Lease, NewRecords, Operated, OutboxEntry, Page as ListPage, Released,
-    Removed, Result, Suspended,
+    KeptHistory, KeyHolder, Lease, Migrated, Migration, NewRecords, Operated, OutboxEntry,
+    Page as ListPage, Released, Removed, Result, Suspended, Whole,
 };
 
 use crate::Embedded;
@@ -196,6 +196,16 @@ impl ExecutionStore for Embedded {
             let found = state.find(id);
             found.is_some_and(|(_, inst)| inst.marks.iter().any(|known| known == mark))
         })
+    }
+
+    async fn whole(&self, id: &InstanceId) -> Result<Option<Whole>> {
+        self.read(|state| state.whole(id))
+    }
+
+    async fn migrate(&self, id: &InstanceId, migration: Migration) -> Result<Migrated> {
+        let entry = vec![migration.entry.clone()];
+        let page = Page::new(entry, self.journal().is_some())?;
+        self.write(|state| state.migrate(id, migration, page)).await
     }
 
     async fn suspend(

@@ -139,6 +139,14 @@ impl ExecutionStore for Restarting {
         self.get().is_marked(id, mark).await
     }
 
+    async fn whole(&self, id: &InstanceId) -> Result<Option<Whole>> {
+        self.get().whole(id).await
+    }
+
+    async fn migrate(&self, id: &InstanceId, migration: Migration) -> Result<Migrated> {
+        self.get().migrate(id, migration).await
+    }
+
     async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {
         self.get().suspend(id, on, at).await
     }

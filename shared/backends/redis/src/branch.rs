@@ -22,7 +22,7 @@ const WORTH: usize = 1_024;
 
 /// When the fork was made, how the data differs from the fork's, and the scope without data. Other records
 /// are objects.
-type Differing = (String, Difference, Scope);
+pub(crate) type Differing = (String, Difference, Scope);
 
 /// Whether the record only says how it differs.
 pub(crate) fn differs(record: &[u8]) -> bool {
@@ -30,7 +30,7 @@ pub(crate) fn differs(record: &[u8]) -> bool {
 }
 
 /// The fork of a branch, by the scope's name.
-fn fork_of(scope: &str) -> Option<&str> {
+pub(crate) fn fork_of(scope: &str) -> Option<&str> {
     let (fork, _) = scope.rsplit_once('.')?;
     fork.contains('.').then_some(fork)
 }

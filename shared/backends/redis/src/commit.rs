@@ -66,7 +66,7 @@ fn added_by(commands: &[Command]) -> usize {
 }
 
 /// The arguments of a script, while they are put together.
-struct Arguments<'a> {
+pub(crate) struct Arguments<'a> {
     call: Cmd,
     scope: &'a ScopeRef,
     /// The instance's search attributes.
@@ -133,7 +133,11 @@ impl Redis {
         });
         // For a lease that is taken now.
         call.arg(lease_ms).arg(self.process()).arg(attempt);
-        call.arg(lease.seen);
+        call.arg(match lease.seen {
+            // Of a branch that has no record: its fork's.
+            0 => lease.around,
+            seen => seen,
+        });
         call.arg(adds).arg(kib(self.options().instance_bytes));
         call.arg(consumed.len()).arg(&consumed);
         let freed: Vec<String> = refused.iter().map(event_digest).collect();
@@ -149,13 +153,7 @@ impl Redis {
             call.arg(timer_kind(timer.kind));
         }
         crate::history::add(&mut call, &history, id, limit)?;
-        let mut arguments = Arguments {
-            call,
-            scope: &lease.scope,
-            attributes: &scope.attributes,
-            limit,
-            effects: Vec::new(),
-        };
+        let mut arguments = Arguments::new(call, &lease.scope, &scope.attributes, limit);
         for command in commands {
             arguments.add(command)?;
         }
@@ -260,7 +258,26 @@ impl Redis {
     }
 }
 
-impl Arguments<'_> {
+impl<'a> Arguments<'a> {
+    pub fn new(
+        call: Cmd,
+        scope: &'a ScopeRef,
+        attributes: &'a Attributes,
+        limit: usize,
+    ) -> Arguments<'a> {
+        Arguments {
+            call,
+            scope,
+            attributes,
+            limit,
+            effects: Vec::new(),
+        }
+    }
+
+    pub fn into_call(self) -> Cmd {
+        self.call
+    }
+
     fn record(&mut self, value: &impl serde::Serialize, what: &str) -> Result<()> {
         let scope = self.scope;
         let record = encode(value, || format!("{what} of {scope}"), self.limit)?;
@@ -278,7 +295,7 @@ impl Arguments<'_> {
         }
     }
 
-    fn add(&mut self, command: Command) -> Result<()> {
+    pub fn add(&mut self, command: Command) -> Result<()> {
         let call = &mut self.call;
         match command {
             Command::Arm(timer) => {

@@ -22,7 +22,7 @@ use crate::snapshot::{self, Joining, Numbers, Snapshot};
 const OWN: [&str; 6] = ["s", "p", "m:", "l:", "q:", "r:"];
 
 /// An item of an inbox: number, id, kind, token of the lease that it was handed to.
-type Item = (String, String, String, String);
+pub(crate) type Item = (String, String, String, String);
 
 /// The forks around a scope, innermost first: parent, fork, index of the branch.
 fn forks_around(scope: &str) -> Vec<(&str, &str, u32)> {
@@ -50,7 +50,7 @@ fn stamp(marks: &[u8]) -> u64 {
     stamp.parse().unwrap_or_default()
 }
 
-fn unpack<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
+pub(crate) fn unpack<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
     rmp_serde::from_slice(bytes).map_err(|error| damaged(what, error))
 }
 

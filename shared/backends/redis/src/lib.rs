@@ -24,6 +24,7 @@ mod keys;
 mod lazy;
 mod lifecycle;
 mod listing;
+mod migration;
 mod named;
 mod news;
 mod nodes;

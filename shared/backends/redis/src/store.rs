@@ -17,8 +17,8 @@ use swirl_ports::execution::Record;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter,
     HISTORY_BYTES_MAX, Held, HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries,
-    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, NewRecords, Operated, OutboxEntry, Page,
-    Released, Removed, Result, Suspended,
+    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, Migrated, Migration, NewRecords,
+    Operated, OutboxEntry, Page, Released, Removed, Result, Suspended, Whole,
 };
 use tokio::time::{sleep, timeout};
 
@@ -294,6 +294,14 @@ impl ExecutionStore for Redis {
 
     async fn is_marked(&self, id: &InstanceId, mark: &str) -> Result<bool> {
         self.has_mark(id, mark).await
+    }
+
+    async fn whole(&self, id: &InstanceId) -> Result<Option<Whole>> {
+        self.whole_instance(id).await
+    }
+
+    async fn migrate(&self, id: &InstanceId, migration: Migration) -> Result<Migrated> {
+        self.migrate_instance(id, migration).await
     }
 
     async fn suspend(

@@ -116,6 +116,28 @@ pub const SETTINGS: &[Setting] = &[
     .default("true")
     .coordinator(),
     Setting::new(
+        "coordinator.batch_instances",
+        count(1, 1_000_000),
+        "How many instances a batch may have. Their ids are found and recorded by the request that creates it; one that \
+         matches more is refused.",
+    )
+    .default("50000")
+    .coordinator(),
+    Setting::new(
+        "coordinator.batch_examined",
+        count(1, 10_000_000),
+        "How many instances are examined for a batch's query. One that needs more is refused.",
+    )
+    .default("200000")
+    .coordinator(),
+    Setting::new(
+        "coordinator.batches_active",
+        count(1, 30),
+        "How many batches may be under way at once; a further one is refused.",
+    )
+    .default("10")
+    .coordinator(),
+    Setting::new(
         "coordinator.drain_delay",
         STOP,
         "How long requests are still taken when the coordinator is to stop and reports that it isn't ready: \

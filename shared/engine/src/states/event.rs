@@ -92,27 +92,7 @@ impl Ctx<'_> {
     /// One slot for all if any event will do, otherwise one for each event definition.
     pub(crate) fn event_slots(&mut self, state: &EventState) -> Result<Vec<Slot>, WorkflowError> {
         let lapsed = self.event_run().lapsed;
-        let entries = (0u16..).zip(&state.entries);
-        let waited = entries.filter(|(index, _)| !lapsed.contains(index));
-        let mut defs: Vec<EventId> = Vec::new();
-        for def in waited.flat_map(|(_, entry)| &entry.events) {
-            if !defs.contains(def) {
-                defs.push(*def);
-            }
-        }
-        let any = takes_any(state);
-        let mut slots: Vec<Slot> = Vec::new();
-        for (index, def) in defs.into_iter().enumerate() {
-            let filter = self.event_match(def)?;
-            match slots.first_mut() {
-                Some(slot) if any => slot.filters.extend(filter),
-                _ => slots.push(Slot {
-                    slot: index as u16,
-                    filters: filter.into_iter().collect(),
-                }),
-            }
-        }
-        Ok(slots)
+        slots_of(state, &lapsed, |def| self.event_match(def))
     }
 
     fn set_events(&mut self, run: EventRun) {
@@ -423,12 +403,7 @@ impl Ctx<'_> {
     /// Waits for the events that are still missing.
     fn subscribe_rest(&mut self, state: &EventState) -> Step {
         let run = self.event_run();
-        let mut slots = self.event_slots(state)?;
-        slots.retain(|slot| {
-            let here =
-                |filter: &EventMatch| run.arrived.iter().any(|(def, _)| *def == filter.def.0);
-            !slot.filters.iter().any(here)
-        });
+        let slots = missing_slots(self.event_slots(state)?, &run.arrived);
         if !slots.is_empty() {
             self.subscribe(slots);
         }
@@ -485,6 +460,44 @@ impl Ctx<'_> {
             None => self.finish(Exit::State(id)),
         }
     }
+}
+
+/// The events of a state whose entries `lapsed` are not waited for any longer.
+pub(crate) fn slots_of<E>(
+    state: &EventState,
+    lapsed: &[u16],
+    mut filter: impl FnMut(EventId) -> Result<Option<EventMatch>, E>,
+) -> Result<Vec<Slot>, E> {
+    let entries = (0u16..).zip(&state.entries);
+    let waited = entries.filter(|(index, _)| !lapsed.contains(index));
+    let mut defs: Vec<EventId> = Vec::new();
+    for def in waited.flat_map(|(_, entry)| &entry.events) {
+        if !defs.contains(def) {
+            defs.push(*def);
+        }
+    }
+    let any = takes_any(state);
+    let mut slots: Vec<Slot> = Vec::new();
+    for (index, def) in defs.into_iter().enumerate() {
+        let filter = filter(def)?;
+        match slots.first_mut() {
+            Some(slot) if any => slot.filters.extend(filter),
+            _ => slots.push(Slot {
+                slot: index as u16,
+                filters: filter.into_iter().collect(),
+            }),
+        }
+    }
+    Ok(slots)
+}
+
+/// Those for events that have not arrived.
+pub(crate) fn missing_slots(mut slots: Vec<Slot>, arrived: &[(u32, CloudEvent)]) -> Vec<Slot> {
+    slots.retain(|slot| {
+        let here = |filter: &EventMatch| arrived.iter().any(|(def, _)| *def == filter.def.0);
+        !slot.filters.iter().any(here)
+    });
+    slots
 }
 
 /// Whether an entry has run, runs, or isn't waited for any longer.

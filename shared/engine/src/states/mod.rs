@@ -16,7 +16,7 @@ use swirl_model::workflow::StateKind;
 use crate::ctx::{Ctx, Step};
 use crate::schema::Checked;
 
-pub(crate) use event::failed_entry;
+pub(crate) use event::{failed_entry, missing_slots, slots_of};
 
 impl Ctx<'_> {
     pub fn begin_state(&mut self) -> Step {

@@ -480,7 +480,11 @@ impl ExecutionStore for SharedStore {
     async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
         let operator = matches!(
             item.input,
-            Input::Retry | Input::Skip { .. } | Input::Rerun { .. } | Input::Cancel { .. }
+            Input::Retry
+                | Input::Skip { .. }
+                | Input::Rerun { .. }
+                | Input::Edit { .. }
+                | Input::Cancel { .. }
         );
         if self.mutant == Mutant::LostCommand && operator {
             return Ok(true);
@@ -524,6 +528,15 @@ impl ExecutionStore for SharedStore {
 
     async fn is_marked(&self, id: &InstanceId, mark: &str) -> Result<bool> {
         self.call(|inner| block_on(inner.is_marked(id, mark))).await
+    }
+
+    async fn whole(&self, id: &InstanceId) -> Result<Option<Whole>> {
+        self.call(|inner| block_on(inner.whole(id))).await
+    }
+
+    async fn migrate(&self, id: &InstanceId, migration: Migration) -> Result<Migrated> {
+        self.call(|inner| block_on(inner.migrate(id, migration)))
+            .await
     }
 
     async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {

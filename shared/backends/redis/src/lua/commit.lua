@@ -1,7 +1,7 @@
 -- Applies one commit, all of it or nothing. ARGV: 4 token, 5 revision that was read, 6 record, 7 flags, 8 '1': the
 -- scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing new, r give the lease back if
 -- that loses nothing, 12 lease in milliseconds, 13 holder, 14 its attempt and 15 the stamp that was read, if the token
--- is 0: the holder read the scope without a lease, 16 the KiB that it adds at most, 17 those that the instance may
+-- is 0: the holder read the scope without a lease (of a branch without a record, that of its fork), 16 the KiB that it adds at most, 17 those that the instance may
 -- hold; then counted lists: ids of consumed inputs; events that came too late (digests); timers that may be due again
 -- (sequence, time, kind); lines of history, and elements that hold them; then commands. KEYS: those of Span::All; 10..
 -- the listings, where a command needs them; last the index of attributes, if a command needs it. Returns { 'refused' }, { 'news' }, { 'full', the KiB that there is room for
@@ -39,6 +39,7 @@ do
     stale = mark.rev ~= rev or untaken and mark.stamp ~= ARGV[15]
   else
     stale = rev ~= '0' or not unborn(SCOPE)
+    if not stale and untaken and ARGV[15] ~= '0' then stale = fork_of((branch_of(SCOPE))).stamp ~= ARGV[15] end
   end
   -- A record that says how it differs must mean this fork, not one of the same name that a failover lost.
   local means = string.match(ARGV[6], '^%["(%d+)"')

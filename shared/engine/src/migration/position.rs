@@ -1,0 +1,516 @@
+//! Where a scope is, in another version.
+
+use swirl_model::scope::{
+    ActionStep, Cursor, EventRun, Exit, ForkRun, ListRun, Position, Purpose, Retried, RetriedBy,
+    Role, Scope, Work,
+};
+use swirl_model::workflow::{
+    Action, ActionId, ActionKind, Branch, ListId, Next, Parallel, State, StateId, StateKind, Then,
+};
+
+use super::names::name_of;
+use super::{Fits, Migration, Misfit, misfit};
+use crate::finish::next_of;
+
+impl Migration<'_> {
+    fn named(&self, id: StateId) -> &str {
+        self.from
+            .workflow
+            .states
+            .get(id.0 as usize)
+            .map_or("?", |state| &state.name)
+    }
+
+    pub(super) fn state(&self, id: StateId) -> Fits<StateId> {
+        self.names.state(id).ok_or_else(|| {
+            let (name, version) = (self.named(id), self.version());
+            Misfit(format!("state '{name}' does not exist in {version}"))
+        })
+    }
+
+    /// The state, which must not have become one of another kind.
+    pub(super) fn state_of_kind(&self, id: StateId) -> Fits<StateId> {
+        let found = self.state(id)?;
+        let (was, is) = (&self.from.workflow[id].kind, &self.to.workflow[found].kind);
+        if self.is_same_kind(was, is) {
+            return Ok(found);
+        }
+        misfit(format_args!(
+            "state '{}' is of type {} there, and of type {} in {}",
+            self.named(id),
+            was.as_str(),
+            is.as_str(),
+            self.version()
+        ))
+    }
+
+    fn place_of_list(&self, list: ListId) -> String {
+        let owner = self.names.owner(list);
+        owner.map_or_else(String::new, |id| format!("state '{}'", self.named(id)))
+    }
+
+    pub(super) fn list(&self, id: ListId) -> Fits<ListId> {
+        let Some(found) = self.names.list(id) else {
+            if let Some(owner) = self.names.owner(id) {
+                self.state_of_kind(owner)?;
+            }
+            return misfit(format_args!(
+                "{} has other branches or events in {}: the actions that the instance is at are not among theirs",
+                self.place_of_list(id),
+                self.version()
+            ));
+        };
+        Ok(found)
+    }
+
+    fn names_in(&self, list: ListId) -> Vec<String> {
+        let workflow = &self.from.workflow;
+        let actions = workflow[list].actions.iter();
+        actions
+            .map(|id| name_of(workflow, &workflow[*id]))
+            .collect()
+    }
+
+    fn names_in_new(&self, list: ListId) -> Vec<String> {
+        let workflow = &self.to.workflow;
+        let actions = workflow[list].actions.iter();
+        actions
+            .map(|id| name_of(workflow, &workflow[*id]))
+            .collect()
+    }
+
+    /// An action by its name; the second one of a name is the second one in the new version, too.
+    pub(super) fn action(&self, list: ListId, index: u16) -> Fits<(ListId, u16)> {
+        let found = self.list(list)?;
+        let (was, is) = (self.names_in(list), self.names_in_new(found));
+        let Some(name) = was.get(usize::from(index)) else {
+            return misfit(format_args!(
+                "{} has no such action",
+                self.place_of_list(list)
+            ));
+        };
+        let before = was[..usize::from(index)].iter();
+        let nth = before.filter(|other| *other == name).count();
+        let mut places = is.iter().enumerate().filter(|(_, other)| *other == name);
+        match places.nth(nth) {
+            Some((place, _)) => Ok((found, place as u16)),
+            None => misfit(format_args!(
+                "{} has no action '{name}' in {}",
+                self.place_of_list(list),
+                self.version()
+            )),
+        }
+    }
+
+    /// Actions that run in parallel are numbered by their places.
+    pub(super) fn same_actions(&self, list: ListId) -> Fits<()> {
+        let found = self.list(list)?;
+        if self.names_in(list) == self.names_in_new(found) {
+            return Ok(());
+        }
+        misfit(format_args!(
+            "the parallel actions of {} are others in {}",
+            self.place_of_list(list),
+            self.version()
+        ))
+    }
+
+    /// Branches are numbered by their places among those that the state waits for.
+    pub(super) fn same_branches(&self, id: StateId) -> Fits<()> {
+        let found = self.state_of_kind(id)?;
+        let (StateKind::Parallel(was), StateKind::Parallel(is)) =
+            (&self.from.workflow[id].kind, &self.to.workflow[found].kind)
+        else {
+            return Ok(());
+        };
+        let names = |parallel: &Parallel| {
+            let awaited = parallel.branches.iter().filter(|branch| branch.awaited);
+            awaited
+                .map(|branch| branch.name.clone())
+                .collect::<Vec<_>>()
+        };
+        if names(was) == names(is) {
+            return Ok(());
+        }
+        misfit(format_args!(
+            "parallel state '{}' has other branches in {}",
+            self.named(id),
+            self.version()
+        ))
+    }
+
+    pub(super) fn entry(&self, id: StateId, entry: u16) -> Fits<u16> {
+        self.names
+            .entry(id, entry)
+            .ok_or_else(|| self.other_events(id))
+    }
+
+    pub(super) fn other_events(&self, id: StateId) -> Misfit {
+        let (name, version) = (self.named(id), self.version());
+        Misfit(format!(
+            "state '{name}' waits for other events in {version}"
+        ))
+    }
+
+    /// A branch that its state doesn't wait for.
+    pub(super) fn apart(&self, id: StateId, index: u32) -> Fits<u32> {
+        let found = self.state_of_kind(id)?;
+        let (StateKind::Parallel(was), StateKind::Parallel(is)) =
+            (&self.from.workflow[id].kind, &self.to.workflow[found].kind)
+        else {
+            return Ok(index);
+        };
+        let branch = was.branches.get(index as usize);
+        let same = |other: &Branch| {
+            !other.awaited && branch.is_some_and(|branch| branch.name == other.name)
+        };
+        match is.branches.iter().position(same) {
+            Some(place) => Ok(place as u32),
+            None => misfit(format_args!(
+                "parallel state '{}' has other branches in {}",
+                self.named(id),
+                self.version()
+            )),
+        }
+    }
+
+    pub(super) fn cursor(&self, scope: &Scope) -> Fits<Cursor> {
+        if let Some(at) = self.at
+            && scope.id.is_root()
+            && scope.fault.is_some()
+            && has_no_branches(scope)
+        {
+            let is = &self.to.workflow[at];
+            return Ok(Cursor::At(Position {
+                state: Some(at),
+                purpose: Purpose::Main,
+                entered: !has_entry(is),
+                work: Work::Begin,
+                events: None,
+                attempts: Vec::new(),
+            }));
+        }
+        Ok(match &scope.cursor {
+            Cursor::At(position) => Cursor::At(self.position(scope.role, position)?),
+            other => other.clone(),
+        })
+    }
+
+    fn position(&self, role: Role, position: &Position) -> Fits<Position> {
+        let begins = matches!(position.work, Work::Begin | Work::Retry);
+        let state = match position.state {
+            Some(id) if begins => Some(self.state(id)?),
+            Some(id) => Some(self.state_of_kind(id)?),
+            None => None,
+        };
+        let states = position.state.zip(state).map(|(was, is)| {
+            let (from, to) = (&self.from.workflow, &self.to.workflow);
+            (&from[was], &to[is])
+        });
+        let events = match (&position.events, position.state) {
+            (Some(run), Some(id)) if !begins => Some(Box::new(self.event_run(id, run)?)),
+            _ => None,
+        };
+        let work = match &position.work {
+            Work::List(run) => Work::List(self.list_run(role, run)?),
+            Work::Fork(run) => Work::Fork(self.fork_run(position.state, run)?),
+            Work::Finish { way, from } => Work::Finish {
+                way: self.way(*way)?,
+                from: *from,
+            },
+            Work::Continue { call, way, input } => Work::Continue {
+                call: *call,
+                way: self.continuation(*way)?,
+                input: input.clone(),
+            },
+            other @ (Work::Begin | Work::Sleep | Work::Events | Work::Retry) => other.clone(),
+        };
+        // There was nothing to do before its work, and now there may be.
+        let entered = match states {
+            Some((was, is)) if begins && !has_entry(was) => !has_entry(is),
+            _ => position.entered,
+        };
+        Ok(Position {
+            state,
+            purpose: position.purpose,
+            entered,
+            work,
+            events,
+            attempts: position
+                .attempts
+                .iter()
+                .filter(|retried| states.is_none_or(|(_, is)| has_rule(is, retried)))
+                .cloned()
+                .collect(),
+        })
+    }
+
+    /// An event state under way counts what has come by its entries: they must be the same.
+    fn same_entries(&self, id: StateId) -> Fits<()> {
+        let found = self.state_of_kind(id)?;
+        let (StateKind::Event(was), StateKind::Event(is)) =
+            (&self.from.workflow[id].kind, &self.to.workflow[found].kind)
+        else {
+            return Ok(());
+        };
+        let same = was.exclusive == is.exclusive
+            && was.entries.len() == is.entries.len()
+            && was.entries.iter().enumerate().all(|(index, entry)| {
+                let place = self.names.entry(id, index as u16);
+                let other = place.and_then(|place| is.entries.get(usize::from(place)));
+                other.is_some_and(|other| other.wait == entry.wait)
+            });
+        match same {
+            true => Ok(()),
+            false => Err(self.other_events(id)),
+        }
+    }
+
+    fn event_run(&self, id: StateId, run: &EventRun) -> Fits<EventRun> {
+        self.same_entries(id)?;
+        let entries = |all: &[u16]| {
+            let all = all.iter().map(|entry| self.entry(id, *entry));
+            all.collect::<Fits<Vec<u16>>>()
+        };
+        let mut new = run.clone();
+        for (def, _) in &mut new.arrived {
+            *def = self.event(swirl_model::workflow::EventId(*def))?.0;
+        }
+        new.done = entries(&run.done)?;
+        new.lapsed = entries(&run.lapsed)?;
+        new.running = run.running.map(|entry| self.entry(id, entry)).transpose()?;
+        for fork in &mut new.forks {
+            fork.entry = self.entry(id, fork.entry)?;
+        }
+        for timer in &mut new.timers {
+            timer.entry = self.entry(id, timer.entry)?;
+        }
+        Ok(new)
+    }
+
+    fn fork_run(&self, state: Option<StateId>, run: &ForkRun) -> Fits<ForkRun> {
+        let list = match (run.list, state) {
+            (Some(list), _) => {
+                self.same_actions(list)?;
+                Some(self.list(list)?)
+            }
+            (None, Some(state)) => {
+                self.same_branches(state)?;
+                None
+            }
+            (None, None) => None,
+        };
+        Ok(ForkRun {
+            list,
+            ..run.clone()
+        })
+    }
+
+    fn list_run(&self, role: Role, run: &ListRun) -> Fits<ListRun> {
+        let list = self.list(run.list)?;
+        let new_end = self.to.workflow[list].actions.len() as u16;
+        let is_single = matches!(role, Role::Action { .. } | Role::Detached { .. });
+        if run.index >= run.end {
+            let end = if is_single {
+                self.action(run.list, run.end.saturating_sub(1))?.1 + 1
+            } else {
+                new_end
+            };
+            return Ok(ListRun {
+                list,
+                index: end,
+                end,
+                ..run.clone()
+            });
+        }
+        let (list, index) = self.action(run.list, run.index)?;
+        let was = &self.from.workflow[self.from.workflow[run.list].actions[usize::from(run.index)]];
+        let is = &self.to.workflow[self.to.workflow[list].actions[usize::from(index)]];
+        self.same_step(run, was, is)?;
+        let end = if is_single { index + 1 } else { new_end };
+        let keeps_target = target(&self.from.workflow, was) == target(&self.to.workflow, is);
+        Ok(ListRun {
+            list,
+            index,
+            end,
+            key: run.key.filter(|_| keeps_target),
+            child: run.child.filter(|_| keeps_target),
+            retried: run
+                .retried
+                .iter()
+                .filter(|retried| match retried.by {
+                    RetriedBy::ActionHandler(index) => usize::from(index) < is.on_errors.len(),
+                    RetriedBy::StateHandler(_) | RetriedBy::StateRule(_) => true,
+                })
+                .cloned()
+                .collect(),
+            ..run.clone()
+        })
+    }
+
+    /// Something is under way for the action: it must still be what the action does.
+    fn same_step(&self, run: &ListRun, was: &Action, is: &Action) -> Fits<()> {
+        let what = match run.step {
+            ActionStep::Call { .. } => "calls a function",
+            ActionStep::Event { .. } => "waits for an event",
+            ActionStep::Subflow { .. } => "waits for a sub-workflow",
+            _ => return Ok(()),
+        };
+        let waits = match &is.kind {
+            ActionKind::Call(call) => !call.detached,
+            ActionKind::Event(event) => !event.detached && event.consume.is_some(),
+            ActionKind::Subflow(subflow) => !subflow.detached,
+            ActionKind::Expression { .. } => false,
+        };
+        if waits && target(&self.from.workflow, was) == target(&self.to.workflow, is) {
+            return Ok(());
+        }
+        misfit(format_args!(
+            "action '{}' of {} {what}, and does something else in {}",
+            name_of(&self.from.workflow, was),
+            self.place_of_list(run.list),
+            self.version()
+        ))
+    }
+
+    /// A way out of a state.
+    pub(super) fn way(&self, way: Exit) -> Fits<Exit> {
+        let found = self.find_way(way)?;
+        if let Some(found) = found {
+            let was = next_of(&self.from.workflow, way);
+            let is = next_of(&self.to.workflow, found);
+            if was.is_none() || is.is_some() {
+                return Ok(found);
+            }
+        }
+        let state = match way {
+            Exit::State(id)
+            | Exit::Handler(id, _)
+            | Exit::Condition(id, _)
+            | Exit::EventCondition(id, _)
+            | Exit::Default(id)
+            | Exit::Entry(id, _) => format!("state '{}'", self.named(id)),
+            Exit::Action(id, _) => {
+                let action = &self.from.workflow[id];
+                format!("action '{}'", name_of(&self.from.workflow, action))
+            }
+        };
+        misfit(format_args!(
+            "the instance leaves {state} by a transition or an end that {} doesn't have",
+            self.version()
+        ))
+    }
+
+    /// `None`: there is no such way.
+    fn find_way(&self, way: Exit) -> Fits<Option<Exit>> {
+        let (from, to) = (&self.from.workflow, &self.to.workflow);
+        Ok(match way {
+            Exit::State(id) => Some(Exit::State(self.state_of_kind(id)?)),
+            Exit::Default(id) => Some(Exit::Default(self.state_of_kind(id)?)),
+            Exit::Handler(id, index) => {
+                let found = self.state(id)?;
+                let is_there = usize::from(index) < to[found].on_errors.len();
+                is_there.then_some(Exit::Handler(found, index))
+            }
+            Exit::Entry(id, entry) => {
+                Some(Exit::Entry(self.state_of_kind(id)?, self.entry(id, entry)?))
+            }
+            Exit::Condition(id, index) => {
+                let found = self.state_of_kind(id)?;
+                let (StateKind::Switch(was), StateKind::Switch(is)) =
+                    (&from[id].kind, &to[found].kind)
+                else {
+                    return Ok(None);
+                };
+                let name = was.conditions.get(usize::from(index));
+                let name = name.and_then(|condition| condition.name.as_ref());
+                let place = match name {
+                    Some(_) => is.conditions.iter().position(|c| c.name.as_ref() == name),
+                    None => Some(usize::from(index)).filter(|at| *at < is.conditions.len()),
+                };
+                place.map(|place| Exit::Condition(found, place as u16))
+            }
+            Exit::EventCondition(id, index) => {
+                let found = self.state_of_kind(id)?;
+                let (StateKind::SwitchEvents(was), StateKind::SwitchEvents(is)) =
+                    (&from[id].kind, &to[found].kind)
+                else {
+                    return Ok(None);
+                };
+                let Some(condition) = was.conditions.get(usize::from(index)) else {
+                    return Ok(None);
+                };
+                let event = self.event(condition.event)?;
+                let place = is.conditions.iter().position(|c| c.event == event);
+                place.map(|place| Exit::EventCondition(found, place as u16))
+            }
+            Exit::Action(id, index) => {
+                let (list, place) = self.place_of(id)?;
+                let (list, place) = self.action(list, place)?;
+                let found: ActionId = to[list].actions[usize::from(place)];
+                let handler = to[found].on_errors.get(usize::from(index));
+                let leads = handler.is_some_and(|handler| matches!(handler.then, Then::Next(_)));
+                leads.then_some(Exit::Action(found, index))
+            }
+        })
+    }
+
+    /// An instance that is being continued as another one.
+    fn continuation(&self, way: Exit) -> Fits<Exit> {
+        let found = self.way(way)?;
+        match next_of(&self.to.workflow, found) {
+            Some(Next::End(end)) if end.continue_as.is_some() => Ok(found),
+            _ => misfit(format_args!(
+                "the instance continues as another one, and does not in {}",
+                self.version()
+            )),
+        }
+    }
+
+    fn place_of(&self, id: ActionId) -> Fits<(ListId, u16)> {
+        let lists = self.from.workflow.lists.iter().enumerate();
+        let mut places = lists.filter_map(|(list, actions)| {
+            let place = actions.actions.iter().position(|action| *action == id)?;
+            Some((ListId(list as u32), place as u16))
+        });
+        places
+            .next()
+            .ok_or_else(|| Misfit("its records name an action that belongs to no state".to_owned()))
+    }
+}
+
+/// Nothing else belongs to its position.
+fn has_no_branches(scope: &Scope) -> bool {
+    scope.apart.is_empty()
+        && scope.position().is_none_or(|position| {
+            let entries = position.events.iter().flat_map(|run| &run.forks);
+            !matches!(position.work, Work::Fork(_) | Work::Continue { .. }) && entries.count() == 0
+        })
+}
+
+/// There is something to do before its work.
+fn has_entry(state: &State) -> bool {
+    state.input.is_some() || state.input_schema.is_some()
+}
+
+/// The rule whose retries are counted is there.
+fn has_rule(state: &State, retried: &Retried) -> bool {
+    match retried.by {
+        RetriedBy::StateHandler(index) => usize::from(index) < state.on_errors.len(),
+        RetriedBy::StateRule(index) => usize::from(index) < state.retries.len(),
+        RetriedBy::ActionHandler(_) => true,
+    }
+}
+
+/// What an action calls or waits for.
+fn target(workflow: &swirl_model::workflow::Workflow, action: &Action) -> (u8, String) {
+    match &action.kind {
+        ActionKind::Call(call) => (0, workflow[call.function].name.to_string()),
+        ActionKind::Event(event) => {
+            let awaited = event.consume.map(|id| workflow[id].name.to_string());
+            (1, awaited.unwrap_or_default())
+        }
+        ActionKind::Expression { function, .. } => (2, workflow[*function].name.to_string()),
+        ActionKind::Subflow(subflow) => (3, subflow.workflow.clone()),
+    }
+}
