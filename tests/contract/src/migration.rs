@@ -57,8 +57,15 @@ fn moved(whole: Whole) -> Migration {
 }
 
 async fn migrate(b: &Backend, id: &str, migration: Migration) -> Migrated {
-    let migrated = b.store.migrate(&InstanceId::new(id), migration);
-    migrated.await.unwrap()
+    let id = InstanceId::new(id);
+    b.store.migrate(&id, migration).await.unwrap()
+}
+
+fn answer(call: u32) -> Input {
+    Input::CallDone {
+        call,
+        result: Ok(data!(call)),
+    }
 }
 
 async fn listed(b: &Backend, version: &str) -> usize {
@@ -204,7 +211,7 @@ pub async fn an_instance_that_changes_is_not_moved(b: Backend) {
     b.act(&scope("a", "r.1.0"), change(vec![])).await;
     assert_eq!(migrate(&b, "a", seen).await, Migrated::Changed);
     let seen = moved(whole(&b, "a").await);
-    b.add(&root("a"), Input::Timer { seq: 1 }).await;
+    b.add(&root("a"), answer(1)).await;
     assert_eq!(migrate(&b, "a", seen).await, Migrated::Changed);
     let seen = moved(whole(&b, "a").await);
     let held = b.hold(&scope("a", "r.1.2")).await;
@@ -328,7 +335,7 @@ pub async fn a_marked_migration_is_carried_out_once(b: Backend) {
     b.create(new("a")).await;
     b.act(&root("a"), change(vec![]).at(blocked(Work::Sleep)))
         .await;
-    b.add(&root("a"), Input::Timer { seq: 7 }).await;
+    b.add(&root("a"), answer(7)).await;
     let marked = |whole: Whole| Migration {
         mark: Some("m".to_owned()),
         ..moved(whole)

@@ -6,6 +6,7 @@ mod admission;
 mod chains;
 mod fixture;
 mod keys;
+mod migrated;
 mod reconciler;
 mod retried;
 mod stored;

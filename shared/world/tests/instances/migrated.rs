@@ -1,7 +1,5 @@
 //! Instances that are moved to another version of their definition.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
-
 use swirl_model::error::names;
 use swirl_model::event::Event;
 use swirl_model::ids::InstanceId;
@@ -9,9 +7,10 @@ use swirl_model::instance::{Instance, Status};
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data, WorkflowError, data};
 use swirl_ports::{Clock, InstanceQueries, InstanceRecords};
-use swirl_service::{Action, Deployment, Operator, StartRequest, Target, Unfit};
-use swirl_spec::resource::MapResources;
+use swirl_service::{Action, Operator, StartRequest, Target, Unfit};
 use swirl_world::{Act, Mock, Which, World};
+
+use crate::fixture::{start_of, world};
 
 struct Run {
     world: World,
@@ -34,42 +33,19 @@ fn answer(call: &swirl_ports::CallRequest) -> Mock {
 impl Run {
     /// An instance of the first of two versions, a second after its start.
     fn new(first: &str, second: &str, input: Data) -> Run {
-        let lower = |record: &swirl_ports::DefinitionRecord| Err(record.id.to_string());
-        let world = World::new(Timestamp(0), Box::new(lower), Box::new(answer), Data::NULL);
+        let documents = [("1", first), ("2", second)].map(|(version, body)| {
+            let body = body.trim();
+            format!("id: order\nversion: \"{version}\"\nspecVersion: \"0.8\"\n{body}")
+        });
+        let world = world(&documents.each_ref().map(String::as_str), answer);
         let mut run = Run { world };
-        for (version, body) in [("1", first), ("2", second)] {
-            run.deploy(version, body);
-        }
         let start = StartRequest {
-            workflow: "order".to_owned(),
             version: Some("1".to_owned()),
             input,
-            request: "start".to_owned(),
-            ..StartRequest::default()
+            ..start_of("order")
         };
         run.until(1_000, vec![Act::Start(start)]);
         run
-    }
-
-    fn deploy(&mut self, version: &str, body: &str) {
-        let document = format!(
-            "id: order\nversion: \"{version}\"\nspecVersion: \"0.8\"\n{}",
-            body.trim()
-        );
-        let none = MapResources::default();
-        let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
-        let found = format!("{:?}", reading.diagnostics);
-        let deployment = Deployment {
-            name: "test".to_owned(),
-            workflow: reading.workflow.unwrap_or_else(|| panic!("{found}")),
-            document,
-            resources: Vec::new(),
-        };
-        let service = self.world.service.clone();
-        let deployed = self
-            .world
-            .wait(async move { service.deploy(deployment).await });
-        deployed.unwrap();
     }
 
     fn until(&mut self, ms: i64, acts: Vec<Act>) {
