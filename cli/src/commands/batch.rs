@@ -29,7 +29,7 @@ Examples:
   swirl batch create cancel --query 'workflow = order and @customer = c-7' --rate 5
   swirl batch create skip --query 'status = faulted and state = Notify' --result '{\"sent\": false}'
   swirl batch create rerun --query 'status = faulted and workflow = order' --state Charge
-  swirl batch create migrate --query 'workflow = order and version = 1.0' --to-version 1.1 --dry-run
+  swirl batch create migrate --query 'workflow = order and version = \"1.0\"' --to-version 1.1 --dry-run
   swirl batch list
   swirl batch show 2f6c0d9b
   swirl batch results 2f6c0d9b --outcome refused

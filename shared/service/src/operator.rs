@@ -123,6 +123,12 @@ impl Service {
         instance: &Instance,
         action: &Action,
     ) -> Result<Option<Rejection>, Error> {
+        if let Action::Edit { data, .. } = action {
+            let definition = self.registry.get(&instance.header.definition).await?;
+            if data.exceeds(definition.sizes.data_bytes) {
+                return Ok(Some(Rejection::DataTooLarge));
+            }
+        }
         match action {
             Action::Skip(_) => {
                 let scopes = self.store.scopes(&instance.header.id).await?;
