@@ -145,9 +145,9 @@ impl Tally {
 pub async fn tally(api: &Api, ids: &[InstanceId], version: &str) -> Result<Tally, Problem> {
     let until = tokio::time::Instant::now() + CHECKED_FOR;
     let mut tally = Tally::default();
-    let checks = stream::iter(ids)
+    let checks = stream::iter(ids.to_vec())
         .map(async |id| {
-            let done = api.service.would_migrate(id, version).await?;
+            let done = api.service.would_migrate(&id, version).await?;
             Ok::<_, Problem>((id, done))
         })
         .buffered(CONCURRENT);
@@ -155,7 +155,7 @@ pub async fn tally(api: &Api, ids: &[InstanceId], version: &str) -> Result<Tally
     while tokio::time::Instant::now() < until
         && let Some((id, done)) = checks.try_next().await?
     {
-        tally.add(id, done);
+        tally.add(&id, done);
     }
     Ok(tally)
 }
