@@ -32,9 +32,9 @@ fn document(version: &str, kind: &str, wait: &str) -> String {
 
 pub async fn check(dev: &Dev) {
     for (version, kind, wait) in [
-        ("1.0.0", "test.wrong", "Wait"),
-        ("2.0.0", "test.right", "Wait"),
-        ("3.0.0", "test.right", "Pause"),
+        ("1.0.0", "test.mistaken", "Wait"),
+        ("2.0.0", "test.moved", "Wait"),
+        ("3.0.0", "test.moved", "Pause"),
     ] {
         let path = "/api/v1/definitions?name=moving";
         let text = document(version, kind, wait);
@@ -69,7 +69,7 @@ async fn migrate(dev: &Dev, id: &str, body: Value) -> Answer {
 }
 
 async fn send(dev: &Dev, order: &str) {
-    let event = json!({"specversion": "1.0", "id": order, "source": "/test", "type": "test.right", "order": order,
+    let event = json!({"specversion": "1.0", "id": order, "source": "/test", "type": "test.moved", "order": order,
         "data": {"got": order}});
     let headers = [("content-type", "application/cloudevents+json")];
     let sent = dev.post("/api/v1/events", &headers, event.to_string());
