@@ -40,6 +40,7 @@ fn instance(id: &str) -> NewRecords {
             depth: 0,
             hops: 0,
             trace: Default::default(),
+            retention: Default::default(),
         },
         root: Scope::new(ScopeId::root(), Role::Root, data!({})),
         ends_with_parent: false,

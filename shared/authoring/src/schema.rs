@@ -15,8 +15,10 @@ mod spelling;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use swirl_model::attribute::{ATTRIBUTES_MAX, AttributeKind};
+use swirl_model::instance::Retention;
+use swirl_model::workflow::Recording;
 use swirl_spec::edition::Edition;
 use swirl_spec::vocabulary;
 
@@ -55,7 +57,27 @@ fn own_metadata() -> Value {
         "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_.-]{0,63}$"},
         "additionalProperties": attribute,
     });
-    json!({"properties": {"search": search}, "additionalProperties": false})
+    let outcomes = Retention::OUTCOMES.map(|outcome| {
+        let duration =
+            json!({"type": "string", "description": "an ISO 8601 duration, such as `P30D`"});
+        (outcome.as_str().to_owned(), duration)
+    });
+    let retention = json!({
+        "type": "object",
+        "description": "how long ended instances are kept, by outcome",
+        "properties": Map::from_iter(outcomes),
+        "additionalProperties": false,
+    });
+    let history = json!({
+        "type": "object",
+        "description": "the data that the history keeps",
+        "properties": {"data": {"enum": Recording::ALL.map(Recording::as_str)}},
+        "additionalProperties": false,
+    });
+    json!({
+        "properties": {"search": search, "retention": retention, "history": history},
+        "additionalProperties": false,
+    })
 }
 
 fn explored(edition: Edition, names: BTreeSet<String>) -> (usize, Vec<Known>) {

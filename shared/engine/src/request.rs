@@ -135,6 +135,7 @@ pub fn auth_without_instance(
         depth: 0,
         hops: 0,
         trace: Default::default(),
+        retention: Default::default(),
     };
     let view = View {
         def,

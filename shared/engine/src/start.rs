@@ -99,6 +99,7 @@ pub fn new_instance(
         depth: new.depth,
         hops,
         trace: new.trace,
+        retention: def.workflow.retention,
     };
     if header.trace.cause.is_none() {
         let mut events = new.events.iter();

@@ -42,6 +42,58 @@ pub struct Header {
     pub hops: u32,
     #[serde(default, skip_serializing_if = "Trace::is_empty")]
     pub trace: Trace,
+    /// What its definition says; for other outcomes the store's settings apply.
+    #[serde(default, skip_serializing_if = "Retention::is_empty")]
+    pub retention: Retention,
+}
+
+/// How long instances are kept after their end, by outcome, in milliseconds (`metadata.swirl.retention`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Retention {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faulted: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminated: Option<u64>,
+}
+
+impl Retention {
+    /// The shortest and the longest that may be declared, in milliseconds.
+    pub const MIN_MS: u64 = 1_000;
+    pub const MAX_MS: u64 = 3650 * 24 * 3_600_000;
+
+    pub fn is_empty(&self) -> bool {
+        *self == Retention::default()
+    }
+
+    pub const OUTCOMES: [EndStatus; 4] = [
+        EndStatus::Completed,
+        EndStatus::Faulted,
+        EndStatus::Cancelled,
+        EndStatus::Terminated,
+    ];
+
+    pub fn of(&self, status: EndStatus) -> Option<u64> {
+        match status {
+            EndStatus::Completed => self.completed,
+            EndStatus::Faulted => self.faulted,
+            EndStatus::Cancelled => self.cancelled,
+            EndStatus::Terminated => self.terminated,
+        }
+    }
+
+    pub fn set(&mut self, status: EndStatus, ms: u64) {
+        let field = match status {
+            EndStatus::Completed => &mut self.completed,
+            EndStatus::Faulted => &mut self.faulted,
+            EndStatus::Cancelled => &mut self.cancelled,
+            EndStatus::Terminated => &mut self.terminated,
+        };
+        *field = Some(ms);
+    }
 }
 
 /// The size of a scope's data if its instance has nearly reached its limit.
@@ -150,6 +202,12 @@ impl From<EndStatus> for Status {
     }
 }
 
+impl EndStatus {
+    pub fn as_str(self) -> &'static str {
+        Status::from(self).as_str()
+    }
+}
+
 impl Status {
     pub fn as_str(self) -> &'static str {
         match self {
@@ -163,5 +221,16 @@ impl Status {
 
     pub fn ended(self) -> bool {
         self != Status::Running
+    }
+
+    /// How the instance ended, if it did.
+    pub fn end(self) -> Option<EndStatus> {
+        match self {
+            Status::Running => None,
+            Status::Completed => Some(EndStatus::Completed),
+            Status::Faulted => Some(EndStatus::Faulted),
+            Status::Cancelled => Some(EndStatus::Cancelled),
+            Status::Terminated => Some(EndStatus::Terminated),
+        }
     }
 }

@@ -20,7 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Data;
 use crate::attribute::AttributeKind;
+use crate::instance::Retention;
 pub use crate::language::Language;
+pub use crate::recording::Recording;
 use crate::time::IsoDuration;
 
 pub use actions::*;
@@ -103,6 +105,10 @@ pub struct Workflow {
     pub problems: bool,
     /// The values that instances are found by (`metadata.swirl.search`).
     pub search: Vec<SearchAttribute>,
+    /// How long ended instances are kept (`metadata.swirl.retention`).
+    pub retention: Retention,
+    /// The data that the history keeps, where the definition says so (`metadata.swirl.history`).
+    pub recording: Option<Recording>,
     /// The document's property for the target of a result or payload: added to the message if one
     /// cannot be merged. Empty if there is none.
     pub merge_hint: &'static str,

@@ -12,6 +12,7 @@ pub mod error;
 pub mod events;
 pub mod execution;
 pub mod finding;
+pub mod following;
 pub mod matching;
 pub mod migration;
 pub mod queries;
@@ -35,6 +36,7 @@ pub use execution::{
 };
 pub use finding::{Finding, Severity};
 pub use migration::{Migrated, Migration, Whole};
+pub use following::{EventStream, Extract, FollowedHistories, HistorySink, Unread, UnreadCount};
 pub use queries::{
     AttributeFilter, Bound, Counts, Filter, HISTORY_BYTES_MAX, HistoryPage, HistoryPart,
     InstanceQueries, Keep, KeptHistory, Page, Summary, Values,

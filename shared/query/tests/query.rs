@@ -36,6 +36,7 @@ fn summary() -> Summary {
             depth: 0,
             hops: 0,
             trace: Trace::default(),
+            retention: Default::default(),
         }),
         status: Status::Faulted,
         suspended: false,

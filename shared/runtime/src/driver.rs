@@ -57,6 +57,8 @@ pub struct Settings {
     pub local_handoff: bool,
     /// How much of calls and events the history keeps.
     pub recording: Recording,
+    /// Definitions may say otherwise.
+    pub own_recording: bool,
     /// The longest value of these, in bytes.
     pub recorded_bytes_max: usize,
 }
@@ -68,6 +70,7 @@ impl Default for Settings {
             renew_ms: None,
             local_handoff: false,
             recording: Recording::None,
+            own_recording: true,
             recorded_bytes_max: RECORDED_BYTES_MAX,
         }
     }
@@ -311,6 +314,9 @@ impl Driver {
         }
         fit(&def, &header, &held.lease.scope, &held.inbox)?;
         let left = scope.pending_call();
+        let own = def.workflow.recording;
+        let own = own.filter(|_| self.settings.own_recording);
+        let recording = own.unwrap_or(self.settings.recording);
         let names = &def.workflow.secrets;
         let secrets = if names.is_empty() {
             Data::NULL
@@ -326,7 +332,7 @@ impl Driver {
             closed: held.closed,
             redactor: Arc::new(Redactor::of(&secrets)),
             recorder: Recorder {
-                recording: self.settings.recording,
+                recording,
                 bytes_max: self.settings.recorded_bytes_max,
             },
             given: None,

@@ -72,6 +72,7 @@ codes! {
     BAD_OPERATION = "bad-operation": "An operation in the wrong format for its function's type.";
     BAD_PATH = "bad-path": "An expression that should be one path and is not.";
     BAD_RESOURCE = "bad-resource": "A referenced document that cannot be used.";
+    BAD_RETENTION = "bad-retention": "A time for which instances cannot be kept.";
     BAD_SCHEMA = "bad-schema": "A JSON Schema that is not valid.";
     BAD_SEARCH_ATTRIBUTE = "bad-search-attribute": "A search attribute that cannot be kept.";
     BAD_SELECTION_SET = "bad-selection-set": "A selection set that GraphQL cannot read.";

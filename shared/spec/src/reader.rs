@@ -101,7 +101,7 @@ fn read_detected(
             let mut root = root.clone();
             ctx.leave_out_absent(&mut root);
             (entry.read)(&mut ctx, &root);
-            ctx.search_attributes(&root);
+            ctx.own_metadata(&root);
         }
         None => not_supported(&mut ctx, root),
     }

@@ -202,6 +202,7 @@ impl World {
     pub fn recording(start: Timestamp, lower: Lower, answer: Answer, secrets: Data) -> World {
         let settings = Settings {
             recording: Recording::All,
+            own_recording: false,
             recorded_bytes_max: RECORDED_BYTES_MAX,
             ..Settings::default()
         };

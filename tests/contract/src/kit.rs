@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use swirl_model::attribute::Attributes;
-use swirl_model::event::{Command, EventMatch, Input, Slot, Subscription};
+use swirl_model::event::{Command, EventMatch, HistoryEntry, Input, Slot, Subscription};
 use swirl_model::ids::{DefinitionId, InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Header, ParentLink};
 use swirl_model::scope::{
@@ -60,6 +60,7 @@ pub fn new(id: &str) -> NewRecords {
         depth: 0,
         hops: 0,
         trace: Default::default(),
+        retention: Default::default(),
     };
     let root = Scope::new(ScopeId::root(), Role::Root, data!({"n": 1}));
     NewRecords {
@@ -270,6 +271,7 @@ pub struct Change {
     pub consumed: Vec<String>,
     pub refused: Vec<CloudEvent>,
     pub commands: Vec<Command>,
+    pub history: Vec<HistoryEntry>,
     pub require_unchanged_inbox: bool,
     pub fits: bool,
     pub release: bool,
@@ -300,6 +302,11 @@ impl Change {
 
     pub fn attributes(mut self, attributes: Attributes) -> Change {
         self.attributes = Some(attributes);
+        self
+    }
+
+    pub fn history(mut self, history: Vec<HistoryEntry>) -> Change {
+        self.history = history;
         self
     }
 
@@ -341,7 +348,7 @@ fn made(held: &Held, change: Change) -> Commit {
         scope,
         consumed: change.consumed,
         refused: change.refused,
-        history: Vec::new(),
+        history: change.history,
         commands: change.commands,
         at: at(0),
         require_unchanged_inbox: change.require_unchanged_inbox,

@@ -4,7 +4,7 @@ use super::text::{Position, Text};
 
 /// In alphabetical order. If a property means different things in different objects, its
 /// description says so.
-const ABOUT: [(&str, &str); 80] = [
+const ABOUT: [(&str, &str); 82] = [
     (
         "actionDataFilter",
         "what of the state data an action gets (`fromStateData`), what of its result is taken (`results`) and where that goes (`toStateData`)",
@@ -135,6 +135,10 @@ const ABOUT: [(&str, &str); 80] = [
         "functions",
         "what can be called: operations of services, and expressions",
     ),
+    (
+        "history",
+        "in `metadata.swirl`: with `data`, the data that the history keeps (`none`, `errors` or `all`)",
+    ),
     ("id", "by which the workflow is started and referred to"),
     (
         "increment",
@@ -207,6 +211,10 @@ const ABOUT: [(&str, &str); 80] = [
         "results",
         "an expression over the action's result: what of it is taken",
     ),
+    (
+        "retention",
+        "in `metadata.swirl`: how long ended instances are kept, an ISO 8601 duration for each of `completed`, `faulted`, `cancelled` and `terminated`",
+    ),
     ("retries", "retry policies that actions refer to by name"),
     ("retryRef", "the retry policy of the action, by name"),
     (
@@ -229,7 +237,7 @@ const ABOUT: [(&str, &str); 80] = [
     ("subFlowRef", "a workflow that runs as part of this one"),
     (
         "swirl",
-        "in the workflow's `metadata`: what the runtime reads, which is `search`",
+        "in the workflow's `metadata`: what the runtime reads, which is `search`, `retention` and `history`",
     ),
     ("timeouts", "how long things may take here"),
     (

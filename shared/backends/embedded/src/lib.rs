@@ -30,6 +30,7 @@ mod queue;
 mod record;
 mod retained;
 mod sets;
+mod shelves;
 mod state;
 mod store;
 mod subscriptions;

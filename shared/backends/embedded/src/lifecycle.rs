@@ -158,23 +158,19 @@ impl State {
         let Some(inst) = self.instances.get_mut(&seq) else {
             return Vec::new();
         };
-        let before = inst.instance.state.ended_at.replace(ended.at);
-        let stood = inst.status();
+        self.ended.remove(seq, &inst.instance);
         let state = &mut inst.instance.state;
+        state.ended_at = Some(ended.at);
         state.status = ended.status.into();
         state.output = ended.output;
         state.error = ended.error;
-        let status = state.status;
-        let is_paused = status == Status::Faulted;
+        let is_paused = state.status == Status::Faulted;
         if !is_paused {
             state.suspended = false;
         }
         // Async sub-workflows end with a parent that faults, too: its retry won't repeat them.
         let children: Vec<InstanceId> = std::mem::take(&mut inst.children).into_iter().collect();
-        if let Some(before) = before {
-            self.ended_as(stood).remove(&(before, seq));
-        }
-        self.ended_as(status).insert((ended.at, seq));
+        self.ended.add(seq, &inst.instance);
         self.touch(Key::State(seq));
         if is_paused {
             for child in &children {
@@ -236,14 +232,12 @@ impl State {
         if inst.over() {
             return;
         }
-        let stood = inst.status();
+        self.ended.remove(seq, &inst.instance);
         let state = &mut inst.instance.state;
         state.status = Status::Running;
         state.error = None;
         state.output = None;
-        if let Some(at) = state.ended_at.take() {
-            self.ended_as(stood).remove(&(at, seq));
-        }
+        state.ended_at = None;
         self.touch(Key::State(seq));
         let ready = self.refresh_all(seq);
         wake.extend(ready.iter().filter_map(|scope| self.scope_ref(seq, scope)));
@@ -275,25 +269,10 @@ impl State {
     /// Removes ended instances that are too old or too many, oldest first. One that still has work
     /// or effects stays.
     pub fn expire_instances(&mut self, now: Timestamp) {
-        let options = &self.options;
-        let surplus = self.ended.len().saturating_sub(options.keep_ended_max);
-        let too_old = |at: Timestamp, keep_ms| now.0.saturating_sub(at.0) > keep_ms;
-        let keep_ms = options.keep_ended_ms as i64;
-        let ended = self.ended.iter().enumerate();
-        let ended = ended.take_while(|(place, (at, _))| *place < surplus || too_old(*at, keep_ms));
-        let keep_ms = options.keep_faulted_ms as i64;
-        let faulted = self.faulted.iter();
-        let faulted = faulted.take_while(|(at, _)| too_old(*at, keep_ms));
-        let mut gone = Vec::new();
-        for (at, seq) in ended.map(|(_, entry)| entry).chain(faulted) {
-            if !self.instances.get(seq).is_some_and(|inst| is_busy(inst)) {
-                gone.push((*at, *seq));
+        for seq in self.ended.due(now, &self.options) {
+            if !self.instances.get(&seq).is_some_and(|inst| is_busy(inst)) {
+                self.remove_instance(seq);
             }
-        }
-        for (at, seq) in gone {
-            self.ended.remove(&(at, seq));
-            self.faulted.remove(&(at, seq));
-            self.remove_instance(seq);
         }
     }
 
@@ -302,14 +281,12 @@ impl State {
         let Some((seq, inst)) = self.find(id) else {
             return Removed::Unknown;
         };
-        let status = inst.status();
-        let Some(at) = inst.instance.state.ended_at.filter(|_| status.ended()) else {
+        if !inst.status().ended() || inst.instance.state.ended_at.is_none() {
             return Removed::Running;
-        };
+        }
         if is_busy(inst) {
             return Removed::Busy;
         }
-        self.ended_as(status).remove(&(at, seq));
         self.remove_instance(seq);
         Removed::Done
     }
@@ -351,6 +328,7 @@ impl State {
                 .extend(keys.map(|key| Write { key, value: None }));
         }
         if let Some(inst) = self.instances.remove(&seq) {
+            self.ended.remove(seq, &inst.instance);
             self.ids.remove(inst.id());
             self.give_up_key(&inst.instance.header);
         }

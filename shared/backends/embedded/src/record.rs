@@ -402,8 +402,6 @@ impl State {
                     reason: format!("instance {} has no root scope", inst.id()),
                 });
             }
-            let status = inst.status();
-            let ended_at = inst.instance.state.ended_at.filter(|_| status.ended());
             let timers: Vec<_> = inst
                 .scopes
                 .iter()
@@ -416,9 +414,7 @@ impl State {
                 })
                 .collect();
             let over = inst.over();
-            if let Some(at) = ended_at {
-                self.ended_as(status).insert((at, seq));
-            }
+            self.ended.add(seq, &inst.instance);
             for (scope, timer) in timers {
                 self.arm(seq, &scope, &timer);
             }

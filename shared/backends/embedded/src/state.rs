@@ -26,6 +26,7 @@ use crate::key::{Key, Seq, Write};
 use crate::known::Known;
 use crate::retained::Retained;
 use crate::sets::Sets;
+use crate::shelves::Shelves;
 use crate::subscriptions::{Subscriptions, Wait};
 
 /// Search attribute, value and instance, in the order of listings.
@@ -61,9 +62,7 @@ pub(crate) struct State {
     pub marks: BTreeMap<Arc<str>, Timestamp>,
     /// Which instances have keys.
     pub named: HashMap<InstanceKey, KeyHolder>,
-    pub ended: BTreeSet<(Timestamp, Seq)>,
-    /// Faulted instances are kept separately, so that completed ones don't displace them.
-    pub faulted: BTreeSet<(Timestamp, Seq)>,
+    pub ended: Shelves,
     /// Whether there is a journal: otherwise no records are made.
     pub durable: bool,
     pub touched: BTreeSet<Key>,
@@ -350,14 +349,6 @@ impl State {
         }
         scopes.retain(|scope| self.ready.contains(&(seq, scope.clone())));
         scopes.into_iter().collect()
-    }
-
-    /// The index of ended instances for this status.
-    pub fn ended_as(&mut self, status: Status) -> &mut BTreeSet<(Timestamp, Seq)> {
-        match status {
-            Status::Faulted => &mut self.faulted,
-            _ => &mut self.ended,
-        }
     }
 
     /// Changes the number of counted attempts to drive a scope, and returns it. Attempts that began before

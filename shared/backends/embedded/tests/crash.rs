@@ -41,6 +41,7 @@ fn new(id: &str) -> NewRecords {
         depth: 0,
         hops: 0,
         trace: Default::default(),
+        retention: Default::default(),
     };
     let root = Scope::new(ScopeId::root(), Role::Root, data!(0));
     NewRecords {

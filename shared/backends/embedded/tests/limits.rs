@@ -10,7 +10,7 @@ use swirl_embedded::{Embedded, Options};
 use swirl_model::Data;
 use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId};
-use swirl_model::instance::EndStatus;
+use swirl_model::instance::{EndStatus, Retention};
 use swirl_model::scope::{Cursor, Work};
 use swirl_ports::execution::Record;
 use swirl_ports::{Commit, Error, ExecutionStore, Filter, InboxItem, InstanceKey, KeyHolder};
@@ -329,6 +329,59 @@ fn success_does_not_evict_failure() {
     assert_eq!(ids(&b), ["bad"]);
     block_on(b.events.expire(at(500))).unwrap();
     assert_eq!(ids(&b), ["bad"]);
+    block_on(b.events.expire(at(501))).unwrap();
+    assert!(ids(&b).is_empty());
+}
+
+/// A definition's own time counts, whatever the settings are.
+#[test]
+fn a_definition_says_how_long_its_instances_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        keep_ended_ms: 100,
+        keep_ended_max: 3,
+        keep_faulted_ms: 100,
+        ..Options::default()
+    };
+    let open = || backend(Embedded::open(folder.path(), options.clone()).unwrap());
+    let b = open();
+    let retention = Retention {
+        completed: Some(500),
+        faulted: Some(50),
+        ..Retention::default()
+    };
+    block_on(async {
+        for (id, status) in [
+            ("long", EndStatus::Completed),
+            ("brief", EndStatus::Faulted),
+            ("usual", EndStatus::Cancelled),
+        ] {
+            let mut new = new(id);
+            new.header.retention = retention;
+            b.create(new).await;
+            let end = Command::End {
+                status,
+                output: None,
+                error: None,
+            };
+            let cursor = match status {
+                EndStatus::Faulted => blocked(Work::Begin),
+                _ => Cursor::Ended,
+            };
+            b.act(&root(id), change(vec![end]).at(cursor)).await;
+        }
+        end(&b, "other", EndStatus::Completed).await;
+        b.events.expire(at(50)).await.unwrap();
+    });
+    assert_eq!(ids(&b), ["other", "usual", "brief", "long"]);
+    block_on(b.events.expire(at(51))).unwrap();
+    assert_eq!(ids(&b), ["other", "usual", "long"]);
+    drop(b);
+    let b = open();
+    block_on(b.events.expire(at(101))).unwrap();
+    assert_eq!(ids(&b), ["long"]);
+    block_on(b.events.expire(at(500))).unwrap();
+    assert_eq!(ids(&b), ["long"]);
     block_on(b.events.expire(at(501))).unwrap();
     assert!(ids(&b).is_empty());
 }

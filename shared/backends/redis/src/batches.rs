@@ -16,7 +16,6 @@ use swirl_ports::{
 
 use crate::Redis;
 use crate::connect::damaged;
-use crate::keys::Span;
 use crate::record::{encode, kind};
 use crate::script::{Lazy, Script};
 
@@ -52,7 +51,7 @@ impl Redis {
     ) -> Result<Operated> {
         let limit = self.options().record_max;
         let root = ScopeRef::root(id.clone());
-        let keys = self.keys().of(id, Span::All);
+        let keys = self.keys_of_lines(id);
         let script = match &input {
             Some(Input::Cancel { .. }) => &ENDING,
             _ => &OPERATE,

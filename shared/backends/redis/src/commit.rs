@@ -11,6 +11,7 @@ use swirl_ports::{Commit, Committed, InboxItem, Lease, OutboxEntry, Result};
 use crate::Redis;
 use crate::attributes;
 use crate::events::event_digest;
+use crate::following;
 use crate::keys::Span;
 use crate::record::{encode, end_letter, flags, kind, timer_kind};
 use crate::reply::Reply;
@@ -106,6 +107,10 @@ impl Redis {
         if commands.iter().any(lists) {
             keys.extend(self.keys().listings(self.keys().shard(id)));
         }
+        let unread = self.follows().then(|| {
+            keys.push(self.keys().index(self.keys().shard(id), following::INDEX));
+            keys.len().to_string()
+        });
         if commands.contains(&Command::Index) {
             keys.push(self.keys().index(self.keys().shard(id), attributes::INDEX));
         }
@@ -139,6 +144,7 @@ impl Redis {
             seen => seen,
         });
         call.arg(adds).arg(kib(self.options().instance_bytes));
+        call.arg(unread.unwrap_or_default());
         call.arg(consumed.len()).arg(&consumed);
         let freed: Vec<String> = refused.iter().map(event_digest).collect();
         call.arg(freed.len()).arg(&freed);

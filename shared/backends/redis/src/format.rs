@@ -48,11 +48,15 @@ impl Redis {
         loop {
             tokio::time::sleep(LOOK).await;
             let mut read = Cmd::new();
-            read.arg("HGET")
-                .arg(self.keys().global("meta"))
-                .arg("format");
+            read.arg("HMGET").arg(self.keys().global("meta"));
+            read.arg("format").arg("followed");
             // If the server is away, all other operations notice that, too.
-            if let Ok(Some(found)) = self.query::<Option<u32>>(read).await
+            let Ok((found, followed)) = self.query::<(Option<u32>, Option<String>)>(read).await
+            else {
+                continue;
+            };
+            self.set_follows(followed.is_some());
+            if let Some(found) = found
                 && found > self.options().format
             {
                 return found;

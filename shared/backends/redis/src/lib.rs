@@ -17,6 +17,7 @@ mod connect;
 mod definitions;
 mod doing;
 mod events;
+mod following;
 mod fork_bases;
 mod format;
 mod history;
@@ -34,6 +35,7 @@ mod plan;
 mod reading;
 mod record;
 mod reply;
+mod retention;
 mod script;
 mod shards;
 mod snapshot;
@@ -51,6 +53,7 @@ use tokio::task::AbortHandle;
 pub use check::{Examined, Finding, Severity};
 use connect::Link;
 pub use doing::Doing;
+use following::Following;
 use fork_bases::ForkBases;
 pub use format::NOTICED;
 use keys::Keys;
@@ -86,6 +89,7 @@ struct Inner {
     plain: AtomicU64,
     /// The stamp of the last write.
     stamp: AtomicU64,
+    following: Following,
     fork_bases: ForkBases,
     news: Arc<News>,
     listening: AbortHandle,
@@ -118,6 +122,7 @@ impl Redis {
                 installation: OnceLock::new(),
                 plain: AtomicU64::new(0),
                 stamp: AtomicU64::new(0),
+                following: Following::default(),
                 fork_bases: ForkBases::new(),
                 listening: tokio::spawn(listen).abort_handle(),
                 news,
@@ -197,8 +202,10 @@ impl Redis {
         let drawn = format!("{}{drawn:016x}", self.process());
         let format = self.options().format.to_string();
         let args = [shards.to_string(), LAYOUT.to_string(), drawn, format];
-        let notes: (String, String, String, String) = self.eval(&META, &keys, &args).await?;
-        let (found, layout, installation, format) = notes;
+        let notes: (String, String, String, String, String) =
+            self.eval(&META, &keys, &args).await?;
+        let (found, layout, installation, format, followed) = notes;
+        self.set_follows(followed == "1");
         if layout != args[1] {
             return Err(ConnectError::Layout {
                 namespace: namespace.clone(),

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures::future::{join_all, try_join_all};
+use futures::future::try_join_all;
 use redis::{Cmd, Value};
 use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{EndStatus, Header};
 use swirl_model::scope::Scope;
-use swirl_model::time::Timestamp;
 use swirl_ports::{
     Created, ExecutionStore, InboxItem, InlineRun, InstanceKey, NewRecords, OutboxEntry, Removed,
     Result, Suspended,
@@ -17,9 +16,11 @@ use swirl_ports::{
 
 use crate::Redis;
 use crate::attributes;
+use crate::following;
 use crate::keys::Span;
 use crate::record::{encode, end_letter, flags, timer_kind};
 use crate::reply::{Reply, bytes, json};
+use crate::retention;
 use crate::script::{Lazy, Script};
 
 const SCOPES: &str = include_str!("lua/scopes.lua");
@@ -45,12 +46,8 @@ pub(crate) fn freeing() -> [&'static Script; 3] {
     [&SUSPEND, &REMOVE, &CLEAR]
 }
 
-/// How many ended instances of a shard are removed at a time.
-const REMOVED_AT_ONCE: usize = 500;
 /// One of an earlier build is put in its place first.
 const REMOVAL_ATTEMPTS: usize = 2;
-/// How many are removed by one function: the server is blocked meanwhile.
-const CLEARED_AT_ONCE: usize = 50;
 
 impl Redis {
     pub(crate) async fn create_instance(&self, new: NewRecords) -> Result<Created> {
@@ -160,8 +157,11 @@ impl Redis {
             index(&format!("lw:{letter}")),
         ];
         let found_by = attributes::heads(&inline_run.root.attributes);
-        if !found_by.is_empty() {
+        if !found_by.is_empty() || self.follows() {
             keys.push(index(attributes::INDEX));
+        }
+        if self.follows() {
+            keys.push(index(following::INDEX));
         }
         let mut call = INLINE.call(&keys);
         call.arg(id.as_str());
@@ -206,6 +206,7 @@ impl Redis {
         call.arg(&*header.definition.workflow);
         call.arg(&*header.definition.version);
         call.arg(header.key.as_deref().unwrap_or_default());
+        call.arg(retention::text(&header.retention));
         Ok(())
     }
 
@@ -255,13 +256,22 @@ impl Redis {
 
     /// Adds an entry to the history without a commit.
     pub(crate) async fn note_history(&self, id: &InstanceId, entry: &HistoryEntry) -> Result<bool> {
-        let keys = self.keys().of(id, Span::All);
+        let keys = self.keys_of_lines(id);
         let mut call = self.call_instance(&NOTE, &keys, id, None);
         call.arg(self.options().history_max.max(1));
         let limit = self.options().record_max;
         crate::history::add(&mut call, std::slice::from_ref(entry), id, limit)?;
         let added: i64 = self.run(&NOTE, call).await?;
         Ok(added == 1)
+    }
+
+    /// The keys of a script that adds to the history and is no commit.
+    pub(crate) fn keys_of_lines(&self, id: &InstanceId) -> Vec<String> {
+        let mut keys = self.keys().of(id, Span::All);
+        if self.follows() {
+            keys.push(self.keys().index(self.keys().shard(id), following::INDEX));
+        }
+        keys
     }
 
     pub(crate) async fn take_from_outbox(&self, entries: &[OutboxEntry]) -> Result<()> {
@@ -314,131 +324,53 @@ impl Redis {
         Ok(entries)
     }
 
-    /// Removes ended instances that are too old or too many, oldest first. One that still has work
-    /// or effects stays.
-    pub async fn expire_instances(&self, now: Timestamp) -> Result<()> {
-        let shards = self.shards().into_iter();
-        // An instance that cannot be removed doesn't hold up others.
-        join_all(shards.map(|shard| self.expire_shard(shard, now)))
-            .await
-            .into_iter()
-            .collect()
-    }
-
-    /// Faulted instances have their own retention time, and others never displace them.
-    async fn expire_shard(&self, shard: u16, now: Timestamp) -> Result<()> {
-        let options = self.options();
-        let most = options
-            .keep_ended_max
-            .div_ceil(usize::from(self.keys().shards()));
-        let old = self.oldest_ended(shard, now, options.keep_ended_ms, most);
-        let ended = self.remove_all(shard, &old.await?).await;
-        let faulted = self.oldest_faulted(shard, now, options.keep_faulted_ms);
-        let faulted = self.remove_all(shard, &faulted.await?).await;
-        ended.and(faulted)
-    }
-
-    async fn oldest_ended(
+    /// Removes those without leftovers, which are most; returns the places of the others.
+    pub(crate) async fn clear(
         &self,
         shard: u16,
-        now: Timestamp,
-        keep_ms: u64,
-        most: usize,
-    ) -> Result<Vec<(InstanceId, i64)>> {
-        let ended = self.keys().index(shard, "ended");
-        let before = now.0.saturating_sub_unsigned(keep_ms);
-        let mut count = Cmd::new();
-        count.arg("ZCOUNT").arg(&ended).arg(0).arg("+inf");
-        let size: usize = self.query(count).await?;
-        let surplus = size.saturating_sub(most).min(REMOVED_AT_ONCE);
-        let mut read = Cmd::new();
-        read.arg("ZRANGE").arg(&ended).arg(0).arg("+inf");
-        read.arg("BYSCORE").arg("LIMIT").arg(0);
-        read.arg(REMOVED_AT_ONCE).arg("WITHSCORES");
-        let oldest: Vec<(String, f64)> = self.query(read).await?;
-        let old = oldest.into_iter().enumerate();
-        let old = old.filter(|(place, (_, at))| *place < surplus || (*at as i64) < before);
-        Ok(old
-            .map(|(_, (id, at))| (InstanceId::new(id), at as i64))
-            .collect())
-    }
-
-    /// Their scores are below zero, the latest lowest.
-    async fn oldest_faulted(
-        &self,
-        shard: u16,
-        now: Timestamp,
-        keep_ms: u64,
-    ) -> Result<Vec<(InstanceId, i64)>> {
-        let before = now.0.saturating_sub_unsigned(keep_ms);
-        let mut read = Cmd::new();
-        read.arg("ZRANGE").arg(self.keys().index(shard, "ended"));
-        read.arg("(0")
-            .arg(format!("({}", before.saturating_neg().saturating_sub(1)));
-        read.arg("BYSCORE").arg("REV").arg("LIMIT").arg(0);
-        read.arg(REMOVED_AT_ONCE).arg("WITHSCORES");
-        let oldest: Vec<(String, f64)> = self.query(read).await?;
-        let at = |score: f64| (score as i64).saturating_neg().saturating_sub(1);
-        let old = oldest.into_iter();
-        Ok(old
-            .map(|(id, score)| (InstanceId::new(id), at(score)))
-            .collect())
-    }
-
-    async fn remove_all(&self, shard: u16, old: &[(InstanceId, i64)]) -> Result<()> {
-        let mut removed = Ok(());
-        for some in old.chunks(CLEARED_AT_ONCE) {
-            let left = self.clear(shard, some).await?;
-            let removals = left.iter().map(|(id, at)| self.take_away(shard, id, *at));
-            removed = join_all(removals)
-                .await
-                .into_iter()
-                .fold(removed, |all, one| all.and(one.map(|_| ())));
-        }
-        removed
-    }
-
-    /// Removes those without leftovers, which are most; returns the others.
-    async fn clear<'a>(
-        &self,
-        shard: u16,
-        ended: &'a [(InstanceId, i64)],
-    ) -> Result<Vec<&'a (InstanceId, i64)>> {
+        ended: &[(InstanceId, i64)],
+    ) -> Result<Vec<usize>> {
         let index = |name: &str| self.keys().index(shard, name);
         let mut keys = ["ended", "dirty", "ready", "outbox", "keys"]
             .map(index)
             .to_vec();
         keys.extend(self.keys().listings(shard));
         keys.push(index(attributes::INDEX));
+        keys.push(index(following::INDEX));
         for (id, _) in ended {
             keys.extend(["i", "e", "got", "h"].map(|kind| index(&format!("{kind}:{id}"))));
         }
         let mut call = CLEAR.call(&keys);
+        call.arg(u8::from(self.follows()));
         for (id, at) in ended {
             call.arg(id.as_str()).arg(at);
         }
         let left: Vec<usize> = self.run(&CLEAR, call).await?;
-        let left = left
+        Ok(left
             .into_iter()
-            .filter_map(|place| ended.get(place.checked_sub(1)?));
-        Ok(left.collect())
+            .filter_map(|place| place.checked_sub(1))
+            .collect())
     }
 
     /// See [`ExecutionStore::remove`].
     pub(crate) async fn remove_instance(&self, id: &InstanceId) -> Result<Removed> {
         let mut read = Cmd::new();
         read.arg("HMGET").arg(self.keys().hash_of(id));
-        read.arg("s").arg("end");
-        let (status, ended): (Option<String>, Option<i64>) = self.query(read).await?;
+        read.arg("s").arg("end").arg("kp");
+        type Fields = (Option<String>, Option<i64>, Option<String>);
+        let (status, ended, kept): Fields = self.query(read).await?;
         let at = match (status.as_deref(), ended) {
             (None, _) => return Ok(Removed::Unknown),
             (Some("r"), _) | (_, None) => return Ok(Removed::Running),
-            (Some(_), Some(at)) => at,
+            (Some(status), Some(at)) => retention::of_ended(status, at, kept.as_deref()),
         };
         for _ in 0..REMOVAL_ATTEMPTS {
             // The function refuses an instance whose waits have just changed.
             self.reindex(id, &mut Vec::new()).await?;
-            if self.take_away(self.keys().shard(id), id, at).await? {
+            if self
+                .take_away(self.keys().shard(id), id, at, self.follows())
+                .await?
+            {
                 // Of one that failed the notes of its waits are left.
                 self.reindex(id, &mut Vec::new()).await?;
                 return Ok(Removed::Done);
@@ -447,22 +379,33 @@ impl Redis {
         Ok(Removed::Busy)
     }
 
-    /// Whether it is gone; otherwise it still has something to do, or ended later than this.
-    async fn take_away(&self, shard: u16, id: &InstanceId, at: i64) -> Result<bool> {
+    /// Whether it is gone; otherwise it still has something to do, or its place in the index is behind this one.
+    /// `holds`: it stays while its history has unread entries.
+    pub(crate) async fn take_away(
+        &self,
+        shard: u16,
+        id: &InstanceId,
+        at: i64,
+        holds: bool,
+    ) -> Result<bool> {
         let mut keys = self.keys().of(id, Span::All);
         keys.push(self.keys().index(shard, "keys"));
         keys.extend(self.keys().listings(shard));
         keys.push(self.keys().index(shard, "suspended"));
         keys.push(self.keys().index(shard, attributes::INDEX));
+        keys.push(self.keys().index(shard, following::INDEX));
         let mut call = self.call_instance(&REMOVE, &keys, id, None);
-        call.arg(at);
+        call.arg(at).arg(u8::from(holds));
         let mut done = self.run(&REMOVE, call.clone()).await?;
         if let Value::BulkString(key) = &done {
             self.give_up_key(&String::from_utf8_lossy(key), id).await?;
             call.arg(1);
             done = self.run(&REMOVE, call).await?;
         }
-        Ok(done == Value::Int(1))
+        if done == Value::Int(2) {
+            self.lose(id);
+        }
+        Ok(matches!(done, Value::Int(1 | 2)))
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) struct Given<'a> {
     pub lines: usize,
     pub elements: usize,
     pub history_max: u64,
+    pub is_followed: bool,
     /// The KiB that an instance may hold, and those that this adds at most (0: the limit doesn't apply).
     pub most: usize,
     pub adds: usize,
@@ -55,6 +56,9 @@ pub(crate) struct Facts<'a> {
     gone: usize,
     leaves: Option<String>,
     more: Option<More<'a>>,
+    /// The instance and the time, if its history is followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread: Option<(&'a str, i64)>,
 }
 
 /// The parts that only some commits need.
@@ -265,10 +269,11 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
         draft.read.push(format!("g:{}", branch.fork));
     }
     if ends.is_some() {
-        for field in ["lw", "w", "n", "x:r", "key", "end", "at"] {
+        for field in ["lw", "w", "kp", "n", "x:r", "key", "end", "at"] {
             draft.read.push(field.to_owned());
         }
         draft.read_if(given.lines == 0, "hn");
+        draft.read_if(given.is_followed, "le");
     }
     // A scope that goes on under its lease is in the index already.
     let had_work = known.goes || !items.is_empty() || !known.recorded;
@@ -313,6 +318,8 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
         gone: draft.gone.len(),
         leaves: (!goes).then_some(member),
         more: (!is_simple).then_some(more),
+        unread: (given.is_followed && given.lines > 0)
+            .then_some((commit.lease.scope.instance.as_str(), commit.at.0)),
     };
     let after = Snapshot {
         recorded: true,

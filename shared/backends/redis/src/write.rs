@@ -12,6 +12,7 @@ use swirl_ports::{Commit, Committed, Result};
 use crate::Redis;
 use crate::commit::{is_bounded, is_last, kib};
 use crate::connect::damaged;
+use crate::following;
 use crate::plan::{Given, Plan, plan};
 use crate::record::{encode, end_letter};
 use crate::script::{Lazy, Script};
@@ -161,6 +162,10 @@ impl Redis {
             error = fault.transpose()?;
             keys = self.keys().of_plain(id, Some(end_letter(*status)));
         }
+        let is_followed = self.follows();
+        if is_followed {
+            keys.push(self.keys().index(self.keys().shard(id), following::INDEX));
+        }
         let adds = match is_bounded(commit, self.options().instance_bytes) {
             true => {
                 let kib_of =
@@ -184,6 +189,7 @@ impl Redis {
             lines: commit.history.len(),
             elements: elements.len(),
             history_max: self.options().history_max.max(1),
+            is_followed,
             most: kib(self.options().instance_bytes),
             adds,
             stamp: self.stamp(),

@@ -8,9 +8,9 @@ use swirl_contract::inline_run::inline_run;
 use swirl_contract::kit::*;
 use swirl_model::attribute::Attribute;
 use swirl_model::event::Command;
-use swirl_model::instance::EndStatus;
+use swirl_model::instance::{EndStatus, Retention};
 use swirl_model::scope::Cursor;
-use swirl_ports::{Created, Filter, InstanceKey, KeyHolder};
+use swirl_ports::{Created, Filter, InstanceKey, KeyHolder, Removed};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
@@ -337,4 +337,85 @@ async fn a_key_goes_with_its_instance() {
         "the meta data, and the key of 'next': {left}"
     );
     assert!(left.contains(":named:"), "{left}");
+}
+
+/// A definition's own time counts, whatever the settings are, and instances of others go no earlier because of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_says_how_long_its_instances_are_kept() {
+    let server = RedisServer::start().unwrap();
+    let options = Options {
+        shards: 1,
+        keep_ended_ms: 1_000,
+        keep_ended_max: 6,
+        keep_faulted_ms: 1_000,
+        grace_ms: 0,
+        ..Options::single(server.url())
+    };
+    let store = Redis::connect(options).await.unwrap();
+    let b = Backend::of(Arc::new(store.clone()), ());
+    let long = Retention {
+        completed: Some(50_000),
+        faulted: Some(60_000),
+        ..Retention::default()
+    };
+    let brief = Retention {
+        completed: Some(100),
+        faulted: Some(200),
+        ..Retention::default()
+    };
+    for (name, retention) in [("long", long), ("brief", brief)] {
+        let mut run = inline_run(&format!("{name}-inline"), 1);
+        run.header.retention = retention;
+        b.create(run).await;
+        for status in STATUSES {
+            let mut new = new(&format!("{name}-{}", status.as_str()));
+            new.header.retention = retention;
+            let id = root(new.header.id.as_str());
+            b.create(new).await;
+            let end = Command::End {
+                status,
+                output: None,
+                error: None,
+            };
+            let to = match status {
+                EndStatus::Faulted => Cursor::Idle,
+                _ => Cursor::Ended,
+            };
+            b.act(&id, change(vec![end]).at(to)).await;
+        }
+    }
+    let left = async |now| {
+        store.expire_instances(at(now)).await.unwrap();
+        let all = Filter {
+            limit: 1_000,
+            ..Filter::default()
+        };
+        let found = b.store.list(&all).await.unwrap();
+        let mut ids: Vec<_> = found.iter().map(|it| it.header.id.to_string()).collect();
+        ids.sort();
+        ids
+    };
+    // Of eight that did not fail there is room for six: those that nothing is declared for go first.
+    let others = ["brief-terminated", "long-cancelled", "long-terminated"];
+    let first = left(50).await;
+    assert_eq!(first.len(), 8, "{first:?}");
+    assert!(first.iter().any(|id| others.contains(&id.as_str())));
+    let found = left(150).await;
+    assert!(
+        !found
+            .iter()
+            .any(|id| id == "brief-completed" || id == "brief-inline")
+    );
+    assert!(found.contains(&"brief-faulted".to_owned()), "{found:?}");
+    assert!(!left(250).await.contains(&"brief-faulted".to_owned()));
+    let expected = ["long-completed", "long-faulted", "long-inline"];
+    assert_eq!(left(10_000).await, expected);
+    // By hand it can be removed at any time.
+    let id = &root("long-inline").instance;
+    assert_eq!(b.store.remove(id).await.unwrap(), Removed::Done);
+    assert_eq!(left(49_999).await, ["long-completed", "long-faulted"]);
+    assert_eq!(left(50_010).await, ["long-faulted"]);
+    assert!(left(60_010).await.is_empty());
+    let keys = server.cli(&["KEYS", "*"]).unwrap();
+    assert_eq!(keys, "swirl:meta");
 }

@@ -7,32 +7,9 @@ use swirl_model::event::{Command, Event, Input};
 use swirl_model::redact::{CUT, Redactor};
 use swirl_model::scope::StartEvent;
 use swirl_model::workflow::AuthScheme;
+pub use swirl_model::workflow::Recording;
 
 use super::Run;
-
-/// The amount of data that the history keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Recording {
-    #[default]
-    None,
-    /// The arguments of calls that failed.
-    Errors,
-    /// Arguments and results of all calls, and events that were consumed and produced.
-    All,
-}
-
-impl std::str::FromStr for Recording {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Recording, String> {
-        match text {
-            "none" => Ok(Recording::None),
-            "errors" => Ok(Recording::Errors),
-            "all" => Ok(Recording::All),
-            _ => Err(format!("'{text}' must be none, errors or all")),
-        }
-    }
-}
 
 /// The longest value that the history keeps, in bytes of its JSON, unless another is set.
 pub const RECORDED_BYTES_MAX: usize = 16 << 10;

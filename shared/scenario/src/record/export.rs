@@ -213,6 +213,7 @@ impl Exported {
             depth: 0,
             hops: 0,
             trace: Trace::default(),
+            retention: Default::default(),
         };
         Ok(Recorded {
             header,

@@ -23,6 +23,7 @@ mod graph;
 mod lists;
 pub(crate) mod location;
 pub(crate) mod names;
+mod own;
 mod pool;
 pub(crate) mod references;
 pub(crate) mod retry;

@@ -3,40 +3,19 @@
 
 use std::sync::Arc;
 
-use swirl_model::Data;
 use swirl_model::attribute::{ATTRIBUTES_MAX, AttributeKind};
 use swirl_model::workflow::{ExprId, SearchAttribute};
 
 use super::ctx::{Ctx, Obj};
 use super::expression::VisibleVars;
-use super::values::OWN;
 use crate::codes;
 use crate::source::Node;
 
-const SEARCH: &str = "search";
 /// The longest name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
 impl Ctx<'_> {
-    /// Reads the declarations of a definition that is read otherwise, so that its functions and secrets are known.
-    pub fn search_attributes(&mut self, root: &Node) {
-        let Some(own) = root.get("metadata").and_then(|all| all.get(OWN)) else {
-            return;
-        };
-        // A text is the author's own.
-        if own.members().is_none() {
-            return;
-        }
-        let Some(obj) = self.object(own, "'metadata.swirl'", &[SEARCH]) else {
-            return;
-        };
-        if let Some(node) = obj.get(SEARCH) {
-            self.declarations(node);
-        }
-        self.workflow.metadata = without(&self.workflow.metadata, OWN);
-    }
-
-    fn declarations(&mut self, node: &Node) {
+    pub fn search_attributes(&mut self, node: &Node) {
         let Some(members) = node.members() else {
             self.wrong_type(
                 node,
@@ -114,19 +93,6 @@ fn is_name(name: &str) -> bool {
         && name
             .chars()
             .all(|char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | '.'))
-}
-
-/// The other members.
-fn without(data: &Data, member: &str) -> Data {
-    let mut others = Data::object();
-    let members = data.as_object().into_iter();
-    for (key, value) in members.flat_map(|members| members.iter()) {
-        let key = Data(key.clone()).to_text();
-        if key != member {
-            others.set(&key, Data(value.clone()));
-        }
-    }
-    others
 }
 
 #[cfg(test)]

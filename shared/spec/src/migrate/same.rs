@@ -85,6 +85,8 @@ fn parts(workflow: &Workflow) -> Parts {
         schedule,
         problems: _,
         search,
+        retention,
+        recording,
     } = workflow;
     let mut parts = Parts::new();
     let mut put = |what: &str, value: &dyn Debug| {
@@ -103,6 +105,8 @@ fn parts(workflow: &Workflow) -> Parts {
     put("'keepActive'", keep_active);
     put("the schedule", schedule);
     put("the search attributes", search);
+    put("the retention", retention);
+    put("the data of histories", recording);
     for function in functions {
         put(&format!("the function '{}'", function.name), function);
     }

@@ -195,7 +195,7 @@ fn texts_of_yaml() {
 
 #[test]
 fn search_attributes_stay_and_their_expressions_change_with_the_language() {
-    let own = "metadata: {team: desk, swirl: {search: {orderId: {value: '{{ $.order.id }}', type: string}}}}\n";
+    let own = "metadata: {team: desk, swirl: {search: {orderId: {value: '{{ $.order.id }}', type: string}}, retention: {completed: PT1H, faulted: P90D}, history: {data: all}}}\n";
     let text = migrated(&format!("{OF_0_5}{own}"), Format::Yaml)
         .unwrap()
         .text;
@@ -208,5 +208,10 @@ fn search_attributes_stay_and_their_expressions_change_with_the_language() {
         orderId:
           value: "${ $.order.id }"
           type: string
+      retention:
+        completed: PT1H
+        faulted: P90D
+      history:
+        data: all
     "#);
 }

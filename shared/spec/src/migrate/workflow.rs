@@ -1,6 +1,8 @@
 //! The definition itself.
 
 use swirl_model::Data;
+use swirl_model::instance::Retention;
+use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{Language, Schema, Version, Workflow};
 
 use super::writer::{SetIf, Writer, is_filled};
@@ -90,9 +92,26 @@ impl Writer<'_> {
             declared.set("type", Data::string(attribute.kind.as_str()));
             search.set(&attribute.name, declared);
         }
+        let mut retention = Data::object();
+        for outcome in Retention::OUTCOMES {
+            if let Some(ms) = self.workflow.retention.of(outcome) {
+                let duration = IsoDuration::from_millis(ms).to_string();
+                retention.set(outcome.as_str(), Data::string(duration));
+            }
+        }
+        let mut history = Data::object();
+        if let Some(recording) = self.workflow.recording {
+            history.set("data", Data::string(recording.as_str()));
+        }
         let mut own = Data::object();
-        own.set("search", search.clone());
-        Some(own).filter(|_| is_filled(&search))
+        for (name, part) in [
+            ("search", search),
+            ("retention", retention),
+            ("history", history),
+        ] {
+            own.set_if(name, Some(part).filter(is_filled));
+        }
+        Some(own).filter(is_filled)
     }
 
     fn timeout(&mut self, root: &mut Data) {

@@ -204,6 +204,7 @@ mod tests {
             depth: 0,
             hops: 0,
             trace: Trace::default(),
+            retention: Default::default(),
         }
     }
 

@@ -2,21 +2,25 @@
 -- remove.lua.
 --
 -- KEYS: 1 ended, 2 dirty, 3 ready, 4 outbox, 5 keys by which instances were started, 6.. the listings, 16 the index
--- of attributes; then of each instance: itself, what it waits for, events that it had, history. ARGV: instance and
--- latest time of its end, in turn. Returns the places of those that are left.
+-- of attributes, 17 instances with unread entries; then of each instance: itself, what it waits for, events that it had, history. ARGV: '1' if
+-- histories are followed; then instance and
+-- last place in the index of those that have ended, in turn. Returns the places of those that are left.
 
 local PLACES = { c = 2, f = 3, x = 4, t = 5 }
 local PLAIN = {
   s = true, h = true, n = true, w = true, lw = true, key = true, hn = true,
-  out = true, err = true, ['end'] = true, ['m:r'] = true, ['r:r'] = true, z = true, at = true,
+  out = true, err = true, ['end'] = true, ['m:r'] = true, ['r:r'] = true, z = true, at = true, kp = true, le = true,
 }
 -- The number of names above; when this is loaded there is no function yet to count them.
-local MOST = 14
-local LISTINGS, ATTRIBUTES, OWN = 6, 16, 17
+local MOST = 16
+local LISTINGS, ATTRIBUTES, UNREAD, OWN = 6, 16, 17, 18
 
 local function is_plain(K, waits, dirty, id, before, found, listed)
   local status, ended, place, mark = found[1], found[2], found[3], found[5]
   if not PLACES[status] or not ended or not place or not mark then return false end
+  -- As in retention.rs.
+  local keep = found[6] and string.match(found[6], status .. '(%d+)')
+  if keep then ended = 4e15 + ended + keep end
   if tonumber(ended) > tonumber(before) then return false end
   -- Whether its scope has ended; that of one that is faulted has not.
   if status ~= 'f' and not string.find(mark, '^%d+ %a*e') then return false end
@@ -36,13 +40,16 @@ local function main(keys, argv)
   local left = {}
   local ended, ready, outbox, starts = { 'ZREM', keys[1] }, { 'ZREM', keys[3] }, { 'ZREM', keys[4] }, { 'ZREM', keys[5] }
   local gone, listed, searched = { 'DEL' }, {}, { 'ZREM', keys[ATTRIBUTES] }
-  for at = 1, #argv / 2 do
-    local id, own = argv[2 * at - 1], OWN + 4 * (at - 1)
-    local found = redis.call('HMGET', keys[own], 's', 'end', 'lw', 'key', 'm:r')
-    local plain, is_searched = is_plain(keys[own], keys[own + 1], keys[2], id, argv[2 * at], found, keys[1])
+  local is_followed, unread = argv[1] == '1', { 'ZREM', keys[UNREAD] }
+  for at = 1, (#argv - 1) / 2 do
+    local id, own = argv[2 * at], OWN + 4 * (at - 1)
+    local found = redis.call('HMGET', keys[own], 's', 'end', 'lw', 'key', 'm:r', 'kp')
+    local plain, is_searched = is_plain(keys[own], keys[own + 1], keys[2], id, argv[2 * at + 1], found, keys[1])
+    if plain and is_followed and redis.call('ZSCORE', keys[UNREAD], id) then plain = false end
     if plain then
       ended[#ended + 1] = id
       outbox[#outbox + 1] = id
+      unread[#unread + 1] = id
       ready[#ready + 1] = id .. '/r'
       if is_searched then
         local tail = '\1' .. string.match(found[3], '\1(%d+)\1') .. '\1' .. id
@@ -73,6 +80,7 @@ local function main(keys, argv)
   if starts[3] then redis.call(unpack(starts)) end
   redis.call(unpack(ended))
   redis.call(unpack(outbox))
+  if not is_followed then redis.call(unpack(unread)) end
   redis.call(unpack(ready))
   redis.call(unpack(gone))
   return left

@@ -102,9 +102,10 @@ local function set_status(status, at)
   list_add(10, status, place)
   STATUS = status
   write('s', status)
-  -- Failed instances have scores below zero, apart from the others: no number of successes displaces
-  -- them before their time is over.
-  if at and status == 'f' then at = -1 - tonumber(at) end
+  -- As in retention.rs.
+  local keep = at and read('kp') and string.match(read('kp'), status .. '(%d+)')
+  if keep then at = string.format('%.0f', 4e15 + at + keep) end
+  if at and status == 'f' then at = string.format('%.0f', -1 - at) end
   if at then call('ZADD', ENDED, at, INST) else call('ZREM', ENDED, INST) end
 end
 
@@ -223,6 +224,7 @@ commands['effect'] = function() put_out(take(), '') end
 
 commands['end'] = function()
   local status, output, err = take(), take(), take()
+  fetch({ 'lw', 'w', 'k', 'kp' })
   erase('out')
   erase('err')
   set_status(status, ARGV[9])

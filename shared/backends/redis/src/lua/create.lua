@@ -1,6 +1,6 @@
--- ARGV: 4 header, 5 record, 6 flags, 7 workflow, 8 version, 9 key ('' if none), 10 the process that waits for the end
--- ('' if none), 11 the Redis key of its business key ('' if none), 12 number of correlation values, then name and value
--- of each, then sequence, due time and kind of timers. KEYS: 10 keys by which instances were started, 11.. listings.
+-- ARGV: 4 header, 5 record, 6 flags, 7 workflow, 8 version, 9 key ('' if none), 10 how long it is kept ('' if its
+-- definition doesn't say), 11 the process that waits for the end ('' if none), 12 the Redis key of its business key ('' if
+-- none), 13 number of correlation values, then name and value of each, then sequence, due time and kind of timers. KEYS: 10 keys by which instances were started, 11.. listings.
 -- Returns nothing, or the header of the instance that is there.
 
 begin('z')
@@ -16,14 +16,15 @@ if ARGV[9] ~= '' then
   write('key', ARGV[9])
   call('ZADD', KEYS[10], 0, ARGV[9] .. '\1' .. INST)
 end
-if ARGV[10] ~= '' then write('w', ARGV[10]) end
-if ARGV[11] ~= '' then write('nk', ARGV[11]) end
+if ARGV[10] ~= '' then write('kp', ARGV[10]) end
+if ARGV[11] ~= '' then write('w', ARGV[11]) end
+if ARGV[12] ~= '' then write('nk', ARGV[12]) end
 put_scope('r', ARGV[5], 0, ARGV[6])
 list_add(11, 'r', place)
-local at = 13
+local at = 14
 -- A removed instance of this name may still be in the index.
-if ARGV[12] ~= '0' then call('HDEL', EVENTS, 'over') end
-for _ = 1, tonumber(ARGV[12]) do
+if ARGV[13] ~= '0' then call('HDEL', EVENTS, 'over') end
+for _ = 1, tonumber(ARGV[13]) do
   correlate(ARGV[at], ARGV[at + 1])
   at = at + 2
 end

@@ -2,10 +2,11 @@
 -- leave together.
 --
 -- KEYS: 1 instance, 2 history, 3 keys by which instances were started, 4 ended, 5 the listing of those with its
--- status by time, 6 by workflow; 7 the index of attributes, if it is found by any.
--- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 status,
--- 9 output, 10 error ('' if none), 11 when it ended, 12 lines of history, 13 the
--- number of elements that hold them, 14.. the elements; then what it is found by, if anything, as in commands.lua.
+-- status by time, 6 by workflow; 7 the index of attributes, if it is found by any or histories are
+-- followed, 8 instances with unread entries, if they are.
+-- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 how long it is kept
+-- ('' if its definition doesn't say), 9 status, 10 output, 11 error ('' if none), 12 when it ended, 13 lines of history,
+-- 14 the number of elements that hold them, 15.. the elements; then what it is found by, if anything, as in commands.lua.
 -- Returns nothing, or the header of the instance that is there.
 
 local function main(KEYS, ARGV)
@@ -17,8 +18,8 @@ local function main(KEYS, ARGV)
   local micros = time[1] .. string.sub('00000' .. time[2], -6)
   local place = ARGV[5] .. '\1' .. micros .. '\1' .. ARGV[6] .. '\1' .. INST
   local set = {
-    'HSET', K, 's', ARGV[8], 'h', ARGV[2], 'lw', place, 'r:r', ARGV[3], 'm:r', '1 ' .. ARGV[4] .. ' ' .. micros,
-    'end', ARGV[11],
+    'HSET', K, 's', ARGV[9], 'h', ARGV[2], 'lw', place, 'r:r', ARGV[3], 'm:r', '1 ' .. ARGV[4] .. ' ' .. micros,
+    'end', ARGV[12],
   }
   local n = 14
   if #ARGV[3] >= 1024 then
@@ -30,28 +31,36 @@ local function main(KEYS, ARGV)
     n = n + 2
     call('ZADD', KEYS[3], 0, key .. '\1' .. INST)
   end
-  if ARGV[9] ~= '' then
-    set[n + 1], set[n + 2] = 'out', ARGV[9]
-    n = n + 2
-  end
   if ARGV[10] ~= '' then
-    set[n + 1], set[n + 2] = 'err', ARGV[10]
+    set[n + 1], set[n + 2] = 'out', ARGV[10]
     n = n + 2
   end
-  if ARGV[12] ~= '0' then
-    set[n + 1], set[n + 2] = 'hn', ARGV[12]
+  if ARGV[11] ~= '' then
+    set[n + 1], set[n + 2] = 'err', ARGV[11]
     n = n + 2
   end
-  local found_by = ARGV[14 + ARGV[13]]
+  if ARGV[13] ~= '0' then
+    set[n + 1], set[n + 2] = 'hn', ARGV[13]
+    n = n + 2
+  end
+  local found_by = ARGV[15 + ARGV[14]]
   if found_by then
     set[n + 1], set[n + 2] = 'at', found_by
     local tail = '\1' .. micros .. '\1' .. INST
     for head in string.gmatch(found_by, '[^%z]+') do call('ZADD', KEYS[7], 0, head .. tail) end
   end
+  -- As in retention.rs.
+  local ended = ARGV[12]
+  if ARGV[8] ~= '' then
+    set[n + 1], set[n + 2] = 'kp', ARGV[8]
+    local keep = string.match(ARGV[8], ARGV[9] .. '(%d+)')
+    if keep then ended = string.format('%.0f', 4e15 + ended + keep) end
+  end
   call(unpack(set))
   call('ZADD', KEYS[5], micros, INST)
   call('ZADD', KEYS[6], 0, place)
-  call('ZADD', KEYS[4], ARGV[11], INST)
-  for at = 14, 13 + ARGV[13] do call('RPUSH', KEYS[2], ARGV[at]) end
+  call('ZADD', KEYS[4], ended, INST)
+  if KEYS[8] and ARGV[13] ~= '0' then call('ZADD', KEYS[8], 'NX', ARGV[12], INST) end
+  for at = 15, 14 + ARGV[14] do call('RPUSH', KEYS[2], ARGV[at]) end
   return false
 end

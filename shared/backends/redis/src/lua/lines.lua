@@ -1,5 +1,6 @@
 -- Adds lines to the history that come from no commit. `at`: where in ARGV the number of lines is, which the number of
--- elements and the elements follow. `keep`: lines of history to keep. For scripts with the keys of Span::All.
+-- elements and the elements follow. `keep`: lines of history to keep. For scripts with the keys of Span::All, and
+-- with instances with unread entries behind them if histories are followed.
 
 local function add_lines(keep, at)
   local history = KEYS[9]
@@ -15,4 +16,5 @@ local function add_lines(keep, at)
     lines = lines - oldest
   end
   write('hn', lines)
+  if KEYS[10] then call('ZADD', KEYS[10], 'NX', MILLIS, INST) end
 end

@@ -8,8 +8,8 @@
 -- Fields of the instance's hash: s status, p suspended, n counter, h header, r:<scope> record, m:<scope> marks ("rev
 -- flags stamp": e ended, d detached, g continues by itself; when it was written), l:<scope> lease, q:<scope> inbox,
 -- i:<scope>:<n> an input, x:<scope> ids of inputs that were consumed, t:<scope> armed timers, f:<fork> origin, g:<fork>
--- counters, b:<fork>.<index> a result, at its search attributes (commands.lua), hn lines of history that are kept, hd lines that are gone, a:<scope> attempts
--- that may have ended a worker (attempts.lua), om marks of actions that are carried out once (operate.lua), F:<scope> its forks, O outbox, o:<n> an effect, k children, nk the Redis
+-- counters, b:<fork>.<index> a result, at its search attributes (commands.lua), hn lines of history that are kept, hd lines that are gone, le lines that have been read (following.rs), a:<scope> attempts
+-- that may have ended a worker (attempts.lua), om marks of actions that are carried out once (operate.lua), F:<scope> its forks, kp how long it is kept (retention.rs), O outbox, o:<n> an effect, k children, nk the Redis
 -- key of its business key, z its size (KiB).
 
 local KEYS, ARGV

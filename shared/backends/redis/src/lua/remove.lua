@@ -1,13 +1,15 @@
--- Removes an instance that has ended. ARGV: 4 only if it ended before this, 5 '1' if it has no key any more. KEYS:
+-- Removes an instance that has ended. ARGV: 4 only if its place in the index isn't behind this one, 5 '1' to leave it if
+-- its history has unread entries, 6 '1' if it has no key any more. KEYS:
 -- those of Span::All, 10 keys by which instances were started, 11.. listings, 21 those that are suspended, 22 the
--- index of attributes. Returns 1,
+-- index of attributes, 23 instances with unread entries. Returns 1, 2 if it was one of those,
 -- or 0: it still has work or effects, or has changed; or the Redis key of its business key, which must be released
 -- first. A faulted one of an earlier build that is among the others is moved instead.
 
-begin('end', 'O', 'lw', 'key', 'nk')
+begin('end', 'O', 'lw', 'key', 'nk', 'kp')
 local OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
 if not STATUS then
   call('ZREM', ENDED, INST)
+  call('ZREM', KEYS[23], INST)
   return 1
 end
 if STATUS == 'r' then
@@ -19,15 +21,18 @@ if STATUS == 'f' and ended_at and (tonumber(call('ZSCORE', ENDED, INST)) or -1) 
   call('ZADD', ENDED, -1 - tonumber(ended_at), INST)
   return 0
 end
-if not ended_at or tonumber(ended_at) > tonumber(ARGV[4]) then return 0 end
+-- As in retention.rs.
+local keep = ended_at and read('kp') and string.match(read('kp'), STATUS .. '(%d+)')
+if not ended_at or (keep and 4e15 + ended_at + keep or tonumber(ended_at)) > tonumber(ARGV[4]) then return 0 end
 if read('O') or call('ZSCORE', DIRTY, INST) then return 0 end
+if ARGV[5] == '1' and call('ZSCORE', KEYS[23], INST) then return 0 end
 local fields = fields_of()
 for _, field in ipairs(fields) do
   local kind, scope = string.sub(field, 1, 2), string.sub(field, 3)
   if kind == 'l:' and lease_of(scope).till > NOW then return 0 end
   if kind == 'm:' and over() and not marks_of(scope).ended then return 0 end
 end
-if ARGV[5] ~= '1' and read('nk') then return read('nk') end
+if ARGV[6] ~= '1' and read('nk') then return read('nk') end
 local place, key = read('lw'), read('key')
 for _, field in ipairs(fields) do
   local kind, scope = string.sub(field, 1, 2), string.sub(field, 3)
@@ -45,6 +50,7 @@ if key then call('ZREM', KEYS[10], key .. '\1' .. INST) end
 call('ZREM', ENDED, INST)
 call('ZREM', OUTBOX, INST)
 call('SREM', KEYS[21], INST)
+local unread = call('ZREM', KEYS[23], INST)
 call('DEL', K, HAD, HISTORY)
 -- A faulted one is still in the indexes of waits and of active instances: only its entries say where. They go
 -- with the mark, and the rest with them.
@@ -60,4 +66,4 @@ if noted then
 else
   call('DEL', EVENTS)
 end
-return 1
+return 1 + unread

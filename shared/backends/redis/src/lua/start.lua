@@ -3,13 +3,13 @@
 --
 -- KEYS: 1 instance, 2 ready, 3 keys by which instances were started, 4 the listing of running ones by time,
 -- 5 by workflow.
--- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 the
--- process that waits for the end ('' if none).
+-- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 how
+-- long it is kept ('' if its definition doesn't say), 9 the process that waits for the end ('' if none).
 -- Returns nothing, or the header of the instance that is there.
 
 local function main(KEYS, ARGV)
   local call = redis.call
-  local K, INST, key, watcher = KEYS[1], ARGV[1], ARGV[7], ARGV[8]
+  local K, INST, key, watcher = KEYS[1], ARGV[1], ARGV[7], ARGV[9]
   local found = call('HMGET', K, 's', 'h')
   if found[1] then return found[2] end
   local time = call('TIME')
@@ -21,6 +21,7 @@ local function main(KEYS, ARGV)
     call('HSET', K, 'key', key)
     call('ZADD', KEYS[3], 0, key .. '\1' .. INST)
   end
+  if ARGV[8] ~= '' then call('HSET', K, 'kp', ARGV[8]) end
   if watcher ~= '' then call('HSET', K, 'w', watcher) end
   call('ZADD', KEYS[4], micros, INST)
   call('ZADD', KEYS[5], 0, place)

@@ -3,7 +3,8 @@
 -- instance and the length of its history. Nothing is written unless everything is.
 --
 -- KEYS: 1 instance, 2 ready, 3 history, 4 what it waits for; at an end 5 ended, 6 and 7 the listings of running
--- instances by time and by workflow, 8 and 9 those of the new status. ARGV: 1 the facts below, as msgpack; then fields
+-- instances by time and by workflow, 8 and 9 those of the new status; last instances with unread entries, if histories
+-- are followed. ARGV: 1 the facts below, as msgpack; then fields
 -- to read; the values that the first of them must have ('' where there must be none); elements of history; fields and
 -- values to write; fields to remove; scopes that become ready.
 --
@@ -14,9 +15,9 @@
 -- its size matters], [those that there must be room for], those that it may hold, whether there may be no waits, [the
 -- scope's member of the index, if it goes on], [its fork: { name, number, index, stamp or '', change of the branches
 -- with a record, place of the result among the words, letter of the result (d done, f failed, '' none), its bytes }],
--- [the end: { status, when, fields that are not read }] }]. Fields that are read and not compared, as far as a fact asks
+-- [the end: { status, when, fields that are not read }] }], [the instance and the time, if histories are followed]. Fields that are read and not compared, as far as a fact asks
 -- for them: lines of history; the lease and the marks; the last number; size; numbers of the fork; at an end the place
--- in the listing, the watcher, others that may be there.
+-- in the listing, the watcher, how long it is kept, others that may be there.
 --
 -- Returns false if nothing was written, otherwise 1, 'j' if the parent was notified of the branches, or token and end of
 -- the lease that was taken.
@@ -171,12 +172,15 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     end
   end
   if ends then
-    local listed, watcher = found[place + 1], found[place + 2]
+    local listed, watcher, kept = found[place + 1], found[place + 2], found[place + 3]
+    -- As in retention.rs.
+    local keep, ended = kept and match(kept, ends[1] .. '(%d+)'), ends[2]
+    if keep then ended = string.format('%.0f', 4e15 + ended + keep) end
     call('ZREM', KEYS[6], INST)
     call('ZREM', KEYS[7], listed)
     call('ZADD', KEYS[8], match(listed, '\1(%d+)\1'), INST)
     call('ZADD', KEYS[9], 0, listed)
-    call('ZADD', KEYS[5], ends[2], INST)
+    call('ZADD', KEYS[5], ended, INST)
     if watcher then call('PUBLISH', NS .. ':p:' .. watcher, INST) end
   end
   if ARGV[wakes] then
@@ -197,7 +201,7 @@ local function main(KEYS, ARGV)
     pack, unpacked = cmsgpack.pack, cmsgpack.unpack
   end
   local K = KEYS[1]
-  local fields, compared, lines, elements, keep, words, gone, leaves, more = unpack(unpacked(ARGV[1]), 1, 9)
+  local fields, compared, lines, elements, keep, words, gone, leaves, more, unread = unpack(unpacked(ARGV[1]), 1, 10)
   local found = call('HMGET', K, unpack(ARGV, 2, fields + 1))
   local at = fields + 1
   for place = 1, compared do
@@ -214,6 +218,7 @@ local function main(KEYS, ARGV)
     call('RPUSH', KEYS[3], unpack(ARGV, at + 1, at + elements))
     lines = (tonumber(found[compared + 1]) or 0) + lines
     if lines > keep then lines = trim(K, KEYS[3], lines, keep) end
+    if unread then call('ZADD', KEYS[#KEYS], 'NX', unread[2], unread[1]) end
     at = at + elements
   end
   if set and set[1] then

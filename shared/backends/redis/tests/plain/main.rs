@@ -400,8 +400,12 @@ async fn one_step_leaves_what_two_leave() {
             let server = RedisServer::start().unwrap();
             let mut two = Side::new(&server, "two", true, 100_000).await;
             let mut one = Side::new(&server, "one", true, 100_000).await;
+            for side in [&two, &one] {
+                side.store.set_following(entries > 0).await.unwrap();
+            }
             let mut new = inline_run("a", entries);
             new.header.key = key;
+            new.header.retention.terminated = Some(5_000);
             let mut inline_run = new.inline_run.take().unwrap();
             inline_run.status = status;
             let is_found = !attributes.is_empty();
@@ -515,14 +519,21 @@ async fn the_short_way_leaves_what_the_general_one_leaves() {
             seen: std::mem::take(&mut seen),
             full,
         };
+        for side in [&pair.general, &pair.plain] {
+            side.store.set_following(seed % 3 == 0).await.unwrap();
+        }
         let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ (seed << 32 | seed));
         let mut known = Known::default();
         let watched = dice.one_in(2);
         for side in [&mut pair.general, &mut pair.plain] {
-            let begins = NewRecords {
+            let mut begins = NewRecords {
                 watched,
                 ..new("a")
             };
+            if seed % 2 == 0 {
+                begins.header.retention.completed = Some(5_000);
+                begins.header.retention.faulted = Some(6_000);
+            }
             assert_eq!(side.store.create(begins).await.unwrap(), Created::New);
             side.count_from_one("a");
         }

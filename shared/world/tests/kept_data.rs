@@ -1,0 +1,75 @@
+//! A definition says which data the histories of its instances keep.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use swirl_model::Data;
+use swirl_model::time::Timestamp;
+use swirl_ports::{CallRequest, Filter, InstanceQueries as _};
+use swirl_service::{Deployment, StartRequest};
+use swirl_spec::resource::MapResources;
+use swirl_world::{Act, Mock, World};
+
+const DOCUMENT: &str = r#"
+id: call
+version: "1.0.0"
+specVersion: "0.8"
+metadata: {swirl: {history: {data: WORD}, retention: {completed: PT1H}}}
+functions: [{name: call, type: rest, operation: "file://shop.json#call"}]
+states:
+  - {name: Call, type: operation, actions: [{functionRef: {refName: call, arguments: {a: 1}}}], end: true}
+"#;
+
+/// The data in the history of an instance, in a world that would keep all or none of it.
+fn kept(word: &str, all: bool) -> Vec<String> {
+    let answer = |_: &CallRequest| Mock::Answer {
+        after_ms: 10,
+        result: Ok(Data::int(7)),
+    };
+    let unknown = |record: &swirl_ports::DefinitionRecord| Err(record.id.to_string());
+    let make = if all { World::recording } else { World::new };
+    let (lower, answer) = (Box::new(unknown), Box::new(answer));
+    let mut world = make(Timestamp(0), lower, answer, Data::NULL);
+    let document = DOCUMENT.replace("WORD", word);
+    let none = MapResources::default();
+    let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
+    let deployment = Deployment {
+        name: "call".to_owned(),
+        document,
+        resources: Vec::new(),
+        workflow: reading.workflow.unwrap(),
+    };
+    let service = world.service.clone();
+    world
+        .wait(async move { service.deploy(deployment).await })
+        .unwrap();
+    let start = StartRequest {
+        workflow: "call".to_owned(),
+        input: Data::object(),
+        request: "start".to_owned(),
+        ..StartRequest::default()
+    };
+    world
+        .run(vec![(Timestamp(0), Act::Start(start))], Timestamp(60_000))
+        .unwrap();
+    let store = world.store.clone();
+    world.wait(async move {
+        let filter = Filter {
+            limit: 1,
+            ..Filter::default()
+        };
+        let found = store.list(&filter).await.unwrap().remove(0).header;
+        assert_eq!(found.retention.completed, Some(3_600_000));
+        let history = store.history(&found.id).await.unwrap();
+        let data = history.into_iter().filter_map(|entry| entry.data);
+        data.map(|data| data.to_string()).collect()
+    })
+}
+
+#[test]
+fn a_definition_says_which_data_is_kept() {
+    let both = [r#"{"arguments":{"a":1},"result":7}"#];
+    assert_eq!(kept("all", false), both);
+    assert!(kept("errors", false).is_empty());
+    // A recording needs all of it.
+    assert_eq!(kept("none", true), both);
+}
