@@ -103,6 +103,8 @@ const CASES: &[Case] = &[
     ("worker.local_scopes", "7", NONE),
     ("history.data", "all", NONE),
     ("history.data_bytes", "1KiB", NONE),
+    ("lifecycle.bytes_max", "1MiB", NONE),
+    ("lifecycle.age_max", "1h", NONE),
     ("worker.lease", "5s", NONE),
     ("worker.shutdown_deadline", "5s", NONE),
     ("limits.data_bytes", "1MiB", NONE),
@@ -150,6 +152,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("log.format", "cli/tests/observe/processes.rs"),
     ("log.filter", "cli/tests/observe/processes.rs"),
     ("coordinator.runs_inline", "cli/tests/observe/pure.rs"),
+    ("lifecycle.events", "cli/tests/lifecycle.rs"),
 ];
 
 /// The options that the libraries get.
@@ -164,8 +167,9 @@ fn effective(config: &Config) -> String {
     };
     let telemetry = swirl_cluster::telemetry_settings(config, "worker", "1");
     format!(
-        "{redis:?} {nats:?} {auth} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        "{redis:?} {nats:?} {auth} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         swirl_cluster::stream_options(config),
+        swirl_cluster::lifecycle_options(&config.coordinator.lifecycle),
         swirl_cluster::subjects(config),
         worker::driving(&config.worker),
         worker::pooling(&config.worker, config.nats.ack_wait),

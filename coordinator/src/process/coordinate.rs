@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use super::answers::answers;
 use super::dead_letters::Kept;
 use super::intake;
+use super::lifecycle;
 use super::watch::watch as watch_queues;
 use crate::access::Access;
 use crate::api::{Api, Reader};
@@ -93,8 +94,12 @@ pub async fn coordinate(
     };
     let carried = batching.clone();
     tasks.spawn(async move { carried.run().await });
+    let namespace = cluster.streams.namespace().to_owned();
+    let published =
+        lifecycle::publish(&mut tasks, &cluster, &redis, &namespace, settings.lifecycle);
     let metrics = telemetry.metrics().clone();
-    let seen = watch_queues(redis.clone(), cluster.streams.clone(), metrics.clone());
+    let streams = cluster.streams.clone();
+    let seen = watch_queues(redis.clone(), streams, published, metrics.clone());
     tasks.spawn(seen);
     let api =
         Api::new(service, cluster.store.clone(), reader, access).with_origins(&settings.origins);

@@ -5,6 +5,7 @@ mod answers;
 mod coordinate;
 mod dead_letters;
 mod intake;
+mod lifecycle;
 mod progress;
 mod turns;
 mod watch;

@@ -5,9 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use swirl_model::instance::Status;
+use swirl_model::time::Timestamp;
 use swirl_nats::{Backlog, Streams};
+use swirl_ports::{FollowedHistories, UnreadCount};
 use swirl_redis::{Doing, Redis};
 use swirl_telemetry::{Metrics, Watched};
+
+use super::lifecycle::Published;
 
 const EVERY: Duration = Duration::from_secs(5);
 
@@ -17,12 +21,15 @@ struct Seen {
     backlog: Option<(Backlog, Backlog)>,
     instances: Vec<(Status, u64)>,
     doing: Option<Doing>,
+    /// With the time at which it was read.
+    unread: Option<(UnreadCount, Timestamp)>,
 }
 
 /// Polls for ever.
-pub async fn watch(redis: Redis, streams: Streams, metrics: Arc<Metrics>) {
+pub async fn watch(redis: Redis, streams: Streams, published: Published, metrics: Arc<Metrics>) {
     let seen = Arc::new(Mutex::new(Seen::default()));
     register(&seen, &metrics);
+    register_lifecycle(&seen, published, &metrics);
     loop {
         let begun = Instant::now();
         let backlog = match redis.events_place().await {
@@ -44,13 +51,63 @@ pub async fn watch(redis: Redis, streams: Streams, metrics: Arc<Metrics>) {
         if let Err(error) = &doing {
             tracing::debug!(%error, "what the instances do is not known");
         }
+        let unread = match redis.are_followed() {
+            true => unread(&redis).await,
+            false => None,
+        };
         *seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen {
             backlog: backlog.ok(),
             instances: instances.unwrap_or_default(),
             doing: doing.ok(),
+            unread,
         };
         tokio::time::sleep(EVERY).await;
     }
+}
+
+async fn unread(redis: &Redis) -> Option<(UnreadCount, Timestamp)> {
+    let read =
+        async { Ok::<_, swirl_ports::Error>((redis.count_unread().await?, redis.now().await?)) };
+    match read.await {
+        Ok(unread) => Some(unread),
+        Err(error) => {
+            tracing::debug!(%error, "how late the lifecycle events are is not known");
+            None
+        }
+    }
+}
+
+/// Nothing while they are off.
+fn register_lifecycle(seen: &Arc<Mutex<Seen>>, published: Published, metrics: &Metrics) {
+    let with = |of: fn(UnreadCount, Timestamp, &Published) -> Vec<(&'static str, u64)>| {
+        let (seen, published) = (seen.clone(), published.clone());
+        move || {
+            let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.unread
+                .map_or_else(Vec::new, |(unread, at)| of(unread, at, &published))
+        }
+    };
+    metrics.watch(
+        Watched::LifecycleLag,
+        with(|unread, at, _| {
+            let since = unread.since.unwrap_or(at);
+            vec![("", at.0.saturating_sub(since.0).max(0).unsigned_abs())]
+        }),
+    );
+    metrics.watch(
+        Watched::LifecycleUnread,
+        with(|unread, _, _| vec![("", unread.instances)]),
+    );
+    metrics.watch(
+        Watched::LifecycleLost,
+        with(|unread, _, published| {
+            vec![("entries", published.lost()), ("instances", unread.lost)]
+        }),
+    );
+    metrics.watch(
+        Watched::LifecyclePublished,
+        with(|_, _, published| published.counts.published().to_vec()),
+    );
 }
 
 fn register(seen: &Arc<Mutex<Seen>>, metrics: &Metrics) {

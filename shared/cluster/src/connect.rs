@@ -8,7 +8,7 @@ use anyhow::Context;
 use swirl_config::{self as config, Config, NatsAuth, NatsStorage, RedisTopology};
 use swirl_engine::Sizes;
 use swirl_model::time::Timestamp;
-use swirl_nats::{Bus, StreamOptions, Streams, Template};
+use swirl_nats::{Bus, LifecycleOptions, StreamOptions, Streams, Template};
 use swirl_ports::addressed::Addressed;
 use swirl_redis::Redis;
 use swirl_runtime::{Lower, Registry};
@@ -292,6 +292,13 @@ fn tls(tls: &config::Tls) -> swirl_nats::Tls {
         required: tls.ca.is_some() || tls.cert.is_some(),
         ca: tls.ca.clone(),
         client: tls.cert.clone().zip(tls.key.clone()),
+    }
+}
+
+pub fn lifecycle_options(settings: &config::Lifecycle) -> LifecycleOptions {
+    LifecycleOptions {
+        age_max: settings.age_max,
+        bytes_max: i64::try_from(settings.bytes_max).unwrap_or(i64::MAX),
     }
 }
 

@@ -17,7 +17,9 @@ pub mod tls;
 /// configuration (2). `EX_UNAVAILABLE` of sysexits.
 pub const UNAVAILABLE: u8 = 69;
 
-pub use connect::{addressing, connect, nats_options, redis_options, stream_options, subjects};
+pub use connect::{
+    addressing, connect, lifecycle_options, nats_options, redis_options, stream_options, subjects,
+};
 pub use health::{ANSWER_MAX, Found, Servers};
 pub use http::http;
 pub use parts::Cluster;

@@ -19,9 +19,9 @@ use super::problem::{Place, Problem, Problems};
 use super::secret::{Endpoint, Secret};
 use super::setting::Process;
 use super::types::{
-    Auth, AuthMode, Breaker, Config, Coordinator, Events, Http, Limits, Log, LogFormat, Nats,
-    NatsAuth, NatsStorage, Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology, SecretSources,
-    Telemetry, Tls, Worker,
+    Auth, AuthMode, Breaker, Config, Coordinator, Events, Http, Lifecycle, Limits, Log, LogFormat,
+    Nats, NatsAuth, NatsStorage, Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology,
+    SecretSources, Telemetry, Tls, Worker,
 };
 use crate::origin::origin;
 use swirl_ports::addressed;
@@ -264,6 +264,11 @@ impl Values<'_> {
             },
             connections_per_address: self.count("coordinator.connections_per_address"),
             shutdown_deadline: self.duration("coordinator.shutdown_deadline"),
+            lifecycle: Lifecycle {
+                is_on: self.flag("lifecycle.events"),
+                bytes_max: self.number("lifecycle.bytes_max"),
+                age_max: self.duration("lifecycle.age_max"),
+            },
         }
     }
 

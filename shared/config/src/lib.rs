@@ -33,7 +33,7 @@ pub use setting::{Process, Setting};
 pub use show::{json, problems, text};
 pub use table::{find, settings};
 pub use types::{
-    Auth, AuthMode, Breaker, Config, Coordinator, Events, Http, Log, LogFormat, Nats, NatsAuth,
-    NatsStorage, Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology, SecretSources, Telemetry,
-    Tls, Worker,
+    Auth, AuthMode, Breaker, Config, Coordinator, Events, Http, Lifecycle, Log, LogFormat, Nats,
+    NatsAuth, NatsStorage, Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology, SecretSources,
+    Telemetry, Tls, Worker,
 };

@@ -169,6 +169,15 @@ pub struct Coordinator {
     /// Health and metrics alone.
     pub health_listen: Option<SocketAddr>,
     pub connections_per_address: usize,
+    pub lifecycle: Lifecycle,
+}
+
+/// The stream of lifecycle events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lifecycle {
+    pub is_on: bool,
+    pub bytes_max: u64,
+    pub age_max: Duration,
 }
 
 #[derive(Debug, Clone)]

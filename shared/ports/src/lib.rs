@@ -35,8 +35,8 @@ pub use execution::{
     OutboxEntry, Released, Removed, Suspended,
 };
 pub use finding::{Finding, Severity};
-pub use migration::{Migrated, Migration, Whole};
 pub use following::{EventStream, Extract, FollowedHistories, HistorySink, Unread, UnreadCount};
+pub use migration::{Migrated, Migration, Whole};
 pub use queries::{
     AttributeFilter, Bound, Counts, Filter, HISTORY_BYTES_MAX, HistoryPage, HistoryPart,
     InstanceQueries, Keep, KeptHistory, Page, Summary, Values,

@@ -75,7 +75,10 @@ impl NotRemoved {
                  beginning: remove {parent} first"
             ),
             NotRemoved::Busy => {
-                format!("instance {id} has effects that are not carried out yet: try again soon")
+                format!(
+                    "instance {id} has effects that are not carried out yet, or entries of its history that \
+                     are not published yet: try again soon"
+                )
             }
         }
     }

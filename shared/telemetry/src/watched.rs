@@ -11,6 +11,10 @@ pub enum Watched {
     Doing,
     ExportFailures,
     Instances,
+    LifecycleLag,
+    LifecycleLost,
+    LifecyclePublished,
+    LifecycleUnread,
     Oldest,
     Pending,
     Redeliveries,
@@ -20,6 +24,7 @@ pub enum Watched {
 struct Row {
     name: &'static str,
     what: &'static str,
+    /// Empty if there is only one value.
     attribute: &'static str,
     kind: MetricKind,
 }
@@ -62,6 +67,30 @@ impl Watched {
                 "swirl.instances",
                 "Instances that are kept, in the shards of this process.",
                 "swirl.instance.status",
+                MetricKind::Gauge,
+            ),
+            Watched::LifecycleLag => (
+                "swirl.lifecycle.lag",
+                "For how long the oldest entry of a history waits that has to be published, in the shards of this process.",
+                "",
+                MetricKind::Age,
+            ),
+            Watched::LifecycleLost => (
+                "swirl.lifecycle.lost",
+                "Entries of histories, and instances, that were gone before they were published.",
+                "swirl.lifecycle.what",
+                MetricKind::Counter,
+            ),
+            Watched::LifecyclePublished => (
+                "swirl.lifecycle.published",
+                "Lifecycle events that were published.",
+                "swirl.lifecycle.of",
+                MetricKind::Counter,
+            ),
+            Watched::LifecycleUnread => (
+                "swirl.lifecycle.unread",
+                "Instances with entries that have to be published, in the shards of this process.",
+                "",
                 MetricKind::Gauge,
             ),
             Watched::Oldest => (
@@ -119,13 +148,19 @@ impl Watched {
                 let gauge = gauge.with_description(row.what);
                 let observe = move |observer: &dyn AsyncInstrument<f64>| {
                     for (value, ms) in read() {
-                        let attribute = KeyValue::new(row.attribute, value);
-                        observer.observe(ms as f64 / 1000.0, &[attribute]);
+                        observer.observe(ms as f64 / 1000.0, &attributes(row.attribute, value));
                     }
                 };
                 gauge.with_callback(observe).build();
             }
         }
+    }
+}
+
+fn attributes(name: &'static str, value: &'static str) -> Vec<KeyValue> {
+    match name {
+        "" => Vec::new(),
+        name => vec![KeyValue::new(name, value)],
     }
 }
 
@@ -138,7 +173,7 @@ where
 {
     move |observer| {
         for (value, number) in read() {
-            observer.observe(number, &[KeyValue::new(attribute, value)]);
+            observer.observe(number, &attributes(attribute, value));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! NATS backends: the task queue, the events of the outside world, and dead letters.
 //!
-//! Four streams for each namespace ([`Streams`]): tasks (a work queue), their lanes, events, dead letters. A
+//! Four streams for each namespace ([`Streams`]): tasks (a work queue), their lanes, events, dead letters; and a fifth for
+//! lifecycle events, if they are wanted ([`LifecycleStream`]). A
 //! task is only a hint, so tasks are published without waiting for an answer; the reconciler finds
 //! the scopes of lost tasks, even if the whole stream is lost. Events wait for their answer.
 
@@ -11,6 +12,7 @@ mod dead;
 mod error;
 mod inspect;
 mod intake;
+mod lifecycle;
 mod message;
 mod place;
 mod pulling;
@@ -25,6 +27,7 @@ pub use dead::{DeadLetters, Letter};
 pub use error::Error;
 pub use inspect::Inspected;
 pub use intake::{Incoming, Intake};
+pub use lifecycle::{LifecycleOptions, LifecycleStream};
 pub use streams::{StreamOptions, Streams, check};
 pub use subject::{Template, TemplateError};
 pub use tasks::{TaskQueue, TaskSource, read_task, write_task};

@@ -138,6 +138,10 @@ impl Streams {
         blake3::hash(parts.join("\n").as_bytes()).to_hex()[..32].to_owned()
     }
 
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     /// How long a message may go unacknowledged before another process gets it.
     pub fn ack_wait(&self) -> Duration {
         self.options.ack_wait
@@ -265,6 +269,10 @@ impl Streams {
         format!("SWIRL_{}_DEAD", self.namespace)
     }
 
+    pub fn lifecycle(&self) -> String {
+        format!("SWIRL_{}_LIFECYCLE", self.namespace)
+    }
+
     /// A stream that is created and removed to check for room.
     pub(crate) fn probe(&self) -> String {
         format!("SWIRL_{}_DOCTOR", self.namespace)
@@ -280,6 +288,10 @@ impl Streams {
 
     pub(crate) fn dead_subject(&self, of: &str) -> String {
         format!("swirl-dead.{}.{of}", self.namespace)
+    }
+
+    pub(crate) fn lifecycle_subject(&self, of: &str) -> String {
+        format!("swirl-lifecycle.{}.{of}", self.namespace)
     }
 
     /// Creates missing streams, and checks existing ones.
@@ -301,7 +313,7 @@ impl Streams {
         self.task_consumer(lane).await
     }
 
-    async fn ensure_stream(&self, wanted: Config) -> Result<(), Error> {
+    pub(crate) async fn ensure_stream(&self, wanted: Config) -> Result<(), Error> {
         let name = wanted.name.clone();
         let stream = self.context.get_or_create_stream(wanted.clone()).await;
         let stream = stream.map_err(|error| Error::JetStream(format!("{name}: {error}")))?;
@@ -314,19 +326,28 @@ impl Streams {
         Ok(())
     }
 
-    /// The configurations of the four streams.
-    pub fn wanted(&self) -> [Config; 4] {
-        let options = &self.options;
-        let storage = if options.memory {
+    pub(crate) fn duplicate_window(&self) -> Duration {
+        self.options.duplicate_window
+    }
+
+    /// The settings that all streams have.
+    pub(crate) fn common(&self) -> Config {
+        let storage = if self.options.memory {
             StorageType::Memory
         } else {
             StorageType::File
         };
-        let common = Config {
-            num_replicas: options.replicas,
+        Config {
+            num_replicas: self.options.replicas,
             storage,
             ..Config::default()
-        };
+        }
+    }
+
+    /// The configurations of the four streams.
+    pub fn wanted(&self) -> [Config; 4] {
+        let options = &self.options;
+        let common = self.common();
         [
             Config {
                 name: self.tasks(),

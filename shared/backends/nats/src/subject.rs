@@ -91,7 +91,7 @@ impl Template {
 }
 
 /// A text as parts of a subject: none of them empty or with special characters.
-fn tokens(text: &str) -> String {
+pub(crate) fn tokens(text: &str) -> String {
     let clean: String = text
         .chars()
         .map(|c| {

@@ -31,6 +31,7 @@ pub fn section(name: &str) -> &'static str {
         "events" => "Which subjects CloudEvents come from and go to.",
         "worker" => "`swirl worker`.",
         "history" => "Contents of the history of instances.",
+        "lifecycle" => "What happens to instances and states, as events; see lifecycle.md.",
         "coordinator" => "`swirl coordinator`.",
         "auth" => "Access to the HTTP API; see security.md.",
         "auth.oidc" => "Tokens (JWT) of an OpenID Connect provider.",

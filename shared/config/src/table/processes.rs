@@ -1,6 +1,6 @@
 //! The two processes, and the settings that they share: telemetry, log, HTTP, secrets.
 
-use crate::kind::{SECOND_MS, ValueKind, count, duration};
+use crate::kind::{DAY_MS, SECOND_MS, ValueKind, count, duration};
 use crate::setting::Setting;
 
 const TIMEOUT: ValueKind = duration(100, 300 * SECOND_MS);
@@ -50,7 +50,8 @@ pub const SETTINGS: &[Setting] = &[
         "history.data",
         ValueKind::Word(&["none", "errors", "all"]),
         "The additional data that the history keeps: nothing, the arguments of calls that failed, or \
-         arguments and results of all calls and the events that came and went. Secrets are cut out.",
+         arguments and results of all calls and the events that came and went. Secrets are cut out. \
+         A definition may say otherwise.",
     )
     .default("errors")
     .worker(),
@@ -61,6 +62,28 @@ pub const SETTINGS: &[Setting] = &[
     )
     .default("16KiB")
     .worker(),
+    Setting::new(
+        "lifecycle.events",
+        ValueKind::Flag,
+        "Whether the lifecycle of all instances and their states is published as CloudEvents \
+         (lifecycle.md). The coordinator that starts last decides, for all processes.",
+    )
+    .default("false")
+    .coordinator(),
+    Setting::new(
+        "lifecycle.bytes_max",
+        ValueKind::Bytes,
+        "The largest stream of lifecycle events; older ones are dropped.",
+    )
+    .default("10GiB")
+    .coordinator(),
+    Setting::new(
+        "lifecycle.age_max",
+        duration(60 * SECOND_MS, 3650 * DAY_MS),
+        "How long lifecycle events stay in the stream.",
+    )
+    .default("7d")
+    .coordinator(),
     Setting::new(
         "coordinator.listen",
         ValueKind::Address,

@@ -135,7 +135,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "redis.keep_ended",
         KEEP,
-        "How long ended instances can be looked at, except for faulted ones.",
+        "How long ended instances can be looked at, except for faulted ones and where their definition \
+         says otherwise.",
     )
     .default("7d"),
     Setting::new(
@@ -147,7 +148,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "redis.keep_faulted",
         KEEP,
-        "How long faulted instances are kept, however many instances there are.",
+        "How long faulted instances are kept, however many instances there are, unless their definition \
+         says otherwise.",
     )
     .default("30d"),
     Setting::new(
