@@ -14,6 +14,7 @@ mod diagram;
 mod doctor;
 mod events;
 mod explain;
+mod export;
 mod fmt;
 mod get;
 mod history;
@@ -93,6 +94,7 @@ enum Command {
     Doctor(Box<doctor::Args>),
     Events(events::Args),
     Explain(explain::Args),
+    Export(export::Args),
     Fmt(fmt::Args),
     Get(get::Args),
     History(history::Args),
@@ -148,6 +150,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args, &terminal),
         Command::Events(args) => events::run(&args, &terminal),
         Command::Explain(args) => explain::run(&args, &terminal),
+        Command::Export(args) => export::run(&args, &terminal),
         Command::Fmt(args) => fmt::run(&args, &terminal),
         Command::Get(args) => get::run(&args, &terminal),
         Command::History(args) => history::run(&args, &terminal),

@@ -1,0 +1,314 @@
+//! `swirl export`
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Client, Server};
+use crate::terminal::Terminal;
+
+/// How many instances, and how many entries of one, are requested at a time.
+const PAGE: &str = "100";
+const ENTRIES: &str = "2000";
+
+/// Writes the histories of instances, one entry per line (NDJSON).
+///
+/// A line is an entry as in `swirl history --output json`, with its instance, workflow and version, and its number within the
+/// history. Instances come newest first.
+#[derive(Debug, clap::Args)]
+#[command(
+    disable_version_flag = true,
+    after_long_help = "\
+Examples:
+  swirl export > histories.ndjson
+  swirl export 2f6c0d9b
+  swirl export --query 'workflow = order and ended > -1d' > yesterday.ndjson
+  swirl export --cursor export.cursor >> histories.ndjson   # again after a failure: it continues
+
+With --cursor the progress is noted in a file, and the same command continues there. After a crash some lines may come
+again: an entry is known by 'instance', 'startedAt' and 'number'."
+)]
+pub struct Args {
+    /// These instances: ids or their beginnings, or WORKFLOW/KEY. Otherwise all that are kept.
+    #[arg(value_name = "ID", conflicts_with_all = ["workflow", "version", "status", "query", "cursor"])]
+    ids: Vec<String>,
+
+    /// Of this workflow.
+    #[arg(long, value_name = "ID")]
+    workflow: Option<String>,
+
+    /// Of this version of it.
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+
+    /// In this status, as for 'swirl list'.
+    #[arg(long, value_name = "STATUS")]
+    status: Option<String>,
+
+    /// Matched by a query, as for 'swirl list'.
+    #[arg(long, value_name = "QUERY")]
+    query: Option<String>,
+
+    /// Note the progress in this file, and continue from there.
+    #[arg(long, value_name = "FILE")]
+    cursor: Option<PathBuf>,
+
+    #[command(flatten)]
+    server: Server,
+}
+
+/// How far an export is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Cursor {
+    /// The selection that it belongs to.
+    selection: Vec<(String, String)>,
+    /// The page of the listing; `None`: the first one.
+    after: Option<String>,
+    /// Instances of that page that are done.
+    done: BTreeSet<String>,
+    /// The instance under way, and how many of its entries are done.
+    #[serde(default)]
+    under_way: Option<(String, u64)>,
+    is_complete: bool,
+}
+
+/// Why an export ends early.
+enum Stop {
+    Refused(Answer),
+    Failed(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Stop {
+    fn from(error: anyhow::Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    let cursor = match &args.cursor {
+        Some(file) => begin(file, args.selection())?,
+        None => Cursor {
+            selection: args.selection(),
+            ..Cursor::default()
+        },
+    };
+    args.server.run(async |client| {
+        let mut export = Export {
+            client: &client,
+            terminal,
+            file: args.cursor.as_deref(),
+            cursor,
+        };
+        match export.run(&args.ids).await {
+            Ok(()) => Ok(0),
+            Err(Stop::Refused(answer)) => {
+                terminal.message(&answer.refusal());
+                Ok(1)
+            }
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    })
+}
+
+impl Args {
+    fn selection(&self) -> Vec<(String, String)> {
+        let given = [
+            ("workflow", &self.workflow),
+            ("version", &self.version),
+            ("status", &self.status),
+            ("query", &self.query),
+        ];
+        let given = given.into_iter();
+        given
+            .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
+            .collect()
+    }
+}
+
+/// The cursor that a file holds, or a new one if there is no such file.
+fn begin(file: &Path, selection: Vec<(String, String)>) -> anyhow::Result<Cursor> {
+    let shown = file.display();
+    let text = match std::fs::read_to_string(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Cursor {
+                selection,
+                ..Cursor::default()
+            });
+        }
+        found => found.with_context(|| format!("{shown} cannot be read"))?,
+    };
+    let found: Cursor =
+        serde_json::from_str(&text).with_context(|| format!("{shown} is not a cursor"))?;
+    if found.selection != selection {
+        bail!(
+            "{shown} belongs to an export of other instances: give the same options, or another file"
+        );
+    }
+    if found.is_complete {
+        bail!("the export that {shown} belongs to is complete: remove the file to begin anew");
+    }
+    Ok(found)
+}
+
+struct Export<'e> {
+    client: &'e Client,
+    terminal: &'e Terminal,
+    file: Option<&'e Path>,
+    cursor: Cursor,
+}
+
+impl Export<'_> {
+    async fn run(&mut self, ids: &[String]) -> Result<(), Stop> {
+        if !ids.is_empty() {
+            for id in ids {
+                let id = self.client.instance(id).await?;
+                let found = self.client.get(&["instances", &id], &[]).await?;
+                if found.refused() {
+                    return Err(Stop::Refused(found));
+                }
+                self.instance(&found.body).await?;
+            }
+            return Ok(());
+        }
+        loop {
+            let selection = self.cursor.selection.clone();
+            let mut query: Vec<(&str, &str)> = vec![("limit", PAGE)];
+            query.extend(selection.iter().map(|(name, value)| (&**name, &**value)));
+            let after = self.cursor.after.clone();
+            query.extend(after.as_deref().map(|after| ("after", after)));
+            let page = self.client.get(&["instances"], &query).await?;
+            if page.refused() {
+                return Err(Stop::Refused(page));
+            }
+            for row in page.body["instances"].as_array().into_iter().flatten() {
+                self.instance(row).await?;
+            }
+            self.cursor.done.clear();
+            self.cursor.after = page.body["next"].as_str().map(str::to_owned);
+            self.cursor.is_complete = self.cursor.after.is_none();
+            self.note()?;
+            if self.cursor.is_complete {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes the rest of an instance's history.
+    async fn instance(&mut self, row: &Value) -> Result<(), Stop> {
+        let id = row["id"]
+            .as_str()
+            .context("the server lists an instance without an id")?;
+        if self.cursor.done.contains(id) {
+            return Ok(());
+        }
+        let under_way = self.cursor.under_way.take();
+        let mut known = under_way
+            .filter(|(of, _)| of == id)
+            .map_or(0, |(_, known)| known);
+        loop {
+            let after = known.to_string();
+            let query = [("after", after.as_str()), ("limit", ENTRIES)];
+            let page = self
+                .client
+                .get(&["instances", id, "history"], &query)
+                .await?;
+            if page.status == 404 {
+                self.terminal
+                    .message(&format!("instance {id} was removed meanwhile"));
+                break;
+            }
+            if page.refused() {
+                return Err(Stop::Refused(page));
+            }
+            let before = page.body["before"].as_u64().unwrap_or(known);
+            if before > known {
+                let gone = before - known;
+                self.terminal
+                    .message(&format!("instance {id}: {gone} entries are no longer kept"));
+            }
+            let entries = page.body["entries"]
+                .as_array()
+                .map_or(&[][..], Vec::as_slice);
+            let mut lines = String::new();
+            for (number, entry) in (before + 1..).zip(entries) {
+                let mut line = json!({
+                    "instance": id,
+                    "startedAt": row["startedAt"],
+                    "workflow": page.body["workflow"],
+                    "version": page.body["version"],
+                    "number": number,
+                });
+                if let (Some(line), Some(entry)) = (line.as_object_mut(), entry.as_object()) {
+                    line.extend(entry.clone());
+                }
+                lines.push_str(&format!("{line}\n"));
+            }
+            self.terminal.result(&lines).context("the output failed")?;
+            known = before + entries.len() as u64;
+            if page.body["more"] != true {
+                break;
+            }
+            self.cursor.under_way = Some((id.to_owned(), known));
+            self.note()?;
+        }
+        self.cursor.under_way = None;
+        self.cursor.done.insert(id.to_owned());
+        self.note()
+    }
+
+    /// After the lines: whoever continues repeats some rather than leaving them out.
+    fn note(&self) -> Result<(), Stop> {
+        let Some(file) = self.file else {
+            return Ok(());
+        };
+        let written = replace(file, &self.cursor);
+        Ok(written.with_context(|| format!("{} cannot be written", file.display()))?)
+    }
+}
+
+/// A crash leaves the old cursor or the new one.
+fn replace(file: &Path, cursor: &Cursor) -> anyhow::Result<()> {
+    let folder = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let mut draft = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    serde_json::to_writer(&mut draft, cursor)?;
+    draft.persist(file)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_belongs_to_its_selection() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("cursor");
+        let selection = |workflow: &str| vec![("workflow".to_owned(), workflow.to_owned())];
+        let new = begin(&file, selection("a")).unwrap();
+        assert_eq!(new.after, None);
+        let cursor = Cursor {
+            after: Some("place".to_owned()),
+            done: ["x".to_owned()].into(),
+            under_way: Some(("y".to_owned(), 7)),
+            ..new
+        };
+        std::fs::write(&file, serde_json::to_string(&cursor).unwrap()).unwrap();
+        assert_eq!(begin(&file, selection("a")).unwrap(), cursor);
+        let other = begin(&file, selection("b")).unwrap_err().to_string();
+        assert!(other.contains("other instances"), "{other}");
+        let complete = Cursor {
+            is_complete: true,
+            ..cursor
+        };
+        std::fs::write(&file, serde_json::to_string(&complete).unwrap()).unwrap();
+        let complete = begin(&file, selection("a")).unwrap_err().to_string();
+        assert!(complete.contains("is complete"), "{complete}");
+        std::fs::write(&file, "{}").unwrap();
+        assert!(begin(&file, Vec::new()).is_err());
+    }
+}

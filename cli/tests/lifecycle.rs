@@ -1,0 +1,423 @@
+//! Lifecycle events of a cluster are its histories, though coordinators are killed and their stream is full.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use async_nats::jetstream::stream::{Config, DiscardPolicy, Stream};
+use async_nats::jetstream::{self, Context};
+use serde_json::{Value, json};
+use swirl_chaos::{Cluster, Role};
+use swirl_servers::eventually;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_swirl");
+const STREAM: &str = "SWIRL_default_LIFECYCLE";
+const ROUNDS: usize = 6;
+/// How many seconds processes may take to notice that the events are on, and more.
+const LEARNING: usize = 6;
+
+/// Carried out where they are started.
+const PURE: &str = r#"
+id: pure
+version: "1"
+specVersion: "0.8"
+states:
+  - {name: One, type: inject, data: {a: 1}, transition: Two}
+  - {name: Two, type: inject, data: {b: 2}, end: true}
+"#;
+/// With branches, and time to be suspended or cancelled.
+const TREE: &str = r#"
+id: tree
+version: "1"
+specVersion: "0.8"
+functions: [{name: double, type: expression, operation: ".n * 2"}]
+states:
+  - name: Both
+    type: parallel
+    branches:
+      - {name: A, actions: [{functionRef: double}]}
+      - {name: B, actions: [{functionRef: double}]}
+    transition: Rest
+  - {name: Rest, type: sleep, duration: PT2S, transition: Last}
+  - {name: Last, type: inject, data: {}, end: true}
+"#;
+/// No condition holds.
+const CHOOSE: &str = r#"
+id: choose
+version: "1"
+specVersion: "0.8"
+states:
+  - {name: Choose, type: switch, dataConditions: [{condition: "${ .n < 0 }", end: true}]}
+"#;
+
+/// Asks all servers in turn until one answers.
+struct Client {
+    http: reqwest::Client,
+    servers: Vec<String>,
+}
+
+impl Client {
+    fn new(cluster: &Cluster) -> Client {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Client {
+            http: reqwest::Client::new(),
+            servers: cluster.apis(),
+        }
+    }
+
+    async fn ask(&self, path: &str, body: Option<&str>, key: &str) -> Value {
+        eventually(format!("an answer to {path}"), async || {
+            for server in &self.servers {
+                let url = format!("{server}/api/v1/{path}");
+                let request = match body {
+                    Some(body) => self.http.post(url).body(body.to_owned()),
+                    None => self.http.get(url),
+                };
+                let request = request.header("idempotency-key", key);
+                if let Ok(answer) = request.send().await
+                    && answer.status().as_u16() != 503
+                    && let Ok(text) = answer.text().await
+                {
+                    return Some(serde_json::from_str(&text).unwrap_or_default());
+                }
+            }
+            None
+        })
+        .await
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.ask(path, None, "none").await
+    }
+
+    async fn until(&self, path: &str, what: &str, there: impl Fn(&Value) -> bool) -> Value {
+        eventually(what, async || {
+            Some(self.get(path).await).filter(|found| there(found))
+        })
+        .await
+    }
+
+    async fn deploy(&self, workflow: &str, definition: &str) {
+        let path = format!("definitions?name={workflow}");
+        let deployed = self.ask(&path, Some(definition), "none").await;
+        assert_eq!(deployed["id"], workflow, "{deployed:#}");
+    }
+
+    async fn start(&self, workflow: &str, n: usize) -> String {
+        let (path, key) = (
+            format!("workflows/{workflow}/instances"),
+            format!("{workflow}{n}"),
+        );
+        let started = self.ask(&path, Some(&json!({"n": n}).to_string()), &key);
+        started.await["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn act(&self, id: &str, action: &str) {
+        let path = format!("instances/{id}/{action}?reason=because");
+        self.ask(&path, Some(""), "none").await;
+    }
+
+    async fn instances(&self) -> Vec<String> {
+        let list = self.get("instances?limit=1000").await;
+        assert_eq!(list["complete"], true);
+        let rows = list["instances"].as_array().unwrap().iter();
+        rows.map(|row| row["id"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// The sum over the coordinators.
+    async fn metric(&self, name: &str) -> Option<f64> {
+        let mut sum = None;
+        for server in &self.servers {
+            let text = self
+                .http
+                .get(format!("{server}/metrics"))
+                .send()
+                .await
+                .ok()?;
+            let text = text.text().await.ok()?;
+            let lines = text.lines().filter(|line| line.starts_with(name));
+            for line in lines {
+                let value: f64 = line.rsplit_once(' ')?.1.parse().ok()?;
+                sum = Some(sum.unwrap_or(0.0) + value);
+            }
+        }
+        sum
+    }
+}
+
+/// Number, type without its common parts, time and state of an event.
+type Seen = (u64, String, String, Option<String>);
+
+/// The events that a history demands.
+fn wanted(history: &Value) -> Vec<Seen> {
+    assert_eq!(
+        (&history["before"], &history["more"]),
+        (&json!(0), &json!(false))
+    );
+    let entries = history["entries"].as_array().unwrap().iter();
+    let seen = entries.zip(1..).filter_map(|(entry, number)| {
+        let word = |name: &str| entry[name].as_str().unwrap_or_default();
+        let kind = match (word("event"), word("action"), word("status")) {
+            ("instance_started", ..) => "workflow.started",
+            ("ended", _, "completed") => "workflow.completed",
+            ("ended", _, "faulted") => "workflow.faulted",
+            ("ended", _, "cancelled" | "terminated") => "workflow.cancelled",
+            ("operated", "suspend", _) => "workflow.suspended",
+            ("operated", "resume" | "retry", _) => "workflow.resumed",
+            ("state_entered", ..) => "task.started",
+            ("state_left", ..) if entry["failed"] == true => "task.faulted",
+            ("state_left", ..) => "task.completed",
+            _ => return None,
+        };
+        let task = kind.starts_with("task").then(|| word("name").to_owned());
+        Some((number, kind.to_owned(), word("at").to_owned(), task))
+    });
+    seen.collect()
+}
+
+/// The events of each instance, in the order of the stream; all are different.
+async fn published(stream: &mut Stream) -> BTreeMap<String, Vec<Seen>> {
+    let state = stream.info().await.unwrap().state.clone();
+    let mut ids = BTreeSet::new();
+    let mut all: BTreeMap<String, Vec<Seen>> = BTreeMap::new();
+    for sequence in state.first_sequence..=state.last_sequence {
+        let message = stream.get_raw_message(sequence).await.unwrap();
+        let event: Value = serde_json::from_slice(&message.payload).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        assert!(ids.insert(text(&event["id"])), "twice: {event:#}");
+        let kind = text(&event["type"]);
+        assert!(message.subject.ends_with(&kind), "{}", message.subject);
+        let kind = kind.strip_prefix("io.serverlessworkflow.").unwrap();
+        let kind = kind.strip_suffix(".v1").unwrap().to_owned();
+        let number = text(&event["sequence"]).parse().unwrap();
+        assert!(text(&event["id"]).ends_with(&format!("-{number}")));
+        let task = event["data"]["task"].as_str().map(str::to_owned);
+        let seen = (number, kind, text(&event["time"]), task);
+        all.entry(text(&event["subject"])).or_default().push(seen);
+    }
+    all
+}
+
+/// All coordinators restart with lifecycle events.
+fn turn_on(cluster: &mut Cluster) {
+    for coordinator in cluster.of(Role::Coordinator) {
+        let process = &mut cluster.processes[coordinator];
+        process.stop(Duration::from_secs(10)).unwrap();
+        process.flags = vec!["--lifecycle-events".to_owned()];
+        process.start().unwrap();
+        process.wait().unwrap();
+    }
+}
+
+async fn jetstream(cluster: &Cluster) -> Context {
+    jetstream::new(async_nats::connect(cluster.nats.url()).await.unwrap())
+}
+
+/// The histories of these instances as events, once the stream has as many.
+async fn compare(
+    client: &Client,
+    stream: &mut Stream,
+    instances: &[String],
+    others: &BTreeSet<String>,
+) {
+    let mut all = BTreeMap::new();
+    for id in instances {
+        let history = client.get(&format!("instances/{id}/history")).await;
+        all.insert(id.clone(), wanted(&history));
+    }
+    let count = |all: &BTreeMap<String, Vec<Seen>>| all.values().map(Vec::len).sum::<usize>();
+    let found = eventually("all lifecycle events", async || {
+        let mut found = published(stream).await;
+        found.retain(|id, _| !others.contains(id));
+        (count(&found) >= count(&all)).then_some(found)
+    })
+    .await;
+    for (id, wanted) in &all {
+        assert_eq!(found.get(id), Some(wanted), "of {id}");
+    }
+    assert_eq!(found.len(), all.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn they_are_the_histories_though_coordinators_are_killed() {
+    let lease = Duration::from_secs(3);
+    let mut cluster = Cluster::start(Path::new(BINARY), 2, 2, lease, false).unwrap();
+    let client = Client::new(&cluster);
+    for (workflow, definition) in [("pure", PURE), ("tree", TREE), ("choose", CHOOSE)] {
+        client.deploy(workflow, definition).await;
+    }
+    let before = client.start("pure", 1_000).await;
+    turn_on(&mut cluster);
+    // Workers notice it within some seconds; the first instances are for that.
+    let context = jetstream(&cluster).await;
+    let mut early = BTreeSet::from([client.start("pure", 2_000).await]);
+    for n in 0..LEARNING {
+        early.insert(client.start("choose", 2_000 + n).await);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let mut stream = context.get_stream(STREAM).await.unwrap();
+    let (mut instances, mut retried) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        let had = stream.info().await.unwrap().state.messages;
+        let mut round_of = Vec::new();
+        for place in 0..10 {
+            for workflow in ["pure", "tree", "choose"] {
+                let id = client.start(workflow, 10 * round + place).await;
+                round_of.push((workflow, id));
+            }
+        }
+        for (place, (workflow, id)) in round_of.iter().enumerate() {
+            match (*workflow, place % 4) {
+                ("tree", 0) => {
+                    client.act(id, "suspend").await;
+                    client.act(id, "resume").await;
+                }
+                ("tree", 1) => client.act(id, "cancel").await,
+                ("choose", 2) => {
+                    let path = format!("instances/{id}");
+                    let failed = |found: &Value| found["status"] == "faulted";
+                    client.until(&path, "its failure", failed).await;
+                    client.act(id, "retry").await;
+                    retried.push(id.clone());
+                }
+                _ => {}
+            }
+        }
+        instances.extend(round_of.into_iter().map(|(_, id)| id));
+        // In the middle of publishing.
+        eventually("new events", async || {
+            let messages = stream.info().await.ok()?.state.messages;
+            (messages > had).then_some(())
+        })
+        .await;
+        let coordinators = cluster.of(Role::Coordinator);
+        let process = &mut cluster.processes[coordinators[round % 2]];
+        process.kill().unwrap();
+        process.start().unwrap();
+        process.wait().unwrap();
+    }
+    let over = |found: &Value| found["counts"]["running"] == 0;
+    client.until("counts", "their end", over).await;
+    for id in &retried {
+        let ends = |history: &Value| {
+            let entries = history["entries"].as_array().unwrap().iter();
+            entries.filter(|entry| entry["event"] == "ended").count() == 2
+        };
+        let path = format!("instances/{id}/history");
+        client.until(&path, "its second failure", ends).await;
+    }
+    compare(&client, &mut stream, &instances, &early).await;
+    eventually("that nothing is left", async || {
+        let unread = client.metric("swirl_lifecycle_unread").await?;
+        (unread == 0.0).then_some(())
+    })
+    .await;
+    assert_eq!(client.metric("swirl_lifecycle_lost").await, Some(0.0));
+    let found = published(&mut stream).await;
+    assert!(!found.contains_key(&before), "it had ended before");
+    let all = client.instances().await;
+    assert_eq!(all.len(), instances.len() + early.len() + 1);
+    exported(&client, &all, &before).await;
+}
+
+/// `swirl export` writes the same histories, also if it continues in the middle.
+async fn exported(client: &Client, instances: &[String], before: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let cursor = folder.path().join("cursor");
+    let run = |extra: &[&str]| {
+        let output = Command::new(BINARY)
+            .arg("export")
+            .args(extra)
+            .args(["--server", &client.servers.join(",")])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let lines = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        (output.status.success(), lines.collect::<Vec<Value>>(), text)
+    };
+    let (done, lines, error) = run(&["--cursor", cursor.to_str().unwrap()]);
+    assert!(done, "{error}");
+    let mut all: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for mut line in lines {
+        let line = line.as_object_mut().unwrap();
+        let id = line.remove("instance").unwrap();
+        assert!(["pure", "tree", "choose"].contains(&line["workflow"].as_str().unwrap()));
+        for name in ["workflow", "version", "startedAt"] {
+            assert!(line.remove(name).unwrap().is_string());
+        }
+        let entries = all.entry(id.as_str().unwrap().to_owned()).or_default();
+        assert_eq!(line.remove("number").unwrap(), entries.len() + 1);
+        entries.push(Value::Object(line.clone()));
+    }
+    assert_eq!(all.len(), instances.len());
+    for (id, entries) in &all {
+        let history = client.get(&format!("instances/{id}/history")).await;
+        assert_eq!(history["entries"], json!(entries), "of {id}");
+    }
+    let (done, lines, error) = run(&["--cursor", cursor.to_str().unwrap()]);
+    assert!(
+        !done && lines.is_empty() && error.contains("is complete"),
+        "{error}"
+    );
+
+    // As if it had ended before the last entries of the second instance.
+    let list = client.get("instances?limit=2&workflow=tree").await;
+    let id = |place: usize| list["instances"][place]["id"].as_str().unwrap().to_owned();
+    let begun = json!({"selection": [["workflow", "tree"]], "after": null, "done": [id(0)],
+        "under_way": [id(1), 3], "is_complete": false});
+    std::fs::write(&cursor, begun.to_string()).unwrap();
+    let file = cursor.to_str().unwrap();
+    let (done, lines, error) = run(&["--workflow", "tree", "--cursor", file]);
+    assert!(done, "{error}");
+    let of = |id: &str| lines.iter().filter(|line| line["instance"] == id).count();
+    assert_eq!((of(&id(0)), of(&id(1))), (0, all[&id(1)].len() - 3));
+
+    let (done, lines, _) = run(&[before]);
+    assert!(done && lines.len() == all[before].len());
+    let (done, lines, error) = run(&["nothing-like-it"]);
+    assert!(
+        !done && lines.is_empty() && error.contains("unknown-instance"),
+        "{error}"
+    );
+}
+
+/// A stream that takes nothing more holds nothing up, and all is there when it does again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_stream_only_makes_them_late() {
+    let lease = Duration::from_secs(3);
+    let mut cluster = Cluster::start(Path::new(BINARY), 1, 1, lease, false).unwrap();
+    let client = Client::new(&cluster);
+    let context = jetstream(&cluster).await;
+    let mut config = Config {
+        name: STREAM.to_owned(),
+        subjects: vec!["swirl-lifecycle.default.>".to_owned()],
+        discard: DiscardPolicy::New,
+        max_messages: 5,
+        ..Config::default()
+    };
+    let mut stream = context.create_stream(config.clone()).await.unwrap();
+    turn_on(&mut cluster);
+    client.deploy("pure", PURE).await;
+    let mut instances = Vec::new();
+    for n in 0..30 {
+        instances.push(client.start("pure", n).await);
+    }
+    let all = |found: &Value| found["counts"]["completed"] == 30;
+    client.until("counts", "that all complete", all).await;
+    eventually("that they are late", async || {
+        let late = client.metric("swirl_lifecycle_lag_seconds").await?;
+        let unread = client.metric("swirl_lifecycle_unread").await?;
+        (late > 1.0 && unread > 20.0).then_some(())
+    })
+    .await;
+    assert_eq!(stream.info().await.unwrap().state.messages, 5);
+    config.max_messages = -1;
+    context.update_stream(config).await.unwrap();
+    compare(&client, &mut stream, &instances, &BTreeSet::new()).await;
+}
