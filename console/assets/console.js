@@ -20,10 +20,11 @@ function opened(root) {
   return [...root.querySelectorAll('details')].map((one) => one.open);
 }
 
+// A link keeps its focus when the page is replaced, since it is still there; nothing else could.
 function isBusy(main) {
   const at = document.activeElement;
-  const writes = at && main.contains(at) && at.matches('input, select, textarea, button, summary');
-  return writes || main.querySelector('details.action[open]') || String(getSelection()) !== '';
+  const isHeld = at !== main && main.contains(at) && !at.matches('a');
+  return isHeld || main.querySelector('details.action[open]') || String(getSelection()) !== '';
 }
 
 async function look(main) {
@@ -33,16 +34,21 @@ async function look(main) {
   const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
   const fresh = page.querySelector('main');
   if (!fresh || isBusy(main)) return;
-  // The result of the last action stays to be read.
+  // The result of the last action stays to be read, and isn't read out again.
+  const told = main.querySelector(':scope > .notice[role=status]');
   fresh.querySelector(':scope > .notice[role=status]')?.remove();
+  const at = document.activeElement;
+  const link = main.contains(at) ? at.getAttribute('href') : null;
   const scrolled = [...main.querySelectorAll('.picture')].map((one) => [one.scrollLeft, one.scrollTop]);
   const before = opened(main);
-  main.replaceChildren(...fresh.childNodes);
+  for (const one of [...main.childNodes]) if (one !== told) one.remove();
+  main.append(...fresh.childNodes);
   const after = [...main.querySelectorAll('details')];
   if (after.length === before.length) after.forEach((one, index) => { one.open = before[index]; });
   main.querySelectorAll('.picture').forEach((one, index) => {
     [one.scrollLeft, one.scrollTop] = scrolled[index] ?? [0, 0];
   });
+  if (link) [...main.querySelectorAll('a')].find((one) => one.getAttribute('href') === link)?.focus({ preventScroll: true });
   if (!fresh.dataset.live) delete main.dataset.live;
   readable(main);
 }

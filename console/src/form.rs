@@ -85,6 +85,14 @@ pub fn fields(schema: &Value) -> Vec<Field> {
     properties.take(FIELDS_MAX).map(field).collect()
 }
 
+/// Shows an input in the fields.
+pub fn fill(fields: &mut [Field], input: &Value) {
+    for field in fields {
+        // Also those that the schema has a default for, and the input doesn't have.
+        field.value = text(input, &field.name);
+    }
+}
+
 /// The input that was filled in.
 ///
 /// # Errors
@@ -145,6 +153,10 @@ mod tests {
             input,
             json!({"name": "Ada", "age": 36, "member": true, "size": "M", "items": [1]})
         );
+        let mut fields = fields;
+        fill(&mut fields, &input);
+        let shown: Vec<&str> = fields.iter().map(|field| field.value.as_str()).collect();
+        assert_eq!(shown, ["Ada", "36", "true", "M", "[1]", ""]);
         for (name, value) in [("p-age", "old"), ("p-items", "[")] {
             assert!(filled(&fields, &Form::of(&[(name, value)])).is_err());
         }

@@ -12,6 +12,7 @@ mod deploy;
 mod deps;
 mod editors;
 mod finding;
+mod journeys;
 mod licences;
 mod lint;
 mod openapi;

@@ -10,7 +10,8 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::finding::Finding;
 use crate::{
-    book, cargo, clients, deploy, deps, editors, licences, lint, openapi, scenarios, tools,
+    book, cargo, clients, deploy, deps, editors, journeys, licences, lint, openapi, scenarios,
+    tools,
 };
 
 struct Step {
@@ -22,10 +23,10 @@ struct Step {
 }
 
 /// These run beside the tests, whose servers leave the processors idle now and then.
-const BESIDE_TESTS: [&str; 5] = ["scenarios", "editors", "clients", "wasm", "doc"];
+const BESIDE_TESTS: [&str; 6] = ["scenarios", "editors", "clients", "journeys", "wasm", "doc"];
 
 /// In the order in which they run: quick steps that fail often come first.
-const STEPS: [Step; 16] = [
+const STEPS: [Step; 17] = [
     Step {
         name: "tools",
         about: "servers and Python for the tests; installs what is missing where it may",
@@ -106,6 +107,11 @@ const STEPS: [Step; 16] = [
         name: "clients",
         about: "clients of the API in Go, Python and TypeScript are generated, and run against 'swirl dev'",
         run: clients::check,
+    },
+    Step {
+        name: "journeys",
+        about: "what people do with the console, done in Chromium",
+        run: journeys::check,
     },
     Step {
         name: "wasm",

@@ -111,6 +111,8 @@ struct Editor {
 struct Finding {
     severity: String,
     place: String,
+    /// The line of the document that it is about; empty if it is about none.
+    line: String,
     code: String,
     message: String,
     hint: String,
@@ -152,7 +154,8 @@ pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
                 return Err(refusal.into());
             }
             let shell = Shell::new(&visitor, "definitions", "Deploy a definition").await?;
-            let findings = list(&refusal.body, "diagnostics").iter().map(finding);
+            let findings = list(&refusal.body, "diagnostics").iter();
+            let findings = findings.map(|one| finding(one, &document));
             let editor = Editor {
                 shell,
                 findings: findings.collect(),
@@ -164,12 +167,18 @@ pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
     }
 }
 
-fn finding(finding: &Value) -> Finding {
+fn finding(finding: &Value, document: &str) -> Finding {
     let line = finding["line"]
         .as_u64()
         .or(finding["position"]["line"].as_u64());
     let path = text(finding, "path");
+    let written = |line: u64| {
+        document
+            .lines()
+            .nth(usize::try_from(line).ok()?.checked_sub(1)?)
+    };
     Finding {
+        line: line.and_then(written).unwrap_or_default().trim().to_owned(),
         severity: text(finding, "severity"),
         place: match (line, path.is_empty()) {
             (Some(line), _) => format!("line {line}"),

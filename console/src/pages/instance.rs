@@ -59,6 +59,7 @@ struct May {
     suspend: bool,
     resume: bool,
     go_on: bool,
+    start_another: bool,
 }
 
 struct Place {
@@ -134,6 +135,7 @@ pub async fn show(visitor: Visitor, Path(id): Path<String>, Query(look): Query<L
             suspend: runs && found["suspended"] != true,
             resume: runs && found["suspended"] == true,
             go_on: pill.class == "faulted",
+            start_another: has_ended,
         },
         states: states(&history),
         places: all_places.iter().take(PLACES_MAX).map(place).collect(),
@@ -167,8 +169,10 @@ pub async fn show(visitor: Visitor, Path(id): Path<String>, Query(look): Query<L
         id,
         workflow,
         version,
-        shell: match (look.from, has_ended) {
-            (None, false) => shell.with_news(),
+        shell: match look.from {
+            None if !has_ended => shell.with_news(),
+            // An action that was accepted just now may not be carried out yet.
+            None if look.done.is_some() && pill.class == "faulted" => shell.with_news(),
             _ => shell,
         }
         .with_done(look.done.as_deref()),

@@ -1,12 +1,14 @@
 //! Starting an instance, with a form made from the schema of its input.
 
 use askama::Template;
-use axum::extract::Path;
+use axum::extract::{Path, Query};
 use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::answer::{Answer, go_to, text, with_status};
 use crate::asking::segment;
-use crate::form::{Field, fields, filled};
+use crate::form::{Field, fields, fill, filled};
 use crate::shell::Shell;
 use crate::visitor::{Form, Visitor, draw};
 
@@ -48,8 +50,25 @@ impl Page {
     }
 }
 
-pub async fn show(visitor: Visitor, Path((id, version)): Path<(String, String)>) -> Answer {
-    let page = Page::new(&visitor, &id, &version).await?;
+#[derive(Deserialize, Default)]
+pub struct Like {
+    /// The instance whose input is there to be edited.
+    #[serde(default)]
+    like: Option<String>,
+}
+
+pub async fn show(
+    visitor: Visitor,
+    Path((id, version)): Path<(String, String)>,
+    Query(Like { like }): Query<Like>,
+) -> Answer {
+    let mut page = Page::new(&visitor, &id, &version).await?;
+    if let Some(like) = like {
+        let found = visitor.asking.get(&["instances", &like], &[]).await?;
+        let input: &Value = &found["input"];
+        fill(&mut page.fields, input);
+        page.json = format!("{input:#}");
+    }
     with_status(StatusCode::OK, &page)
 }
 

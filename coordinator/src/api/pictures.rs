@@ -3,6 +3,7 @@
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use swirl_ports::HistoryPart;
 use swirl_presentation::{Format, Trail, render, render_with};
 
 use super::Api;
@@ -31,9 +32,10 @@ pub async fn instance(State(api): State<Api>, Path(id): Path<String>) -> Result<
         .registry
         .get(&instance.header.definition)
         .await?;
-    let history = api.queries.history(&called).await?;
-    let entries = &history[history.len().saturating_sub(ENTRIES_MAX)..];
-    let trail = Trail::new(&definition.workflow, entries, &scopes);
+    // Only these are read, so that a long history doesn't hold up its page.
+    let drawn = HistoryPart::Last(ENTRIES_MAX);
+    let history = api.queries.history_page(&called, drawn).await?;
+    let trail = Trail::new(&definition.workflow, &history.entries, &scopes);
     Ok(picture(render_with(&definition.workflow, &trail)))
 }
 

@@ -1,0 +1,248 @@
+//! A browser as its user sees it: controls are found by their names, and each page that comes is checked.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use thirtyfour::{By, TypingData, WebDriver, WebElement};
+
+use crate::wait::until;
+
+/// The rules for a page.
+const AUDIT: &str = include_str!("audit.js");
+
+pub struct Browser {
+    driver: WebDriver,
+    base: RefCell<String>,
+    /// Pages have scripts, and so can be checked by one.
+    scripts: bool,
+    /// The statuses of refusals that the journey has provoked: the browser reports each as an error.
+    refusals: RefCell<Vec<u16>>,
+    /// The folder for pictures of pages.
+    pictures: Option<PathBuf>,
+}
+
+impl Browser {
+    pub fn new(driver: WebDriver, scripts: bool, pictures: Option<PathBuf>) -> Browser {
+        Browser {
+            driver,
+            base: RefCell::default(),
+            scripts,
+            refusals: RefCell::default(),
+            pictures,
+        }
+    }
+
+    /// The server whose pages are opened from now on.
+    pub fn at(&self, url: &str) {
+        url.clone_into(&mut self.base.borrow_mut());
+    }
+
+    /// Opens a page of the console.
+    pub async fn open(&self, path: &str) -> Result<()> {
+        let url = format!("{}/console{path}", self.base.borrow());
+        self.go(&url).await?;
+        self.check().await
+    }
+
+    /// Opens any address, and checks nothing.
+    pub async fn go(&self, url: &str) -> Result<()> {
+        self.driver.goto(url).await.with_context(|| url.to_owned())
+    }
+
+    pub async fn address(&self) -> Result<String> {
+        Ok(self.driver.current_url().await?.to_string())
+    }
+
+    /// Clicks the link, the button or the summary with this text.
+    pub async fn press(&self, words: &str) -> Result<()> {
+        self.press_in("", words).await
+    }
+
+    /// [`press`](Browser::press) within the part of the page that an XPath names.
+    pub async fn press_in(&self, part: &str, words: &str) -> Result<()> {
+        let path = format!(
+            "{part}//*[self::a or self::button or self::summary][normalize-space(.)={}]",
+            quoted(words)
+        );
+        let control = self.visible(&path, words).await?;
+        control.scroll_into_view().await?;
+        control.click().await.with_context(|| words.to_owned())?;
+        self.check().await
+    }
+
+    /// As [`press`](Browser::press), where the server refuses with this status.
+    pub async fn press_refused(&self, words: &str, status: u16) -> Result<()> {
+        self.refusals.borrow_mut().push(status);
+        self.press(words).await
+    }
+
+    /// Replaces the text of the field with this label.
+    pub async fn fill(&self, label: &str, text: &str) -> Result<()> {
+        let field = self.field(label).await?;
+        field.clear().await?;
+        field.send_keys(text).await?;
+        Ok(())
+    }
+
+    /// The text that is in a field.
+    pub async fn filled(&self, label: &str) -> Result<String> {
+        let field = self.field(label).await?;
+        Ok(field.prop("value").await?.unwrap_or_default())
+    }
+
+    /// Chooses an option of the list with this label.
+    pub async fn choose(&self, label: &str, option: &str) -> Result<()> {
+        let field = self.field(label).await?;
+        let path = format!("./option[normalize-space(.)={}]", quoted(option));
+        let found = field.find(By::XPath(path)).await;
+        let found = found.with_context(|| format!("{label} has no option {option}"))?;
+        found.click().await?;
+        Ok(())
+    }
+
+    /// The field whose label begins with these words.
+    async fn field(&self, label: &str) -> Result<WebElement> {
+        let path = format!(
+            "//*[@id=//label[starts-with(normalize-space(.), {})]/@for]",
+            quoted(label)
+        );
+        self.visible(&path, label).await
+    }
+
+    /// The first visible element of those that an XPath selects.
+    async fn visible(&self, path: &str, what: &str) -> Result<WebElement> {
+        for one in self.driver.find_all(By::XPath(path)).await? {
+            if one.is_displayed().await? {
+                return Ok(one);
+            }
+        }
+        let (address, text) = (self.address().await?, self.text().await?);
+        bail!("there is no “{what}” on {address}:\n{text}")
+    }
+
+    /// The visible text of the page, without its frame, on one line.
+    pub async fn text(&self) -> Result<String> {
+        let main = self.driver.find(By::Css("main")).await?;
+        let text = main.text().await?;
+        let words: Vec<&str> = text.split_whitespace().collect();
+        Ok(words.join(" "))
+    }
+
+    /// Waits until the page shows all of this, without loading it again.
+    pub async fn shows(&self, all: &[&str]) -> Result<()> {
+        let what = format!("{all:?}");
+        until(&what, async || {
+            // A page that is just being replaced has none.
+            let text = self.text().await.unwrap_or_default();
+            let missing = all.iter().any(|words| !text.contains(words));
+            Ok(if missing { Err(text) } else { Ok(()) })
+        })
+        .await?;
+        self.check().await
+    }
+
+    pub async fn lacks(&self, words: &str) -> Result<()> {
+        let text = self.text().await?;
+        ensure!(!text.contains(words), "the page has “{words}”:\n{text}");
+        Ok(())
+    }
+
+    /// Whether there is an element for this selector.
+    pub async fn has(&self, selector: &str) -> Result<bool> {
+        Ok(!self.driver.find_all(By::Css(selector)).await?.is_empty())
+    }
+
+    /// Presses keys, wherever the focus is.
+    pub async fn keys(&self, keys: impl Into<TypingData>) -> Result<()> {
+        self.driver.action_chain().send_keys(keys).perform().await?;
+        Ok(())
+    }
+
+    /// The value of a script.
+    pub async fn run(&self, script: &str) -> Result<Value> {
+        Ok(self.driver.execute(script, []).await?.json().clone())
+    }
+
+    /// Switches the setting of the system that a media query asks for.
+    pub async fn prefer(&self, name: &str, value: &str) -> Result<()> {
+        let wanted = json!({"features": [{"name": name, "value": value}]});
+        let cdp = self.driver.cdp();
+        cdp.send_raw("Emulation.setEmulatedMedia", wanted).await?;
+        Ok(())
+    }
+
+    /// The size of the page, as on another device.
+    pub async fn resize(&self, width: u32, height: u32) -> Result<()> {
+        let wanted =
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        let cdp = self.driver.cdp();
+        cdp.send_raw("Emulation.setDeviceMetricsOverride", wanted)
+            .await?;
+        Ok(())
+    }
+
+    /// What is wrong with the page, and what the browser has reported since it was asked last.
+    pub async fn findings(&self) -> Result<Vec<String>> {
+        let mut findings = Vec::new();
+        if self.scripts {
+            let told = self.run(AUDIT).await?;
+            let told = told.as_array().context("the audit returned no list")?;
+            findings.extend(told.iter().filter_map(Value::as_str).map(str::to_owned));
+        }
+        for entry in self.driver.browser_log().await? {
+            if !["WARNING", "SEVERE"].contains(&entry.level.as_str()) {
+                continue;
+            }
+            let mut refusals = self.refusals.borrow_mut();
+            let provoked = refusals
+                .iter()
+                .position(|status| entry.message.contains(&format!("a status of {status} ")));
+            match provoked {
+                Some(index) => {
+                    refusals.remove(index);
+                }
+                None => findings.push(format!("{}: {}", entry.level, entry.message)),
+            }
+        }
+        Ok(findings)
+    }
+
+    /// An error unless the page keeps the rules and the browser has nothing to report.
+    pub async fn check(&self) -> Result<()> {
+        let findings = self.findings().await?;
+        if findings.is_empty() {
+            return Ok(());
+        }
+        bail!("{}:\n{}", self.address().await?, findings.join("\n"))
+    }
+
+    /// A picture of the page for the documentation, of this height in pixels, if they are wanted.
+    pub async fn picture(&self, name: &str, height: u32) -> Result<()> {
+        let Some(folder) = &self.pictures else {
+            return Ok(());
+        };
+        self.resize(1280, height).await?;
+        self.run("scrollTo(0, 0); document.activeElement.blur()")
+            .await?;
+        self.driver.screenshot(&folder.join(name)).await?;
+        let cdp = self.driver.cdp();
+        cdp.send_raw("Emulation.clearDeviceMetricsOverride", json!({}))
+            .await?;
+        Ok(())
+    }
+}
+
+/// An id as the console shortens it.
+pub fn short(id: &str) -> String {
+    format!("{}…", id.chars().take(12).collect::<String>())
+}
+
+/// A text in an XPath, where nothing can be escaped.
+fn quoted(text: &str) -> String {
+    match text.contains('"') {
+        true => format!("'{text}'"),
+        false => format!("\"{text}\""),
+    }
+}

@@ -1,0 +1,103 @@
+//! Chromium and its driver, as Debian packages them.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
+use thirtyfour::{
+    BrowserCapabilitiesHelper, ChromiumLikeCapabilities, DesiredCapabilities, LoggingPrefsLogLevel,
+    WebDriver,
+};
+
+/// No command of a browser takes longer, even on a busy machine.
+const COMMAND_MAX: Duration = Duration::from_secs(120);
+
+/// The driver, until this is dropped. Its browsers end with their sessions.
+pub struct Chrome {
+    process: Child,
+    url: String,
+    client: reqwest::Client,
+    /// Profiles of browsers are in it.
+    _folder: TempDir,
+}
+
+impl Chrome {
+    /// Returns once it has printed its port.
+    pub fn start(client: reqwest::Client) -> Result<Chrome> {
+        let folder = tempfile::tempdir()?;
+        let process = Command::new("chromedriver")
+            .arg("--port=0")
+            .env("TMPDIR", folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut process = process.context(
+            "chromedriver cannot be run: 'apt-get install chromium chromium-driver' brings it",
+        )?;
+        let output = process.stdout.take().context("no output of chromedriver")?;
+        let mut lines = BufReader::new(output).lines();
+        let mut chrome = Chrome {
+            process,
+            url: String::new(),
+            client,
+            _folder: folder,
+        };
+        let mut said = String::new();
+        for line in lines.by_ref() {
+            let line = line.context("the output of chromedriver")?;
+            if let Some((_, port)) = line.split_once("successfully on port ") {
+                chrome.url = format!("http://127.0.0.1:{}", port.trim_end_matches('.'));
+                break;
+            }
+            said.push_str(&line);
+            said.push('\n');
+        }
+        if chrome.url.is_empty() {
+            bail!("chromedriver didn't start:\n{said}");
+        }
+        // Read to its end, or the process stops once the pipe is full.
+        std::thread::spawn(move || lines.for_each(drop));
+        Ok(chrome)
+    }
+
+    /// A browser with a profile of its own.
+    pub async fn session(&self, scripts: bool) -> Result<WebDriver> {
+        let mut wanted = DesiredCapabilities::chrome();
+        for argument in [
+            "--headless=new",
+            // The sandbox needs rights that containers don't give. Only our own pages are visited.
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--disable-gpu",
+            "--disable-background-networking",
+            "--hide-scrollbars",
+            "--lang=en-US",
+            "--no-first-run",
+            "--window-size=1280,1000",
+        ] {
+            wanted.add_arg(argument)?;
+        }
+        wanted.set_browser_log_level(LoggingPrefsLogLevel::All)?;
+        if !scripts {
+            let off = serde_json::json!({"profile.managed_default_content_settings.javascript": 2});
+            wanted.set_browser_option("prefs", off)?;
+        }
+        let driver = WebDriver::builder(&self.url, wanted)
+            .client(self.client.clone())
+            .request_timeout(COMMAND_MAX)
+            .connect();
+        driver.await.context("Chromium cannot be started")
+    }
+}
+
+impl Drop for Chrome {
+    fn drop(&mut self) {
+        // It has ended by itself otherwise.
+        if self.process.kill().is_ok() {
+            let _ = self.process.wait();
+        }
+    }
+}

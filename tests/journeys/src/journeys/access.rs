@@ -1,0 +1,130 @@
+//! What takes a cluster: tokens, workers, NATS.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+
+use crate::browser::Browser;
+use crate::definitions::DELIVERY;
+use crate::stage::Stage;
+use crate::wait::until;
+
+async fn enter(browser: &Browser, token: &str) -> Result<()> {
+    browser.fill("Token", token).await?;
+    browser.press("Sign in").await
+}
+
+pub async fn sign_in(stage: Stage) -> Result<()> {
+    let cluster = stage.cluster().await?;
+    let browser = &stage.browser;
+    browser.open("/instances?status=faulted").await?;
+    browser
+        .shows(&["Sign in to Swirl", "Enter your token"])
+        .await?;
+    browser.fill("Token", "made-up").await?;
+    browser.press_refused("Sign in", 403).await?;
+    browser.shows(&["You are not signed in"]).await?;
+
+    enter(browser, &cluster.viewer).await?;
+    let address = browser.address().await?;
+    ensure!(
+        address.ends_with("/console/instances?status=faulted"),
+        "the page that was wanted follows, not {address}"
+    );
+    browser.open("/definitions").await?;
+    browser.shows(&["Definitions"]).await?;
+    browser.lacks("Deploy a definition").await?;
+    ensure!(
+        !browser
+            .has("form[action$=pause], a[href='/console/deploy']")
+            .await?,
+        "a viewer is offered an action"
+    );
+
+    browser.press("Sign out").await?;
+    browser.shows(&["Sign in to Swirl"]).await?;
+    browser.open("/definitions").await?;
+    browser.shows(&["Sign in to Swirl"]).await?;
+    let admin = cluster.api.token.as_deref().context("no token")?;
+    enter(browser, admin).await?;
+    browser.shows(&["Deploy a definition"]).await
+}
+
+pub async fn watch(stage: Stage) -> Result<()> {
+    let cluster = stage.cluster().await?;
+    cluster.api.deploy(&stage.document(DELIVERY)).await?;
+    let browser = &stage.browser;
+    browser.open("/start/delivery/1.0.0").await?;
+    enter(browser, cluster.api.token.as_deref().context("no token")?).await?;
+    let input = json!({"order": "o-417", "item": "book", "quantity": 2});
+    browser
+        .fill("Input, a JSON object", &input.to_string())
+        .await?;
+    browser.press("Start with this input").await?;
+    browser
+        .shows(&["It waits for an event in the state “Await payment”."])
+        .await?;
+    // Gone if the page is loaded again.
+    browser.run("window.mark = 'same page'").await?;
+    let event = |name: &str, source: &str| {
+        json!({
+            "specversion": "1.0", "id": format!("watch-{name}"), "type": format!("org.example.{name}"),
+            "source": source, "order": "o-417", "data": {name: true},
+        })
+    };
+    cluster.api.send(&event("paid", "/bank")).await?;
+    browser
+        .shows(&[
+            "It waits for an event in the state “Await delivery”.",
+            "tracking",
+        ])
+        .await?;
+    browser.picture("console-instance.png", 1180).await?;
+    cluster.api.send(&event("delivered", "/carrier")).await?;
+    browser.shows(&["✓ completed", "Output"]).await?;
+    let mark = browser.run("return window.mark").await?;
+    ensure!(mark == "same page", "the page was loaded again: {mark}");
+    Ok(())
+}
+
+pub async fn dead_letter(stage: Stage) -> Result<()> {
+    let cluster = stage.cluster().await?;
+    let nats = async_nats::connect(&cluster.nats).await?;
+    // It has no id.
+    let event = json!({"specversion": "1.0", "source": "/bank", "type": "org.example.paid"});
+    nats.publish("swirl.events.bank", event.to_string().into())
+        .await?;
+    nats.flush().await?;
+    let letter = async || {
+        until("a dead letter", async || {
+            let found = cluster.api.get("/dead-letters").await?;
+            let number = found["deadLetters"][0]["sequence"].to_string();
+            Ok(match number.as_str() {
+                "null" => Err(found.to_string()),
+                _ => Ok(number),
+            })
+        })
+        .await
+    };
+    let number = letter().await?;
+    let browser = &stage.browser;
+    browser.open("/events").await?;
+    enter(browser, cluster.api.token.as_deref().context("no token")?).await?;
+    browser.shows(&["Dead letters", "org.example.paid"]).await?;
+    browser.press(&format!("{number} look at it")).await?;
+    browser
+        .shows(&["not a CloudEvent", "swirl.events.bank", "/bank"])
+        .await?;
+    // It still is none, and comes back under another number.
+    browser.press("Send again").await?;
+    browser.shows(&["The message was sent again."]).await?;
+    let next = until("another number", async || {
+        let next = letter().await?;
+        Ok(if next == number { Err(next) } else { Ok(next) })
+    });
+    let next = next.await?;
+    browser.open(&format!("/dead-letters/{next}")).await?;
+    browser.press("Drop").await?;
+    browser
+        .shows(&["The message was dropped.", "There are no dead letters."])
+        .await
+}

@@ -1,0 +1,107 @@
+//! Definitions: deployed, started, deleted.
+
+use anyhow::{Result, ensure};
+
+use crate::definitions::{VISIT, greeting};
+use crate::stage::Stage;
+
+pub async fn correct(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[]).await?;
+    let browser = &stage.browser;
+    browser.open("/").await?;
+    browser.shows(&["Nothing has run yet"]).await?;
+    browser.press("Look at the definitions").await?;
+    browser.press("Deploy a definition").await?;
+    let label = "Document, in YAML or JSON";
+    let good = greeting("1.0.0", "Hello");
+    let wrong = good.replace("end: true", "transition: Nowhere");
+    browser.fill(label, &wrong).await?;
+    browser.press_refused("Check and deploy", 422).await?;
+    browser
+        .shows(&["unknown-state", "line 5", "Nowhere"])
+        .await?;
+    browser.picture("console-findings.png", 640).await?;
+    let kept = browser.filled(label).await?;
+    ensure!(kept.trim() == wrong.trim(), "the draft is lost: {kept}");
+    browser.fill(label, &good).await?;
+    browser.press("Check and deploy").await?;
+    browser
+        .shows(&[
+            "The definition is deployed.",
+            "greeting",
+            "Start an instance",
+        ])
+        .await?;
+    ensure!(browser.has("svg.chart").await?, "there is no picture");
+    let listed = dev.api.get("/definitions").await?;
+    ensure!(listed["definitions"][0]["id"] == "greeting", "{listed}");
+    Ok(())
+}
+
+pub async fn start(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[VISIT]).await?;
+    let browser = &stage.browser;
+    browser.open("/definitions").await?;
+    browser.press("Start visit 1.0.0").await?;
+    browser.shows(&["As it is in your passport"]).await?;
+    browser.fill("Your name", "Ada").await?;
+    browser.fill("Age", "old").await?;
+    browser.choose("Size of the room", "large").await?;
+    browser.press_refused("Start", 400).await?;
+    browser.shows(&["“Age” must be a number"]).await?;
+    ensure!(
+        browser.filled("Your name").await? == "Ada",
+        "the form is lost"
+    );
+    browser.fill("Age", "36").await?;
+    browser.press("Start").await?;
+    browser
+        .shows(&["The instance is started.", "✓ completed"])
+        .await?;
+    let found = dev.api.get("/instances").await?;
+    let id = found["instances"][0]["id"].as_str().unwrap_or_default();
+    let found = dev.api.completed(id).await?;
+    let expected =
+        serde_json::json!({"name": "Ada", "age": 36, "size": "large", "breakfast": false});
+    ensure!(found["input"] == expected, "{found:#}");
+
+    // Once more, with one thing changed.
+    browser.press("Start another with its input…").await?;
+    ensure!(
+        browser.filled("Your name").await? == "Ada",
+        "the input is lost"
+    );
+    browser.fill("Your name", "Grace").await?;
+    browser.press("Start").await?;
+    browser
+        .shows(&["The instance is started.", "Grace", "36"])
+        .await
+}
+
+pub async fn versions(stage: Stage) -> Result<()> {
+    let documents = [greeting("1.0.0", "Hello"), greeting("1.1.0", "Welcome")];
+    let dev = stage.dev(&documents.each_ref().map(String::as_str)).await?;
+    let browser = &stage.browser;
+    browser.open("/definitions").await?;
+    browser.shows(&["1.1.0 latest", "1.0.0"]).await?;
+    browser.open("/definitions/greeting/1.1.0").await?;
+    browser.shows(&["Welcome", "Digest"]).await?;
+    ensure!(browser.has("svg.chart").await?, "there is no picture");
+    browser.open("/definitions/greeting/1.0.0").await?;
+    browser.shows(&["Hello"]).await?;
+    browser.press("Start an instance").await?;
+    browser.press("Start with this input").await?;
+    browser.shows(&["greeting 1.0.0", "✓ completed"]).await?;
+    browser.press("greeting 1.0.0").await?;
+    browser.press("Delete…").await?;
+    browser
+        .shows(&["No new instances of this version will start."])
+        .await?;
+    browser.press("Delete this version").await?;
+    browser
+        .shows(&["The version is deleted", "1.1.0 latest"])
+        .await?;
+    let found = dev.api.get("/definitions/greeting").await?;
+    ensure!(found["version"] == "1.1.0", "{found:#}");
+    Ok(())
+}

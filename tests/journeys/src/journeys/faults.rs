@@ -1,0 +1,139 @@
+//! Instances that failed.
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+
+use crate::browser::short;
+use crate::definitions::{ORDER, PARCELS};
+use crate::server::Dev;
+use crate::stage::Stage;
+
+/// Three orders, the second of which is too expensive; returns the id of that.
+async fn orders(dev: &Dev) -> Result<String> {
+    let start = async |order: &str, amount: u64| {
+        let input = json!({"order": order, "amount": amount});
+        dev.api.start("order", &input).await
+    };
+    let first = start("o-1", 1_250).await?;
+    let second = start("o-2", 250_000).await?;
+    let third = start("o-3", 990).await?;
+    for id in [first, third] {
+        dev.api.completed(&id).await?;
+    }
+    dev.api.faulted(&second).await?;
+    Ok(second)
+}
+
+pub async fn find(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[ORDER]).await?;
+    let id = orders(&dev).await?;
+    let browser = &stage.browser;
+    browser.open("/").await?;
+    browser.shows(&["What fails", "order in Charge"]).await?;
+    browser.press("Instances").await?;
+    browser.shows(&["o-1", "o-2", "o-3"]).await?;
+    browser.fill("Query", "@orderId = o-2").await?;
+    browser.press("Show").await?;
+    browser
+        .shows(&["orderId o-2", "✕ faulted", "Charge"])
+        .await?;
+    browser.lacks("orderId o-1").await?;
+    browser.picture("console-search.png", 620).await?;
+    browser.press(&short(&id)).await?;
+    browser
+        .shows(&[&id, "It failed in the state “Charge”."])
+        .await?;
+
+    // A mistake in a query is explained where it was made.
+    browser.open("/instances").await?;
+    browser.fill("Query", "@colour = red").await?;
+    browser.press("Show").await?;
+    browser
+        .shows(&["This query cannot be carried out", "colour"])
+        .await?;
+    ensure!(browser.filled("Query").await? == "@colour = red");
+    Ok(())
+}
+
+pub async fn inspect(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[ORDER]).await?;
+    let id = orders(&dev).await?;
+    let browser = &stage.browser;
+    browser.open("/").await?;
+    browser.press("Look at the newest").await?;
+    browser
+        .shows(&[
+            &id,
+            "✕ faulted",
+            "It failed in the state “Charge”.",
+            "402",
+            "amount",
+            "250000",
+        ])
+        .await?;
+    ensure!(
+        browser.has("svg.chart .card.failed").await?,
+        "the picture doesn't show where it failed"
+    );
+    // What the service was sent is in the history.
+    let arguments = browser
+        .run(
+            "return [...document.querySelectorAll('.history details')]
+                .map((one) => one.textContent).join('\\n')",
+        )
+        .await?;
+    let arguments = arguments.as_str().unwrap_or_default();
+    ensure!(arguments.contains("250000"), "no arguments: {arguments}");
+    browser.picture("console-failure.png", 1000).await
+}
+
+pub async fn batch(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[PARCELS]).await?;
+    let mut ids = Vec::new();
+    for number in 1..=20 {
+        let input = json!({"parcel": format!("batch-{number}")});
+        ids.push(dev.api.start("parcels", &input).await?);
+    }
+    for id in &ids {
+        dev.api.faulted(id).await?;
+    }
+    let browser = &stage.browser;
+    browser.open("/instances").await?;
+    browser
+        .fill("Query", "workflow = parcels and status = faulted")
+        .await?;
+    browser.press("Show").await?;
+    browser.press("Act on all that match…").await?;
+    browser
+        .choose("What to do", "Try again what failed")
+        .await?;
+    browser
+        .fill("Reason, for the histories", "the scales are repaired")
+        .await?;
+    browser.press("Show what it would act on").await?;
+    browser
+        .shows(&["Try again: 20 instances", "Nothing has been done yet"])
+        .await?;
+    browser.press("Try again").await?;
+    browser
+        .shows(&[
+            "20 of 20 instances had their turn",
+            "Done: 20. Refused: 0. Failed: 0.",
+        ])
+        .await?;
+    for id in &ids {
+        dev.api.completed(id).await?;
+    }
+    let address = browser.address().await?;
+    browser.go(&address).await?;
+    browser
+        .shows(&[
+            "Those that are done are now: 20 completed",
+            "the scales are repaired",
+        ])
+        .await?;
+    browser.open("/").await?;
+    browser
+        .shows(&["No instance has stopped with an error"])
+        .await
+}

@@ -1,0 +1,92 @@
+//! The journeys: one line each.
+
+mod access;
+mod checks;
+mod definitions;
+mod events;
+mod faults;
+mod operate;
+mod ways;
+
+use anyhow::Result;
+use futures::future::LocalBoxFuture;
+
+use crate::stage::Stage;
+
+pub struct Journey {
+    pub name: &'static str,
+    pub run: fn(Stage) -> LocalBoxFuture<'static, Result<()>>,
+    /// The browser runs scripts.
+    pub scripts: bool,
+}
+
+const fn journey(
+    name: &'static str,
+    run: fn(Stage) -> LocalBoxFuture<'static, Result<()>>,
+) -> Journey {
+    Journey {
+        name,
+        run,
+        scripts: true,
+    }
+}
+
+/// Those on the cluster come first: it takes longest to start.
+pub const ALL: [Journey; 18] = [
+    journey("sign in, and see what the token allows", |stage| {
+        Box::pin(access::sign_in(stage))
+    }),
+    journey("watch an instance while it runs on a cluster", |stage| {
+        Box::pin(access::watch(stage))
+    }),
+    journey("find out why a message is a dead letter", |stage| {
+        Box::pin(access::dead_letter(stage))
+    }),
+    journey("find a faulted order by its search attribute", |stage| {
+        Box::pin(faults::find(stage))
+    }),
+    journey("see which state failed and with what", |stage| {
+        Box::pin(faults::inspect(stage))
+    }),
+    journey("retry twenty instances with a batch", |stage| {
+        Box::pin(faults::batch(stage))
+    }),
+    journey("send the event that an instance waits for", |stage| {
+        Box::pin(events::send(stage))
+    }),
+    journey("see why another event did not match", |stage| {
+        Box::pin(events::explain(stage))
+    }),
+    journey("deploy a wrong definition, and correct it", |stage| {
+        Box::pin(definitions::correct(stage))
+    }),
+    journey("start an instance with the form of its schema", |stage| {
+        Box::pin(definitions::start(stage))
+    }),
+    journey("compare two versions, and delete the older one", |stage| {
+        Box::pin(definitions::versions(stage))
+    }),
+    journey("pause a schedule", |stage| {
+        Box::pin(operate::pause_schedule(stage))
+    }),
+    journey("cancel an instance with a reason", |stage| {
+        Box::pin(operate::cancel(stage))
+    }),
+    journey("suspend and resume with the keyboard alone", |stage| {
+        Box::pin(ways::keyboard(stage))
+    }),
+    journey("read every page in the dark", |stage| {
+        Box::pin(ways::dark(stage))
+    }),
+    journey("read every page on a narrow screen", |stage| {
+        Box::pin(ways::narrow(stage))
+    }),
+    Journey {
+        name: "skip a step without scripts",
+        run: |stage| Box::pin(ways::without_scripts(stage)),
+        scripts: false,
+    },
+    journey("the checks find what is wrong with a page", |stage| {
+        Box::pin(checks::find(stage))
+    }),
+];

@@ -1,0 +1,58 @@
+//! Operators' actions on instances and schedules.
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::browser::short;
+use crate::definitions::{APPROVAL, HOURLY};
+use crate::stage::Stage;
+
+pub async fn cancel(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[APPROVAL]).await?;
+    let id = dev.api.start("approval", &json!({"order": "a-1"})).await?;
+    dev.api.waiting(&id).await?;
+    let browser = &stage.browser;
+    browser.open("/instances?status=waiting").await?;
+    browser.press(&short(&id)).await?;
+    browser.press("Cancel…").await?;
+    browser
+        .shows(&["It ends here, and can't be continued."])
+        .await?;
+    browser
+        .fill("Reason, for the history", "the customer has called")
+        .await?;
+    browser.press("Cancel the instance").await?;
+    browser
+        .shows(&[
+            "The instance is being cancelled.",
+            "cancelled",
+            "because: the customer has called",
+        ])
+        .await?;
+    let there = |found: &serde_json::Value| found["status"] == "cancelled";
+    dev.api.instance(&id, "cancelled", there).await?;
+    browser.lacks("Cancel…").await
+}
+
+pub async fn pause_schedule(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[HOURLY]).await?;
+    let browser = &stage.browser;
+    browser.open("/schedules").await?;
+    browser
+        .shows(&["hourly", "0 * * * *", "Starts next:"])
+        .await?;
+    browser.press("Pause").await?;
+    browser
+        .shows(&["The schedule is paused.", "‖ paused", "Would start next:"])
+        .await?;
+    let found = dev.api.get("/schedules").await?;
+    anyhow::ensure!(found["schedules"][0]["paused"] == true, "{found:#}");
+    browser.press("Start one now").await?;
+    browser
+        .shows(&["An instance is started.", "✓ completed"])
+        .await?;
+    browser.press("Schedules").await?;
+    browser.press("Resume").await?;
+    browser.shows(&["Starts next:"]).await?;
+    browser.lacks("‖ paused").await
+}

@@ -1,0 +1,132 @@
+//! `cargo xtask verify journeys`: what people do with the console, done in Chromium.
+//!
+//! A journey is one thing that somebody wants to get done, from the page where it begins to the proof that it has
+//! happened. Most have a `swirl dev` of their own; those that need tokens or NATS share a small cluster. Each has a
+//! browser with a profile of its own. Every page that comes is checked: an error or a warning in the browser's console
+//! (a violation of the Content-Security-Policy is one), a control without a name, or a text that is too pale fails the
+//! journey.
+
+mod api;
+mod browser;
+mod chrome;
+mod definitions;
+mod journeys;
+mod server;
+mod stage;
+mod wait;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use futures::StreamExt;
+use thirtyfour::WebDriverRunError;
+
+use crate::browser::Browser;
+use crate::chrome::Chrome;
+use crate::journeys::{ALL, Journey};
+use crate::stage::{Site, Stage};
+
+const HELP: &str = "\
+swirl-journeys PATH-TO-SWIRL [WORD...]
+
+Runs the journeys whose names have one of the words; all of them without any. With SWIRL_PICTURES=FOLDER the pictures
+of the documentation are written there.";
+
+/// A folder for pictures.
+const PICTURES: &str = "SWIRL_PICTURES";
+
+/// How many are under way at once.
+const AT_ONCE: usize = 2;
+
+/// How long one may take, even on a busy machine.
+const JOURNEY_MAX: Duration = Duration::from_secs(300);
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let Some(swirl) = arguments.next().filter(|swirl| !swirl.starts_with('-')) else {
+        say(HELP);
+        return ExitCode::from(2);
+    };
+    match run(PathBuf::from(swirl), &arguments.collect::<Vec<_>>()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "a command")]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+/// Returns whether all went well.
+#[tokio::main]
+async fn run(swirl: PathBuf, words: &[String]) -> Result<bool> {
+    let swirl = std::fs::canonicalize(&swirl).with_context(|| swirl.display().to_string())?;
+    // An error says that somebody else has done so.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().build()?;
+    let chrome = Chrome::start(client.clone())?;
+    let pictures = std::env::var_os(PICTURES).map(PathBuf::from);
+    let site = Rc::new(Site::new(swirl, client).await?);
+    let chosen = ALL.iter().filter(|journey| {
+        words.is_empty()
+            || words
+                .iter()
+                .any(|word| journey.name.contains(word.as_str()))
+    });
+    let chosen: Vec<&Journey> = chosen.collect();
+    let begun = Instant::now();
+    let runs = chosen.iter().map(async |journey| {
+        let begun = Instant::now();
+        let result = one(journey, &chrome, &site, pictures.clone()).await;
+        let took = begun.elapsed().as_secs_f64();
+        match &result {
+            Ok(()) => say(&format!("ok      {} ({took:.1} s)", journey.name)),
+            Err(error) => say(&format!(
+                "FAILED  {} ({took:.1} s): {error:#}",
+                journey.name
+            )),
+        }
+        result.is_ok()
+    });
+    let results: Vec<bool> = futures::stream::iter(runs)
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
+    let passed = results.iter().filter(|good| **good).count();
+    let failed = results.len() - passed;
+    let took = begun.elapsed().as_secs_f64();
+    say(&format!("{passed} passed, {failed} failed ({took:.1} s)"));
+    Ok(failed == 0 && passed > 0)
+}
+
+async fn one(
+    journey: &Journey,
+    chrome: &Chrome,
+    site: &Rc<Site>,
+    pictures: Option<PathBuf>,
+) -> Result<()> {
+    let driver = chrome.session(journey.scripts).await?;
+    let run = driver.run_and_quit(async |driver| {
+        let stage = Stage {
+            browser: Browser::new(driver, journey.scripts, pictures),
+            site: site.clone(),
+        };
+        let run = (journey.run)(stage);
+        let ended = tokio::time::timeout(JOURNEY_MAX, run).await;
+        ended.unwrap_or_else(|_| Err(anyhow!("it takes longer than {JOURNEY_MAX:?}")))
+    });
+    run.await.map_err(|error| match error {
+        WebDriverRunError::Body(error) | WebDriverRunError::BodyAndCleanup { body: error, .. } => {
+            error
+        }
+        other => anyhow!("the browser doesn't end: {other}"),
+    })
+}

@@ -1,0 +1,46 @@
+//! Runs the journeys through the console, in a browser.
+//!
+//! This needs Chromium and its driver; without them the step is left out, with a message.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::finding::Finding;
+use crate::{cargo, scenarios, tools};
+
+const PACKAGE: &str = "swirl-journeys";
+
+pub fn check(all: bool) -> Result<Vec<Finding>> {
+    for program in ["chromium", "chromedriver"] {
+        if !tools::succeeds(Command::new(program).arg("--version")) {
+            println!(
+                "left out: the journeys, without {program} ('apt-get install chromium chromium-driver' brings it)"
+            );
+            return Ok(Vec::new());
+        }
+    }
+    if let Some(reason) = tools::left_out(Path::new("tests/journeys")) {
+        println!("{reason}");
+        return Ok(Vec::new());
+    }
+    let swirl = scenarios::program(all)?;
+    if !all {
+        cargo::run(&["build", "--package", PACKAGE, "--quiet"])?;
+    }
+    let name = format!("{PACKAGE}{}", std::env::consts::EXE_SUFFIX);
+    let journeys = swirl.with_file_name(name);
+    println!("$ {PACKAGE} {}", swirl.display());
+    let status = Command::new(&journeys)
+        .arg(&swirl)
+        .env("PATH", tools::path())
+        .current_dir(cargo::root())
+        .stdin(Stdio::null())
+        .status();
+    let status = status.with_context(|| format!("cannot run {}", journeys.display()))?;
+    if !status.success() {
+        bail!("journeys failed ({status})");
+    }
+    Ok(Vec::new())
+}
