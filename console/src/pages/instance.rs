@@ -20,6 +20,8 @@ use crate::words::{Awaited, Pill, awaited, doing, status, timer};
 
 /// How many lines of the history are on a page.
 const LINES: usize = 100;
+/// The largest data that a form offers to edit, in bytes.
+const EDITED_BYTES_MAX: usize = 256 << 10;
 /// How many places are shown in full.
 const PLACES_MAX: usize = 20;
 
@@ -51,6 +53,8 @@ struct Page {
     later: Option<usize>,
     may: May,
     states: Vec<String>,
+    /// The data of the main flow, if it may be edited now and is small enough for a form.
+    editable: Option<String>,
 }
 
 /// The actions that are possible in its current status.
@@ -138,6 +142,10 @@ pub async fn show(visitor: Visitor, Path(id): Path<String>, Query(look): Query<L
             start_another: has_ended,
         },
         states: states(&history),
+        editable: match pill.class {
+            "faulted" => editable(all_places),
+            _ => None,
+        },
         places: all_places.iter().take(PLACES_MAX).map(place).collect(),
         more_places: all_places.len().saturating_sub(PLACES_MAX),
         fault: match &found["error"] {
@@ -285,6 +293,13 @@ fn line(number: usize, entry: &Value) -> Line {
     }
 }
 
+/// The data of the main flow as text.
+fn editable(places: &[Value]) -> Option<String> {
+    let root = places.iter().find(|place| place["scope"] == "r")?;
+    let text = format!("{:#}", root.get("data")?);
+    (text.len() <= EDITED_BYTES_MAX).then_some(text)
+}
+
 /// The names of states that the main path has been in, to which it can be sent back.
 fn states(history: &Value) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
@@ -318,7 +333,8 @@ pub async fn operate(
     let reason = form.given("reason").map(|reason| ("reason", reason));
     let query: Vec<(&str, &str)> = reason.into_iter().collect();
     let json_type = [("content-type", "application/json")];
-    let body = match action.as_str() {
+    let mut word = action.as_str();
+    let body = match word {
         "cancel" | "suspend" | "resume" => String::new(),
         "retry" => continued(&form, json!({}))?,
         "rerun" => continued(&form, json!({"state": form.get("state")}))?,
@@ -327,17 +343,28 @@ pub async fn operate(
             let result = form.given("result").unwrap_or("null");
             parsed("result", result)?.to_string()
         }
+        "edit" => {
+            parsed("data", form.get("data"))?;
+            let body = match form.given("state") {
+                None => {
+                    word = "retry";
+                    json!({})
+                }
+                Some(state) => {
+                    word = "rerun";
+                    json!({"state": state})
+                }
+            };
+            continued(&form, body)?
+        }
         _ => return Err(Failure::not_found("unknown action")),
     };
-    let path = ["instances", id.as_str(), action.as_str()];
+    let path = ["instances", id.as_str(), word];
     visitor
         .asking
         .post(&path, &query, &json_type, &body)
         .await?;
-    go_to(&format!(
-        "/console/instances/{}?done={action}",
-        segment(&id)
-    ))
+    go_to(&format!("/console/instances/{}?done={word}", segment(&id)))
 }
 
 fn parsed(what: &str, text: &str) -> Result<Value, Failure> {

@@ -87,6 +87,44 @@ pub async fn inspect(stage: Stage) -> Result<()> {
     browser.picture("console-failure.png", 1000).await
 }
 
+pub async fn edit(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[ORDER]).await?;
+    let id = orders(&dev).await?;
+    let browser = &stage.browser;
+    browser.open(&format!("/instances/{id}")).await?;
+    browser.press("Edit the data…").await?;
+    let label = "State data, as JSON";
+    let data = browser.filled(label).await?;
+    ensure!(data.contains("250000"), "not the data: {data}");
+    let edited = data.replace("250000", "25000");
+    browser.fill(label, &edited.replace('}', "")).await?;
+    browser
+        .press_refused("Continue with this data", 400)
+        .await?;
+    browser.shows(&["the data is not valid JSON"]).await?;
+    browser.open(&format!("/instances/{id}")).await?;
+    browser.press("Edit the data…").await?;
+    browser.fill(label, &edited).await?;
+    browser
+        .fill(
+            "Reason, for the history",
+            "the amount was in another currency",
+        )
+        .await?;
+    browser.press("Continue with this data").await?;
+    browser
+        .shows(&[
+            "The instance continues at the step that failed.",
+            "✓ completed",
+            "because: the amount was in another currency",
+        ])
+        .await?;
+    let done = dev.api.completed(&id).await?;
+    ensure!(done["output"]["amount"] == 25_000, "{done:#}");
+    ensure!(done["output"]["tracking"].is_string(), "{done:#}");
+    Ok(())
+}
+
 pub async fn batch(stage: Stage) -> Result<()> {
     let dev = stage.dev(&[PARCELS]).await?;
     let mut ids = Vec::new();

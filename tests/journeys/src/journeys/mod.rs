@@ -32,7 +32,7 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 18] = [
+pub const ALL: [Journey; 19] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
     }),
@@ -47,6 +47,9 @@ pub const ALL: [Journey; 18] = [
     }),
     journey("see which state failed and with what", |stage| {
         Box::pin(faults::inspect(stage))
+    }),
+    journey("edit the data of an instance, and retry", |stage| {
+        Box::pin(faults::edit(stage))
     }),
     journey("retry twenty instances with a batch", |stage| {
         Box::pin(faults::batch(stage))
