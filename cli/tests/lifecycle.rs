@@ -110,8 +110,9 @@ impl Client {
             format!("workflows/{workflow}/instances"),
             format!("{workflow}{n}"),
         );
-        let started = self.ask(&path, Some(&json!({"n": n}).to_string()), &key);
-        started.await["id"].as_str().unwrap().to_owned()
+        let input = json!({"n": n}).to_string();
+        let started = self.ask(&path, Some(&input), &key).await;
+        started["id"].as_str().unwrap().to_owned()
     }
 
     async fn act(&self, id: &str, action: &str) {

@@ -108,6 +108,9 @@ fn lifecycle_event(
             by,
             reason,
             state,
+            from,
+            to,
+            batch,
         } => {
             let found = match &**action {
                 "suspend" => (Of::Workflow, "suspended", "suspendedAt"),
@@ -115,7 +118,14 @@ fn lifecycle_event(
                 _ => return None,
             };
             data.set("action", Data::string(&**action));
-            for (name, value) in [("by", by), ("reason", reason), ("state", state)] {
+            for (name, value) in [
+                ("by", by),
+                ("reason", reason),
+                ("state", state),
+                ("from", from),
+                ("to", to),
+                ("batch", batch),
+            ] {
                 if let Some(value) = value {
                     data.set(name, text(value, MESSAGE_BYTES_MAX));
                 }
@@ -286,6 +296,9 @@ mod tests {
                 by: Some("ann".to_owned()),
                 reason: Some("why".to_owned()),
                 state: None,
+                from: None,
+                to: None,
+                batch: None,
             })
         };
         for (action, kind) in [

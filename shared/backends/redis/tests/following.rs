@@ -10,9 +10,7 @@ use swirl_model::event::{Command, Event, HistoryEntry};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::Cursor;
-use swirl_ports::{
-    ExecutionStore, Filter, FollowedHistories, InstanceQueries, Operated, Removed, UnreadCount,
-};
+use swirl_ports::{Filter, FollowedHistories, InstanceQueries, Operated, Removed, UnreadCount};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
@@ -74,8 +72,9 @@ async fn add_in_all_ways(b: &Backend) {
     b.act(&root("quiet"), change(vec![])).await;
     let id = InstanceId::new;
     assert!(b.store.note(&id("noted"), entry(1)).await.unwrap());
-    let operated = b.store.operate(&id("operated"), "mark", entry(1), None);
-    assert_eq!(operated.await.unwrap(), Operated::New);
+    let instance = id("operated");
+    let operated = b.store.operate(&instance, "mark", entry(1), None).await;
+    assert_eq!(operated.unwrap(), Operated::New);
 }
 
 #[tokio::test(flavor = "multi_thread")]
