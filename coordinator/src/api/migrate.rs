@@ -6,7 +6,6 @@ use std::time::Duration;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
@@ -15,7 +14,7 @@ use swirl_model::ids::InstanceId;
 use swirl_service::{Moved, Target, Unfit};
 
 use super::Api;
-use super::operate::{Asker, find};
+use super::operate::{Asker, find, not_moved};
 use super::problem::Problem;
 use super::request;
 
@@ -83,17 +82,6 @@ pub async fn migrate(
             Ok(Json(shown).into_response())
         }
         Err(unfit) => Err(not_moved(&id, &unfit)),
-    }
-}
-
-pub(super) fn not_moved(asked: &str, unfit: &Unfit) -> Problem {
-    match unfit {
-        Unfit::Unknown => Problem::no_instance(asked),
-        Unfit::Version(_) => {
-            let status = StatusCode::UNPROCESSABLE_ENTITY;
-            Problem::new(status, unfit.code(), unfit.to_string())
-        }
-        _ => Problem::conflict(unfit.code(), unfit.to_string()),
     }
 }
 

@@ -14,9 +14,9 @@ use swirl_model::instance::Instance;
 use swirl_model::workflow::Workflow;
 use swirl_service::{Action, NotRemoved, Operator, Target, Unfit};
 
+use super::Api;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters};
-use super::{Api, migrate};
 use crate::access::Caller;
 
 /// The largest body, in bytes.
@@ -220,7 +220,7 @@ async fn move_first(
         .await?;
     match moved {
         Ok(_) => Ok(()),
-        Err(unfit) => Err(migrate::not_moved(id, &unfit)),
+        Err(unfit) => Err(not_moved(id, &unfit)),
     }
 }
 
@@ -281,4 +281,15 @@ async fn operate(
     }
     let body = json!({"id": instance.header.id.as_str(), "accepted": word});
     Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+}
+
+pub(super) fn not_moved(asked: &str, unfit: &Unfit) -> Problem {
+    match unfit {
+        Unfit::Unknown => Problem::no_instance(asked),
+        Unfit::Version(_) => {
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            Problem::new(status, unfit.code(), unfit.to_string())
+        }
+        _ => Problem::conflict(unfit.code(), unfit.to_string()),
+    }
 }

@@ -13,14 +13,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
 use swirl_model::event::{Command, HistoryEntry, Input};
-use swirl_model::ids::{InstanceId, ScopeRef};
-use swirl_model::instance::{EndStatus, Header, Instance, Room};
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::instance::{EndStatus, Header, Instance, Room, Status};
 use swirl_model::scope::{Fork, Scope, Timer};
 use swirl_model::time::Timestamp;
 use swirl_model::{Data, WorkflowError};
 
 use crate::error::Result;
-use crate::migration::{Migrated, Migration, Whole};
 
 /// How many marks an instance keeps. More batches than that are never under way at once.
 pub const MARKS_MAX: usize = 32;
@@ -291,6 +290,51 @@ pub enum Operated {
     New,
     /// It was carried out before, under the same mark: nothing was changed.
     Known,
+    /// There is no such instance.
+    Unknown,
+}
+
+/// All of an instance that names parts of its definition.
+#[derive(Debug)]
+pub struct Whole {
+    pub header: Arc<Header>,
+    pub status: Status,
+    pub suspended: bool,
+    pub scopes: Vec<Scope>,
+    /// With their results.
+    pub forks: Vec<Fork>,
+    /// The inputs that wait.
+    pub inbox: Vec<(ScopeId, InboxItem)>,
+    /// Scopes that a process holds.
+    pub held: Vec<ScopeId>,
+    /// The state of the instance, for [`Migration::known`].
+    pub known: Known,
+}
+
+/// The same in another version.
+#[derive(Debug)]
+pub struct Migration {
+    pub header: Header,
+    /// All of them, with the revisions that they had when they were read, and their commands: only those about timers, waits
+    /// and search attributes.
+    pub scopes: Vec<(Scope, Vec<Command>)>,
+    pub forks: Vec<Fork>,
+    pub inbox: Vec<(ScopeId, InboxItem)>,
+    pub entry: HistoryEntry,
+    /// Nothing is changed if the instance has this mark; otherwise it has it then
+    /// ([`ExecutionStore::operate`]).
+    pub mark: Option<String>,
+    pub known: Known,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Migrated {
+    /// With the scopes that have something to do.
+    Done(Vec<ScopeRef>),
+    /// It was carried out before, under the same mark: nothing was changed.
+    Known,
+    /// The instance has changed since it was read, or a process holds a scope of it: nothing was changed.
+    Changed,
     /// There is no such instance.
     Unknown,
 }

@@ -14,7 +14,6 @@ pub mod execution;
 pub mod finding;
 pub mod following;
 pub mod matching;
-pub mod migration;
 pub mod queries;
 pub mod queue;
 pub mod store;
@@ -31,12 +30,11 @@ pub use error::{Error, Result};
 pub use events::{EventBus, EventLog, Ingested, Start, StreamPlace, Trigger};
 pub use execution::{
     Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, Held, InboxItem, InlineRun,
-    InstanceKey, InstanceRecords, KeyHolder, Known, Lease, MARKS_MAX, NewRecords, Operated,
-    OutboxEntry, Released, Removed, Suspended,
+    InstanceKey, InstanceRecords, KeyHolder, Known, Lease, MARKS_MAX, Migrated, Migration,
+    NewRecords, Operated, OutboxEntry, Released, Removed, Suspended, Whole,
 };
 pub use finding::{Finding, Severity};
 pub use following::{EventStream, Extract, FollowedHistories, HistorySink, Unread, UnreadCount};
-pub use migration::{Migrated, Migration, Whole};
 pub use queries::{
     AttributeFilter, Bound, Counts, Filter, HISTORY_BYTES_MAX, HistoryPage, HistoryPart,
     InstanceQueries, Keep, KeptHistory, Page, Summary, Values,
