@@ -257,6 +257,7 @@ async fn they_are_the_histories_though_coordinators_are_killed() {
     let mut early = BTreeSet::from([client.start("pure", 2_000).await]);
     for n in 0..LEARNING {
         early.insert(client.start("choose", 2_000 + n).await);
+        // Time has to pass: workers read the setting every few seconds, and nothing shows that they have.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let mut stream = context.get_stream(STREAM).await.unwrap();

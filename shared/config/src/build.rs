@@ -1,6 +1,5 @@
-//! Builds [`Config`] from checked values, and checks the rules between settings.
-//!
-//! The table and this file must agree on names and types; a test reads every setting through here.
+//! Builds [`Config`] from checked values, and checks the rules between settings. The table and this file must agree on
+//! names and types; a test reads every setting through here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,8 +8,7 @@ use std::time::Duration;
 use swirl_access::{Role, Token, UnknownRole};
 use swirl_functions::Settings;
 use swirl_functions::egress::Egress;
-use swirl_functions::types::custom::Connectors;
-use swirl_functions::types::rpc::Servers;
+use swirl_functions::types::{custom::Connectors, rpc::Servers};
 use url::Url;
 
 use super::entry::Entry;

@@ -11,6 +11,7 @@ use crate::error::WorkflowError;
 use crate::ids::{DefinitionId, InstanceId, ScopeRef};
 use crate::time::Timestamp;
 use crate::trace::Trace;
+pub use crate::workflow::Retention;
 use crate::workflow::TimeoutOverride;
 
 /// The facts about an instance that are known from its beginning. Only its version may change: when it is moved to another
@@ -47,27 +48,10 @@ pub struct Header {
     pub retention: Retention,
 }
 
-/// How long instances are kept after their end, by outcome, in milliseconds (`metadata.swirl.retention`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Retention {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub completed: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub faulted: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cancelled: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terminated: Option<u64>,
-}
-
 impl Retention {
     /// The shortest and the longest that may be declared, in milliseconds.
     pub const MIN_MS: u64 = 1_000;
     pub const MAX_MS: u64 = 3650 * 24 * 3_600_000;
-
-    pub fn is_empty(&self) -> bool {
-        *self == Retention::default()
-    }
 
     pub const OUTCOMES: [EndStatus; 4] = [
         EndStatus::Completed,

@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::Data;
 use crate::attribute::AttributeKind;
-use crate::instance::Retention;
 pub use crate::language::Language;
 pub use crate::recording::Recording;
 use crate::time::IsoDuration;
@@ -373,4 +372,23 @@ pub enum When {
     /// Nothing is created by itself: an ISO 8601 interval in which events may create instances, and in
     /// which alone anyone may if the schedule is exclusive.
     Window(String),
+}
+
+/// How long instances are kept after their end, by outcome, in milliseconds (`metadata.swirl.retention`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Retention {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faulted: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminated: Option<u64>,
+}
+
+impl Retention {
+    pub fn is_empty(&self) -> bool {
+        *self == Retention::default()
+    }
 }

@@ -46,6 +46,7 @@ local function main(KEYS, ARGV)
   local found_by = ARGV[15 + ARGV[14]]
   if found_by then
     set[n + 1], set[n + 2] = 'at', found_by
+    n = n + 2
     local tail = '\1' .. micros .. '\1' .. INST
     for head in string.gmatch(found_by, '[^%z]+') do call('ZADD', KEYS[7], 0, head .. tail) end
   end
