@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -101,7 +101,6 @@ async fn carried_out_once(instances: usize, rate: u32, kills: usize) {
 
     let body = json!({"operation": "retry", "query": "workflow = choose and status = faulted",
         "rate": rate, "reason": "again"});
-    let begun = Instant::now();
     let batch = client
         .ask("batches", Some(&body.to_string()), "batch")
         .await;
@@ -125,10 +124,6 @@ async fn carried_out_once(instances: usize, rate: u32, kills: usize) {
     let ended = |batch: &Value| batch["status"] == "completed";
     let done = client.until(&path, "its end", ended).await;
     assert_eq!(done["done"], instances, "{done:#}");
-    println!(
-        "{instances} instances, {turns_of_kills} kills: {:.1} s",
-        begun.elapsed().as_secs_f64()
-    );
 
     // All have failed again.
     client.until("counts", "that all fail again", faulted).await;
