@@ -22,6 +22,9 @@ const AT_LEAST: usize = 16;
 /// have their turn, too.
 static BEGINS: AtomicUsize = AtomicUsize::new(0);
 
+/// The same for other indexes: what is found beyond a limit is put off without being returned.
+static OTHER_BEGINS: AtomicUsize = AtomicUsize::new(0);
+
 /// A scope that should be running.
 pub(crate) struct Overdue {
     pub scope: ScopeRef,
@@ -44,7 +47,9 @@ impl Overdue {
 impl Redis {
     /// Members of an index of our shards that have been there for longer than the grace time.
     pub(crate) async fn overdue(&self, index: &str, limit: usize) -> Result<Vec<String>> {
-        let (shards, each) = self.divided(limit);
+        let (mut shards, each) = self.divided(limit);
+        let begin = OTHER_BEGINS.fetch_add(1, Ordering::Relaxed) % shards.len().max(1);
+        shards.rotate_left(begin);
         let pages = shards
             .into_iter()
             .map(|shard| self.overdue_in(shard, index, each));
