@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use swirl_config::{Config, Process, Sources, find, load, settings};
+use swirl_coordinator::process::batch_limits;
 use swirl_worker::process as worker;
 
 /// A setting, a value, and the settings before it: those that it needs, or another value of it.
@@ -103,6 +104,9 @@ const CASES: &[Case] = &[
     ("worker.local_scopes", "7", NONE),
     ("history.data", "all", NONE),
     ("history.data_bytes", "1KiB", NONE),
+    ("coordinator.batch_instances", "7", NONE),
+    ("coordinator.batch_examined", "1000000", NONE),
+    ("coordinator.batches_active", "7", NONE),
     ("lifecycle.bytes_max", "1MiB", NONE),
     ("lifecycle.age_max", "1h", NONE),
     ("worker.lease", "5s", NONE),
@@ -167,10 +171,11 @@ fn effective(config: &Config) -> String {
     };
     let telemetry = swirl_cluster::telemetry_settings(config, "worker", "1");
     format!(
-        "{redis:?} {nats:?} {auth} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        "{redis:?} {nats:?} {auth} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         swirl_cluster::stream_options(config),
         swirl_cluster::lifecycle_options(&config.coordinator.lifecycle),
         swirl_cluster::subjects(config),
+        batch_limits(&config.coordinator),
         worker::driving(&config.worker),
         worker::pooling(&config.worker, config.nats.ack_wait),
         swirl_cluster::http(config),

@@ -86,11 +86,7 @@ pub async fn coordinate(
     let batching = Batching {
         service: service.clone(),
         store: Arc::new(redis.clone()),
-        limits: BatchLimits {
-            active: settings.batches_active,
-            instances: settings.batch_instances,
-            examined: settings.batch_examined,
-        },
+        limits: batch_limits(settings),
     };
     let carried = batching.clone();
     tasks.spawn(async move { carried.run().await });
@@ -143,6 +139,15 @@ pub async fn coordinate(
     }
     telemetry.shutdown(FLUSH_MAX).await;
     served.context("the server failed")
+}
+
+/// The limits of batches that an operator has set.
+pub fn batch_limits(settings: &Coordinator) -> BatchLimits {
+    BatchLimits {
+        active: settings.batches_active,
+        instances: settings.batch_instances,
+        examined: settings.batch_examined,
+    }
 }
 
 fn start<F: Future<Output = ()> + Send + 'static>(

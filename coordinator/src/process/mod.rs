@@ -21,7 +21,7 @@ use swirl_functions::resources::Hosts;
 
 pub use access::{access, oidc, tokens};
 pub use answers::answers;
-pub use coordinate::coordinate;
+pub use coordinate::{batch_limits, coordinate};
 
 /// Coordinates until the process is asked to end; returns its exit code. Logging has been set up.
 ///

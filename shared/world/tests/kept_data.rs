@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use swirl_model::Data;
 use swirl_model::time::Timestamp;
+use swirl_model::{Data, data};
 use swirl_ports::{CallRequest, Filter, InstanceQueries as _};
 use swirl_service::{Deployment, StartRequest};
 use swirl_spec::resource::MapResources;
@@ -23,7 +23,7 @@ states:
 fn kept(word: &str, all: bool) -> Vec<String> {
     let answer = |_: &CallRequest| Mock::Answer {
         after_ms: 10,
-        result: Ok(Data::int(7)),
+        result: Ok(data!({"b": 7})),
     };
     let unknown = |record: &swirl_ports::DefinitionRecord| Err(record.id.to_string());
     let make = if all { World::recording } else { World::new };
@@ -67,7 +67,7 @@ fn kept(word: &str, all: bool) -> Vec<String> {
 
 #[test]
 fn a_definition_says_which_data_is_kept() {
-    let both = [r#"{"arguments":{"a":1},"result":7}"#];
+    let both = [r#"{"arguments":{"a":1},"result":{"b":7}}"#];
     assert_eq!(kept("all", false), both);
     assert!(kept("errors", false).is_empty());
     // A recording needs all of it.

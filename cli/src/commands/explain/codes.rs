@@ -31,6 +31,11 @@ pub const REFUSALS: &[Row] = &[
         "'diagnostics' lists what is wrong; 'swirl validate FILE' shows the same.",
     ),
     (
+        "does-not-fit",
+        "The instance is in the middle of something that the other version of its definition lacks, or does otherwise.",
+        "the detail names the part; keep it in the new version, or move the instance once it is past it.",
+    ),
+    (
         "empty-query",
         "A batch has no query.",
         "An empty query would mean all instances. Say which are meant: 'status = faulted', 'started < now'; docs/search.md has the language.",
