@@ -119,7 +119,7 @@ pub struct Remove {
     server: Server,
 }
 
-/// What a faulted instance continues with.
+/// The data and the version that a faulted instance continues with.
 #[derive(Debug, clap::Args)]
 struct With {
     /// The state data to continue with, in place of what it is: JSON as it is, '@FILE', or '-' for stdin.

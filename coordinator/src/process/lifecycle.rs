@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 /// The pause before it is tried again to turn them on or off.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What the metrics read.
+/// Numbers for the metrics.
 #[derive(Clone)]
 pub struct Published {
     pub counts: Arc<LifecycleCounts>,

@@ -43,7 +43,7 @@ pub struct Header {
     pub hops: u32,
     #[serde(default, skip_serializing_if = "Trace::is_empty")]
     pub trace: Trace,
-    /// What its definition says; for other outcomes the store's settings apply.
+    /// As the definition declares it; for other outcomes the settings of the store apply.
     #[serde(default, skip_serializing_if = "Retention::is_empty")]
     pub retention: Retention,
 }

@@ -23,7 +23,7 @@ pub struct Unread {
     pub since: Timestamp,
 }
 
-/// What is left to be read, in the shards of this process.
+/// Histories with unread entries, in the shards of this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UnreadCount {
     pub instances: u64,

@@ -183,7 +183,7 @@ impl Browser {
         Ok(())
     }
 
-    /// What is wrong with the page, and what the browser has reported since it was asked last.
+    /// Faults of the page, and warnings that the browser has reported since the last call.
     pub async fn findings(&self) -> Result<Vec<String>> {
         let mut findings = Vec::new();
         if self.scripts {

@@ -1,4 +1,4 @@
-//! What a journey has at hand.
+//! The browser and the servers that a journey uses.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 use crate::browser::Browser;
 use crate::server::{Cluster, Dev, shop};
 
-/// What all journeys share.
+/// Shared by all journeys.
 pub struct Site {
     swirl: PathBuf,
     client: Client,

@@ -98,6 +98,19 @@ impl KafkaMock {
         output("timeout", "coreutils", &args)
     }
 
+    /// Whether a broker leads a partition of a topic. The leaders are chosen at random.
+    pub fn leads(&self, broker: &str, topic: &str) -> Result<bool> {
+        let args = [LIMIT, "kcat", "-b", self.address(), "-L", "-t", topic];
+        let listing = output("timeout", "coreutils", &args)?;
+        let suffix = format!(" at {broker}");
+        let id = listing.lines().find_map(|line| {
+            let line = line.trim().trim_end_matches(" (controller)");
+            line.strip_prefix("broker ")?.strip_suffix(&suffix)
+        });
+        let id = id.with_context(|| format!("no broker at {broker}: {listing}"))?;
+        Ok(listing.contains(&format!(", leader {id},")))
+    }
+
     /// The process.
     pub fn pid(&self) -> u32 {
         self.process.pid()

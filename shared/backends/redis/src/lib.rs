@@ -30,6 +30,7 @@ mod named;
 mod news;
 mod nodes;
 mod options;
+mod outbox;
 mod overdue;
 mod plan;
 mod reading;

@@ -40,7 +40,6 @@ static REMOVE: Lazy =
     Lazy::new(|| Script::of_instance(&[LISTING, include_str!("lua/remove.lua")]).freeing());
 static CLEAR: Lazy = Lazy::new(|| Script::alone(include_str!("lua/clear.lua")).freeing());
 static ATTEMPTS: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/attempts.lua")));
-static OUTBOX: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/outbox.lua")));
 
 pub(crate) fn freeing() -> [&'static Script; 3] {
     [&SUSPEND, &REMOVE, &CLEAR]
@@ -274,54 +273,11 @@ impl Redis {
         keys
     }
 
-    pub(crate) async fn take_from_outbox(&self, entries: &[OutboxEntry]) -> Result<()> {
-        let mut instances: BTreeMap<&InstanceId, Vec<u64>> = BTreeMap::new();
-        for entry in entries {
-            instances.entry(&entry.instance).or_default().push(entry.id);
-        }
-        let calls = instances.into_iter().map(async |(id, numbers)| {
-            let mut call = self.call_outbox(id);
-            call.arg(numbers);
-            self.run::<()>(&OUTBOX, call).await
-        });
-        try_join_all(calls).await?;
-        Ok(())
-    }
-
     pub(crate) async fn count_attempts(&self, scope: &ScopeRef, change: &str) -> Result<u32> {
         let keys = self.keys().of(&scope.instance, Span::Ready);
         let mut call = ATTEMPTS.call(&keys[..1]);
         call.arg(scope.scope.as_str()).arg(change);
         self.run(&ATTEMPTS, call).await
-    }
-
-    fn call_outbox(&self, id: &InstanceId) -> Cmd {
-        let keys = self.keys().of(id, Span::All);
-        let mut call = OUTBOX.call(&[keys[0].clone(), keys[6].clone()]);
-        call.arg(id.as_str());
-        call
-    }
-
-    pub(crate) async fn outbox(&self, limit: usize) -> Result<Vec<OutboxEntry>> {
-        let mut instances = self.overdue("outbox", limit).await?;
-        instances.truncate(limit);
-        let calls = instances.into_iter().map(async |id| {
-            let id = InstanceId::new(id);
-            let what = format!("the outbox of {id}");
-            let mut parts = Reply::new(self.run(&OUTBOX, self.call_outbox(&id)).await?)?;
-            let mut entries = Vec::new();
-            while !parts.is_empty() {
-                entries.push(OutboxEntry {
-                    instance: id.clone(),
-                    id: parts.number()?,
-                    command: parts.json(&what)?,
-                });
-            }
-            Ok::<_, swirl_ports::Error>(entries)
-        });
-        let mut entries = try_join_all(calls).await?.concat();
-        entries.truncate(limit);
-        Ok(entries)
     }
 
     /// Removes those without leftovers, which are most; returns the places of the others.

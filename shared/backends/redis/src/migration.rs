@@ -34,7 +34,7 @@ static MIGRATE: Lazy = Lazy::new(|| {
 
 type Fields = HashMap<String, Vec<u8>>;
 
-/// What an instance was read from.
+/// The fields that an instance was read from.
 struct Read {
     /// Fields that change with everything that happens to it: what was there.
     guards: Vec<(String, Vec<u8>)>,

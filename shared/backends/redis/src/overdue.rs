@@ -22,7 +22,7 @@ const AT_LEAST: usize = 16;
 /// have their turn, too.
 static BEGINS: AtomicUsize = AtomicUsize::new(0);
 
-/// The same for other indexes: what is found beyond a limit is put off without being returned.
+/// The same for other indexes.
 static OTHER_BEGINS: AtomicUsize = AtomicUsize::new(0);
 
 /// A scope that should be running.
@@ -45,15 +45,21 @@ impl Overdue {
 }
 
 impl Redis {
-    /// Members of an index of our shards that have been there for longer than the grace time.
-    pub(crate) async fn overdue(&self, index: &str, limit: usize) -> Result<Vec<String>> {
+    /// Members of an index of our shards that have been there for longer than the grace time. Other shards come first
+    /// each time.
+    pub(crate) async fn overdue(
+        &self,
+        index: &str,
+        limit: usize,
+    ) -> Result<Vec<(u16, Vec<String>)>> {
         let (mut shards, each) = self.divided(limit);
         let begin = OTHER_BEGINS.fetch_add(1, Ordering::Relaxed) % shards.len().max(1);
         shards.rotate_left(begin);
-        let pages = shards
-            .into_iter()
-            .map(|shard| self.overdue_in(shard, index, each));
-        Ok(try_join_all(pages).await?.concat())
+        let pages = shards.into_iter().map(async |shard| {
+            let members = self.overdue_in(shard, index, each).await?;
+            Ok::<_, swirl_ports::Error>((shard, members))
+        });
+        try_join_all(pages).await
     }
 
     /// Our shards, and how many members are requested from each: found members are put off, so they must

@@ -1,10 +1,12 @@
 //! While one workflow has thousands of scopes that wait, those of others that lost their task are found all the same.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use swirl_contract::Backend;
 use swirl_contract::kit::*;
+use swirl_model::ids::InstanceId;
 use swirl_ports::ExecutionStore as _;
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
@@ -62,7 +64,7 @@ async fn all_shards_have_their_turn() {
     for id in &all {
         b.create(new(id)).await;
     }
-    let mut found = std::collections::BTreeSet::new();
+    let mut found = BTreeSet::new();
     for _ in 0..64 {
         let some = store.runnable(32).await.unwrap();
         assert_eq!(some.len(), 32);
@@ -70,4 +72,33 @@ async fn all_shards_have_their_turn() {
     }
     // Sixteen of each of 64 shards, which is all that a shard gives while they stay overdue.
     assert!(found.len() >= 64 * 16 * 9 / 10, "{}", found.len());
+}
+
+/// A search for effects that finds more than are wanted leaves the rest for the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_effect_is_put_off_unseen() {
+    const ALL: usize = 200;
+    const AT_ONCE: usize = 10;
+    let server = RedisServer::start().unwrap();
+    let options = Options {
+        grace_ms: 0,
+        repeat_ms: 60 * 60 * 1_000,
+        ..Options::single(server.url())
+    };
+    let store = Arc::new(Redis::connect(options).await.unwrap());
+    let b = Backend::of(store.clone(), ());
+    for n in 0..ALL {
+        let id = InstanceId::new(format!("i-{n}"));
+        b.create(new(id.as_str())).await;
+        store.suspend(&id, true, at(0)).await.unwrap().unwrap();
+    }
+    let mut found = BTreeSet::new();
+    for search in 0..ALL / AT_ONCE {
+        let some = store.unflushed(AT_ONCE).await.unwrap();
+        assert_eq!(some.len(), AT_ONCE, "search {search}");
+        found.extend(some.into_iter().map(|entry| entry.instance));
+    }
+    assert_eq!(found.len(), ALL);
+    // Now all are put off.
+    assert_eq!(store.unflushed(AT_ONCE).await.unwrap(), []);
 }

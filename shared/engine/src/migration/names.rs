@@ -1,4 +1,4 @@
-//! What the parts of one version are in another one.
+//! Maps the parts of one version to those of another one, by name.
 
 use std::collections::HashMap;
 

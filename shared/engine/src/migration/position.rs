@@ -502,7 +502,7 @@ fn has_rule(state: &State, retried: &Retried) -> bool {
     }
 }
 
-/// What an action calls or waits for.
+/// The kind and the name of the function, event or workflow of an action.
 fn target(workflow: &swirl_model::workflow::Workflow, action: &Action) -> (u8, String) {
     match &action.kind {
         ActionKind::Call(call) => (0, workflow[call.function].name.to_string()),

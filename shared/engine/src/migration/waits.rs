@@ -198,7 +198,7 @@ impl Migration<'_> {
         ))
     }
 
-    /// What a scope that waits is to wait for now.
+    /// The events that a waiting scope waits for in the new version.
     fn wanted(&self, header: &Header, scope: &Scope, wait: &Subscription) -> Fits<Vec<Slot>> {
         let workflow = &self.to.workflow;
         let filter = |id: EventId| self.filter(header, scope, wait, id);

@@ -42,7 +42,7 @@ fn effects_that_wait_hold_up_no_scopes() {
     let Started::New(id) = started.unwrap().unwrap() else {
         panic!("it has ended already")
     };
-    // What a suspension leaves to be handed on to sub-workflows.
+    // A suspension leaves an effect: its sub-workflows are suspended, too.
     let mut request = fixture::start_of("w");
     request.request = "other".to_owned();
     let (service, store) = (world.service.clone(), world.store.clone());

@@ -1,4 +1,4 @@
-//! What takes a cluster: tokens, workers, NATS.
+//! Journeys that need a cluster: tokens, workers, NATS.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;

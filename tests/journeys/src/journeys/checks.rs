@@ -35,7 +35,7 @@ pub async fn find(stage: Stage) -> Result<()> {
             "not found: {words}, only\n{findings}"
         );
     }
-    // What was reported is not reported again.
+    // Each warning is reported once.
     browser
         .go("data:text/html,<title>T</title><html lang=en><main><h1>Good</h1></main>")
         .await?;

@@ -75,7 +75,7 @@ pub async fn inspect(stage: Stage) -> Result<()> {
         browser.has("svg.chart .card.failed").await?,
         "the picture doesn't show where it failed"
     );
-    // What the service was sent is in the history.
+    // The history has the arguments of the call.
     let arguments = browser
         .run(
             "return [...document.querySelectorAll('.history details')]

@@ -149,7 +149,7 @@ pub async fn dark(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// What makes the page wider than the screen; empty if nothing does.
+/// The elements that make the page wider than the screen; empty if there are none.
 const TOO_WIDE: &str = "
     const { scrollWidth, clientWidth } = document.documentElement;
     if (scrollWidth <= clientWidth) return '';

@@ -1,0 +1,94 @@
+//! Effects of commits that have not been carried out yet.
+
+use std::collections::BTreeMap;
+
+use futures::future::try_join_all;
+use redis::{Cmd, cmd};
+use swirl_model::ids::InstanceId;
+use swirl_ports::{OutboxEntry, Result};
+
+use crate::Redis;
+use crate::keys::Span;
+use crate::reply::Reply;
+use crate::script::{Lazy, Script};
+
+static OUTBOX: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/outbox.lua")));
+
+/// The number of instances whose effects are read at once.
+const AT_ONCE: usize = 64;
+
+impl Redis {
+    pub(crate) async fn take_from_outbox(&self, entries: &[OutboxEntry]) -> Result<()> {
+        let mut instances: BTreeMap<&InstanceId, Vec<u64>> = BTreeMap::new();
+        for entry in entries {
+            instances.entry(&entry.instance).or_default().push(entry.id);
+        }
+        let calls = instances.into_iter().map(async |(id, numbers)| {
+            let mut call = self.call_outbox(id);
+            call.arg(numbers);
+            self.run::<()>(&OUTBOX, call).await
+        });
+        try_join_all(calls).await?;
+        Ok(())
+    }
+
+    /// Effects that are overdue. A search puts off all that it finds; instances whose effects are not returned, or not
+    /// all of them, come first in the next one.
+    pub(crate) async fn outbox(&self, limit: usize) -> Result<Vec<OutboxEntry>> {
+        let mut entries: Vec<OutboxEntry> = Vec::new();
+        for (shard, instances) in self.overdue("outbox", limit).await? {
+            let mut beyond = Vec::new();
+            for some in instances.chunks(AT_ONCE) {
+                if entries.len() >= limit {
+                    beyond.extend_from_slice(some);
+                    continue;
+                }
+                let effects = some.iter().map(|id| self.effects_of(id));
+                for (id, effects) in some.iter().zip(try_join_all(effects).await?) {
+                    let room = limit - entries.len();
+                    if effects.len() > room {
+                        beyond.push(id.clone());
+                    }
+                    entries.extend(effects.into_iter().take(room));
+                }
+            }
+            self.first_again(shard, &beyond).await?;
+        }
+        Ok(entries)
+    }
+
+    async fn effects_of(&self, id: &str) -> Result<Vec<OutboxEntry>> {
+        let id = InstanceId::new(id);
+        let what = format!("the outbox of {id}");
+        let mut parts = Reply::new(self.run(&OUTBOX, self.call_outbox(&id)).await?)?;
+        let mut entries = Vec::new();
+        while !parts.is_empty() {
+            entries.push(OutboxEntry {
+                instance: id.clone(),
+                id: parts.number()?,
+                command: parts.json(&what)?,
+            });
+        }
+        Ok(entries)
+    }
+
+    /// Only those that still have effects.
+    async fn first_again(&self, shard: u16, instances: &[String]) -> Result<()> {
+        if instances.is_empty() {
+            return Ok(());
+        }
+        let mut add = cmd("ZADD");
+        add.arg(self.keys().index(shard, "outbox")).arg("XX");
+        for id in instances {
+            add.arg(0).arg(id);
+        }
+        self.query(add).await
+    }
+
+    fn call_outbox(&self, id: &InstanceId) -> Cmd {
+        let keys = self.keys().of(id, Span::All);
+        let mut call = OUTBOX.call(&[keys[0].clone(), keys[6].clone()]);
+        call.arg(id.as_str());
+        call
+    }
+}
