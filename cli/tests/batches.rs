@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
-use swirl_chaos::{Cluster, Role};
-use swirl_servers::eventually;
+use swirl_chaos::{AnyCoordinator, Cluster, Role};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_swirl");
 /// How many requests of this test are under way at once.
@@ -22,46 +21,6 @@ specVersion: "0.8"
 states:
   - {name: Choose, type: switch, dataConditions: [{condition: "${ .n < 0 }", end: true}]}
 "#;
-
-/// Asks all servers in turn until one answers.
-struct Client {
-    http: reqwest::Client,
-    servers: Vec<String>,
-}
-
-impl Client {
-    async fn ask(&self, path: &str, body: Option<&str>, key: &str) -> Value {
-        eventually(format!("an answer to {path}"), async || {
-            for server in &self.servers {
-                let url = format!("{server}/api/v1/{path}");
-                let request = match body {
-                    Some(body) => self.http.post(url).body(body.to_owned()),
-                    None => self.http.get(url),
-                };
-                let request = request.header("idempotency-key", key);
-                if let Ok(answer) = request.send().await
-                    && answer.status().as_u16() != 503
-                    && let Ok(text) = answer.text().await
-                {
-                    return Some(serde_json::from_str(&text).unwrap());
-                }
-            }
-            None
-        })
-        .await
-    }
-
-    async fn get(&self, path: &str) -> Value {
-        self.ask(path, None, "none").await
-    }
-
-    async fn until(&self, path: &str, what: &str, there: impl Fn(&Value) -> bool) -> Value {
-        eventually(what, async || {
-            Some(self.get(path).await).filter(|found| there(found))
-        })
-        .await
-    }
-}
 
 fn turns(batch: &Value) -> u64 {
     let words = ["done", "refused", "failed"].iter();
@@ -79,13 +38,9 @@ async fn each_instance_is_acted_on_once_though_carriers_are_killed() {
 
 /// Each coordinator is killed so many times while the batch is under way.
 async fn carried_out_once(instances: usize, rate: u32, kills: usize) {
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let lease = Duration::from_secs(3);
     let mut cluster = Cluster::start(Path::new(BINARY), 2, 2, lease, false).unwrap();
-    let client = Client {
-        http: reqwest::Client::new(),
-        servers: cluster.apis(),
-    };
+    let client = AnyCoordinator::new(cluster.apis());
     let deployed = client.ask("definitions?name=choose", Some(DEFINITION), "none");
     assert_eq!(deployed.await["id"], "choose");
     let client = &client;

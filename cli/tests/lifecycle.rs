@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Stream};
 use async_nats::jetstream::{self, Context};
 use serde_json::{Value, json};
-use swirl_chaos::{Cluster, Role};
+use swirl_chaos::{AnyCoordinator, Cluster, Role};
 use swirl_servers::eventually;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_swirl");
@@ -51,103 +51,6 @@ specVersion: "0.8"
 states:
   - {name: Choose, type: switch, dataConditions: [{condition: "${ .n < 0 }", end: true}]}
 "#;
-
-/// Asks all servers in turn until one answers.
-struct Client {
-    http: reqwest::Client,
-    servers: Vec<String>,
-}
-
-impl Client {
-    fn new(cluster: &Cluster) -> Client {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        Client {
-            http: reqwest::Client::new(),
-            servers: cluster.apis(),
-        }
-    }
-
-    async fn ask(&self, path: &str, body: Option<&str>, key: &str) -> Value {
-        eventually(format!("an answer to {path}"), async || {
-            for server in &self.servers {
-                let url = format!("{server}/api/v1/{path}");
-                let request = match body {
-                    Some(body) => self.http.post(url).body(body.to_owned()),
-                    None => self.http.get(url),
-                };
-                let request = request.header("idempotency-key", key);
-                if let Ok(answer) = request.send().await
-                    && answer.status().as_u16() != 503
-                    && let Ok(text) = answer.text().await
-                {
-                    return Some(serde_json::from_str(&text).unwrap_or_default());
-                }
-            }
-            None
-        })
-        .await
-    }
-
-    async fn get(&self, path: &str) -> Value {
-        self.ask(path, None, "none").await
-    }
-
-    async fn until(&self, path: &str, what: &str, there: impl Fn(&Value) -> bool) -> Value {
-        eventually(what, async || {
-            Some(self.get(path).await).filter(|found| there(found))
-        })
-        .await
-    }
-
-    async fn deploy(&self, workflow: &str, definition: &str) {
-        let path = format!("definitions?name={workflow}");
-        let deployed = self.ask(&path, Some(definition), "none").await;
-        assert_eq!(deployed["id"], workflow, "{deployed:#}");
-    }
-
-    async fn start(&self, workflow: &str, n: usize) -> String {
-        let (path, key) = (
-            format!("workflows/{workflow}/instances"),
-            format!("{workflow}{n}"),
-        );
-        let input = json!({"n": n}).to_string();
-        let started = self.ask(&path, Some(&input), &key).await;
-        started["id"].as_str().unwrap().to_owned()
-    }
-
-    async fn act(&self, id: &str, action: &str) {
-        let path = format!("instances/{id}/{action}?reason=because");
-        self.ask(&path, Some(""), "none").await;
-    }
-
-    async fn instances(&self) -> Vec<String> {
-        let list = self.get("instances?limit=1000").await;
-        assert_eq!(list["complete"], true);
-        let rows = list["instances"].as_array().unwrap().iter();
-        rows.map(|row| row["id"].as_str().unwrap().to_owned())
-            .collect()
-    }
-
-    /// The sum over the coordinators.
-    async fn metric(&self, name: &str) -> Option<f64> {
-        let mut sum = None;
-        for server in &self.servers {
-            let text = self
-                .http
-                .get(format!("{server}/metrics"))
-                .send()
-                .await
-                .ok()?;
-            let text = text.text().await.ok()?;
-            let lines = text.lines().filter(|line| line.starts_with(name));
-            for line in lines {
-                let value: f64 = line.rsplit_once(' ')?.1.parse().ok()?;
-                sum = Some(sum.unwrap_or(0.0) + value);
-            }
-        }
-        sum
-    }
-}
 
 /// Number, type without its common parts, time and state of an event.
 type Seen = (u64, String, String, Option<String>);
@@ -219,7 +122,7 @@ async fn jetstream(cluster: &Cluster) -> Context {
 
 /// The histories of these instances as events, once the stream has as many.
 async fn compare(
-    client: &Client,
+    client: &AnyCoordinator,
     stream: &mut Stream,
     instances: &[String],
     others: &BTreeSet<String>,
@@ -246,7 +149,7 @@ async fn compare(
 async fn they_are_the_histories_though_coordinators_are_killed() {
     let lease = Duration::from_secs(3);
     let mut cluster = Cluster::start(Path::new(BINARY), 2, 2, lease, false).unwrap();
-    let client = Client::new(&cluster);
+    let client = AnyCoordinator::new(cluster.apis());
     for (workflow, definition) in [("pure", PURE), ("tree", TREE), ("choose", CHOOSE)] {
         client.deploy(workflow, definition).await;
     }
@@ -326,7 +229,7 @@ async fn they_are_the_histories_though_coordinators_are_killed() {
 }
 
 /// `swirl export` writes the same histories, also if it continues in the middle.
-async fn exported(client: &Client, instances: &[String], before: &str) {
+async fn exported(client: &AnyCoordinator, instances: &[String], before: &str) {
     let folder = tempfile::tempdir().unwrap();
     let cursor = folder.path().join("cursor");
     let run = |extra: &[&str]| {
@@ -394,7 +297,7 @@ async fn exported(client: &Client, instances: &[String], before: &str) {
 async fn a_full_stream_only_makes_them_late() {
     let lease = Duration::from_secs(3);
     let mut cluster = Cluster::start(Path::new(BINARY), 1, 1, lease, false).unwrap();
-    let client = Client::new(&cluster);
+    let client = AnyCoordinator::new(cluster.apis());
     let context = jetstream(&cluster).await;
     let mut config = Config {
         name: STREAM.to_owned(),

@@ -112,7 +112,7 @@ fn inputs(scope: &Scope) -> Vec<Input> {
                 call: seq,
                 result,
                 terminate: false,
-                turn: 1,
+                generation: 1,
             });
         }
         let done = BranchResult::Done {

@@ -18,19 +18,19 @@ use tracing::Instrument;
 use crate::given_up::quarantine;
 
 /// How long a task may continue from scope to scope: others wait for its place.
-const LEAD_MAX: Duration = Duration::from_secs(1);
+const RUN_MAX: Duration = Duration::from_secs(1);
 /// How soon a task whose scope could not be driven is tried again.
-const AGAIN_MS: u64 = 1_000;
+const RETRY_DELAY_MS: u64 = 1_000;
 /// How soon a task is tried again if there was no room to wait; longer each time.
-const CROWDED_MS: u64 = 250;
+const AT_CAPACITY_DELAY_MS: u64 = 250;
 /// How many tasks of a lane wait here for a place of their workflow, and for how long: then they go to its end, where
 /// other workers may have a place for them, and others behind them get their turn.
 const LANE_WAITING: usize = 8;
 const LANE_WAIT_MAX: Duration = Duration::from_secs(10);
 /// How long a task waits for a place before it asks again.
-const ROOM_AGAIN: Duration = Duration::from_secs(1);
+const CAPACITY_RECHECK: Duration = Duration::from_secs(1);
 /// How soon waiting tasks see that the worker is stopping.
-const CLOSED_AGAIN: Duration = Duration::from_millis(200);
+const STOP_POLL: Duration = Duration::from_millis(200);
 /// The time that handing back may take: it involves the store and the queue.
 const HAND_BACK_MAX: Duration = Duration::from_secs(3);
 
@@ -95,7 +95,7 @@ pub async fn run(
             Source::Queue => next_of_queue(tasks.clone(), places.clone()),
             Source::Lane(lane, waiting) => next_of_lane(tasks.clone(), lane, waiting),
         });
-        let lead = Lead {
+        let work = TaskRun {
             driver: driver.clone(),
             settings: settings.clone(),
             places: places.clone(),
@@ -103,7 +103,7 @@ pub async fn run(
             is_over: is_over.clone(),
             suspects: suspects.clone(),
         };
-        running.spawn(async move { lead.follow(task, permit).await });
+        running.spawn(async move { work.run(task, permit).await });
     }
     drop(sources);
     places.close();
@@ -182,7 +182,7 @@ async fn ended(running: &mut JoinSet<()>) {
 }
 
 /// A task, and the further scopes that it continues with.
-struct Lead {
+struct TaskRun {
     driver: Arc<Driver>,
     settings: Settings,
     /// Closed when the worker stops.
@@ -193,14 +193,14 @@ struct Lead {
     suspects: Suspects,
 }
 
-impl Lead {
-    async fn follow(&self, task: Task, permit: Permit) {
+impl TaskRun {
+    async fn run(&self, task: Task, permit: Permit) {
         let span = swirl_runtime::log_span(&task.scope);
         let Some((next, _place)) = self.first(task, permit).instrument(span).await else {
             return;
         };
         let mut next = Some(next);
-        let until = Instant::now() + LEAD_MAX;
+        let until = Instant::now() + RUN_MAX;
         for _ in 0..self.settings.local_scopes {
             // Another worker continues if this one is stopping.
             let goes_on = !self.places.is_closed() && Instant::now() < until;
@@ -232,7 +232,7 @@ impl Lead {
                     return Ok(Driven::Stopped);
                 }
                 let driven = self.drive(&task, &mut waits).await;
-                let Ok(Driven::Crowded(workflow)) = driven else {
+                let Ok(Driven::AtCapacity(workflow)) = driven else {
                     return driven;
                 };
                 place = None;
@@ -245,7 +245,7 @@ impl Lead {
                 match self.place_for(&workflow, &task, in_lane).await {
                     Some(found) => place = Some(found),
                     None if self.places.is_closed() => return Ok(Driven::Stopped),
-                    None => return Ok(Driven::Crowded(workflow)),
+                    None => return Ok(Driven::AtCapacity(workflow)),
                 }
             }
         };
@@ -269,8 +269,8 @@ impl Lead {
                     return Some((next, place?));
                 }
             }
-            Ok(Driven::Crowded(_)) => match receipt {
-                Some(receipt) => receipt.later(CROWDED_MS).await,
+            Ok(Driven::AtCapacity(_)) => match receipt {
+                Some(receipt) => receipt.later(AT_CAPACITY_DELAY_MS).await,
                 None => driver.queue.push(vec![scope]).await,
             },
             Ok(Driven::Stopped) => {
@@ -288,10 +288,10 @@ impl Lead {
                 tracing::warn!(%error, "a scope is put off");
                 let receipt = receipt?;
                 if error.is_retryable() {
-                    receipt.later(AGAIN_MS).await;
+                    receipt.later(RETRY_DELAY_MS).await;
                     return None;
                 }
-                if receipt.again(AGAIN_MS, &error.to_string()).await {
+                if receipt.again(RETRY_DELAY_MS, &error.to_string()).await {
                     quarantine(driver, &scope, &error).await;
                 }
             }
@@ -328,7 +328,7 @@ impl Lead {
             return None;
         }
         // The notified task may not have needed the place.
-        let room = timeout(ROOM_AGAIN, shared.room(workflow));
+        let room = timeout(CAPACITY_RECHECK, shared.room(workflow));
         tokio::select! {
             _ = room => self.places.clone().acquire_owned().await.ok(),
             () = closed(&self.places) => None,
@@ -341,7 +341,7 @@ impl Lead {
         match self.driver.drive_until(&scope, stop).await {
             Ok(Driven::Done) => return None,
             Ok(Driven::Continue(next)) => return Some(next),
-            Ok(Driven::Stopped | Driven::Crowded(_)) => {}
+            Ok(Driven::Stopped | Driven::AtCapacity(_)) => {}
             Err(error) => tracing::warn!(%error, "a scope is put off"),
         }
         self.driver.queue.push(vec![scope]).await;
@@ -351,7 +351,7 @@ impl Lead {
 
 async fn closed(places: &Semaphore) {
     while !places.is_closed() {
-        sleep(CLOSED_AGAIN).await;
+        sleep(STOP_POLL).await;
     }
 }
 

@@ -44,7 +44,7 @@ struct Failed {
 }
 
 /// A request, so that it can be sent again.
-struct Asked<'a> {
+struct RepeatableRequest<'a> {
     method: Method,
     path: &'a [&'a str],
     query: &'a [(&'a str, &'a str)],
@@ -110,7 +110,7 @@ impl Client {
     /// # Errors
     /// No server answers, or the answer is not JSON. A refusal is not an error.
     pub async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> anyhow::Result<Answer> {
-        self.ask(&Asked {
+        self.ask(&RepeatableRequest {
             method: Method::GET,
             path,
             query,
@@ -156,7 +156,7 @@ impl Client {
     /// # Errors
     /// As [`Client::get`].
     pub async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> anyhow::Result<Answer> {
-        self.ask(&Asked {
+        self.ask(&RepeatableRequest {
             method: Method::DELETE,
             path,
             query,
@@ -179,7 +179,7 @@ impl Client {
         body: Vec<u8>,
         repeat: Repeat,
     ) -> anyhow::Result<Answer> {
-        self.ask(&Asked {
+        self.ask(&RepeatableRequest {
             method: Method::POST,
             path,
             query,
@@ -211,7 +211,7 @@ impl Client {
             .await
     }
 
-    fn url(&self, base: &Url, asked: &Asked<'_>) -> anyhow::Result<Url> {
+    fn url(&self, base: &Url, asked: &RepeatableRequest<'_>) -> anyhow::Result<Url> {
         let mut url = base.clone();
         match url.path_segments_mut() {
             Ok(mut segments) => {
@@ -230,7 +230,7 @@ impl Client {
     }
 
     /// Sends the request until one of the servers answers, as long as repeating it is safe.
-    async fn ask(&self, asked: &Asked<'_>) -> anyhow::Result<Answer> {
+    async fn ask(&self, asked: &RepeatableRequest<'_>) -> anyhow::Result<Answer> {
         let mut attempts = self.servers.attempts(asked.repeat);
         loop {
             let Failed { failure, result } = match self.attempt(attempts.server(), asked).await {
@@ -247,7 +247,7 @@ impl Client {
         }
     }
 
-    async fn attempt(&self, base: &Url, asked: &Asked<'_>) -> Result<Answer, Failed> {
+    async fn attempt(&self, base: &Url, asked: &RepeatableRequest<'_>) -> Result<Answer, Failed> {
         let given_up = |error: anyhow::Error| Failed {
             failure: Failure::Hopeless,
             result: Err(error),

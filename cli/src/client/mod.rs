@@ -1,7 +1,7 @@
 //! Communication with a server, shared by the client commands.
 
 mod http;
-mod named;
+mod instance_id;
 mod patience;
 mod server;
 mod servers;

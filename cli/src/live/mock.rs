@@ -46,7 +46,7 @@ struct Seen {
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct MockCall {
     function: String,
     arguments: Value,
     instance: String,
@@ -91,7 +91,7 @@ impl Mock {
     }
 }
 
-async fn answer(State(mock): State<Mock>, Json(asked): Json<Asked>) -> Response {
+async fn answer(State(mock): State<Mock>, Json(asked): Json<MockCall>) -> Response {
     let Ok(arguments) = Data::parse(asked.arguments.to_string().as_bytes()) else {
         return StatusCode::BAD_REQUEST.into_response();
     };

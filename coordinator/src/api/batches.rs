@@ -35,7 +35,7 @@ const CONCURRENT: usize = 32;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Asked {
+struct BatchRequest {
     operation: String,
     #[serde(default, deserialize_with = "given")]
     result: Option<Data>,
@@ -61,7 +61,7 @@ pub async fn create(
 ) -> Result<Response, Problem> {
     let (store, limits) = store(&api)?;
     let bytes = request::body(body, BODY_BYTES_MAX).await?;
-    let asked: Asked = serde_json::from_slice(&bytes).map_err(|error| {
+    let asked: BatchRequest = serde_json::from_slice(&bytes).map_err(|error| {
         let detail = format!(
             "the body must be {{\"operation\": \"retry\", \"query\": \"status = faulted\", \"dryRun\": true}}: {error}"
         );
@@ -128,7 +128,7 @@ fn answer(batch: &Batch) -> Response {
 
 fn order(
     api: &Api,
-    asked: Asked,
+    asked: BatchRequest,
     by: Option<String>,
     request: &str,
 ) -> Result<BatchOrder, Problem> {

@@ -20,13 +20,13 @@ const WORKFLOWS_MAX: usize = 1000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct CountsQuery {
     query: Option<String>,
 }
 
 pub async fn counts(
     State(api): State<Api>,
-    Parameters(asked): Parameters<Asked>,
+    Parameters(asked): Parameters<CountsQuery>,
 ) -> Result<Json<Value>, Problem> {
     match asked.query.filter(|query| !query.trim().is_empty()) {
         None => all(&api).await,

@@ -16,12 +16,14 @@ const PREFIX: &str = "/api/v1/namespaces/";
 
 /// The namespace that a path names.
 #[derive(Clone)]
-struct Asked(String);
+struct RequestedNamespace(String);
 
 /// Removes the namespace from the path: from here on all routes are those of our own namespace.
 pub(super) async fn namespace(mut request: Request, next: Next) -> Response {
     if let Some((namespace, uri)) = named(request.uri()) {
-        request.extensions_mut().insert(Asked(namespace));
+        request
+            .extensions_mut()
+            .insert(RequestedNamespace(namespace));
         *request.uri_mut() = uri;
     }
     next.run(request).await
@@ -52,8 +54,9 @@ pub(super) async fn admit(
         Err(denied) => return refuse(&denied, &request),
     };
     let served = api.access.namespace();
-    let asked = request.extensions().get::<Asked>();
-    if let Some(Asked(asked)) = asked.filter(|Asked(asked)| asked != served)
+    let asked = request.extensions().get::<RequestedNamespace>();
+    if let Some(RequestedNamespace(asked)) =
+        asked.filter(|RequestedNamespace(asked)| asked != served)
         && need != Need::Nothing
     {
         let detail = format!(

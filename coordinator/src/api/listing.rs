@@ -74,7 +74,7 @@ pub async fn list(
         None => Only::All,
         Some(word) => status(word)?.1,
     };
-    let asked = Asked::new(&api, &query).await?;
+    let asked = ListingQuery::new(&api, &query).await?;
     let mut filter = asked.filter();
     if let Some(place) = query.after {
         match place.strip_prefix(CURSOR) {
@@ -119,15 +119,15 @@ pub async fn list(
 }
 
 /// The combined meaning of a request's parameters and its query.
-pub(super) struct Asked {
+pub(super) struct ListingQuery {
     query: swirl_query::Query,
     declared: Declared,
     params: Filter,
     suspended: bool,
 }
 
-impl Asked {
-    pub async fn new(api: &Api, asked: &Query) -> Result<Asked, Problem> {
+impl ListingQuery {
+    pub async fn new(api: &Api, asked: &Query) -> Result<ListingQuery, Problem> {
         let text = asked.query.as_deref().unwrap_or_default();
         let declared = declared(api, text).await?;
         let (statuses, only) = match asked.status.as_deref() {
@@ -137,7 +137,7 @@ impl Asked {
                 (vec![status], only)
             }
         };
-        Ok(Asked {
+        Ok(ListingQuery {
             query: parse(api, text, &declared)?,
             declared,
             params: Filter {
@@ -152,7 +152,7 @@ impl Asked {
         })
     }
 
-    /// The part that the store can answer from an index; the rest is for [`Asked::means`].
+    /// The part that the store can answer from an index; the rest is for [`ListingQuery::means`].
     pub fn filter(&self) -> Filter {
         let mut filter = self.query.filter(&self.declared);
         let params = self.params.clone();

@@ -28,7 +28,7 @@ const REASONS_MAX: usize = 100;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Asked {
+struct MoveRequest {
     version: String,
     #[serde(default)]
     dry_run: bool,
@@ -41,7 +41,7 @@ pub async fn migrate(
     body: Body,
 ) -> Result<Response, Problem> {
     let bytes = request::body(body, BODY_BYTES_MAX).await?;
-    let asked: Asked = serde_json::from_slice(&bytes).map_err(|error| {
+    let asked: MoveRequest = serde_json::from_slice(&bytes).map_err(|error| {
         let detail =
             format!("the body must be {{\"version\": \"2.0\", \"dryRun\": true}}: {error}");
         Problem::bad_request("invalid-json", detail)
@@ -92,7 +92,7 @@ pub struct Tally {
     pub fit: u32,
     /// By code and reason: how many, and one of them.
     reasons: BTreeMap<(&'static str, String), (u32, String)>,
-    /// Those whose reasons are too many to be told.
+    /// Those whose reasons are too many to be listed.
     others: u32,
 }
 
@@ -118,14 +118,14 @@ impl Tally {
     pub fn reasons(&self) -> Vec<Value> {
         let mut reasons: Vec<_> = self.reasons.iter().collect();
         reasons.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
-        let told = reasons.into_iter().map(|((code, reason), (count, id))| {
+        let listed = reasons.into_iter().map(|((code, reason), (count, id))| {
             json!({"code": code, "reason": reason, "count": count, "instance": id})
         });
-        let mut told: Vec<Value> = told.collect();
+        let mut listed: Vec<Value> = listed.collect();
         if self.others > 0 {
-            told.push(json!({"code": "others", "reason": "other reasons", "count": self.others}));
+            listed.push(json!({"code": "others", "reason": "other reasons", "count": self.others}));
         }
-        told
+        listed
     }
 }
 

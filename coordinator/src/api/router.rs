@@ -80,7 +80,7 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
         (
             Read,
             "/api/v1/definitions/{id}/{version}/diagram",
-            get(pictures::definition),
+            get(diagrams::definition),
         ),
         (Start, "/api/v1/events", post(events::publish)),
         (Read, "/api/v1/events/explain", post(events::explain)),
@@ -95,7 +95,7 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
         (
             Read,
             "/api/v1/instances/{id}/diagram",
-            get(pictures::instance),
+            get(diagrams::instance),
         ),
         (
             Read,

@@ -242,7 +242,7 @@ impl Session {
     /// # Errors
     /// There is no answer; the error gives the reason.
     pub fn answer(&mut self, method: &str, params: &Value) -> Result<Value, Refusal> {
-        let answer: fn(&Asked<'_>) -> Result<Value, Refusal> = match method {
+        let answer: fn(&DocumentRequest<'_>) -> Result<Value, Refusal> = match method {
             "textDocument/hover" => |asked| asked.hover(),
             "textDocument/completion" => return self.complete(params),
             "textDocument/definition" => |asked| {
@@ -273,7 +273,7 @@ impl Session {
         };
         let (uri, document) = self.document(params)?;
         document.parse();
-        answer(&Asked {
+        answer(&DocumentRequest {
             uri,
             params,
             text: &document.text,
@@ -408,7 +408,7 @@ impl Drawing {
 }
 
 /// A request about a document.
-struct Asked<'a> {
+struct DocumentRequest<'a> {
     uri: &'a str,
     params: &'a Value,
     text: &'a Text,
@@ -417,7 +417,7 @@ struct Asked<'a> {
     analysis: &'a Analysis,
 }
 
-impl Asked<'_> {
+impl DocumentRequest<'_> {
     fn at(&self) -> Result<Position, Refusal> {
         needed_position(self.params)
     }

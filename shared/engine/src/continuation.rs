@@ -208,7 +208,7 @@ mod tests {
             call,
             result,
             terminate: false,
-            turn: 0,
+            generation: 0,
         }
     }
 

@@ -378,7 +378,7 @@ impl Ctx<'_> {
             self.continue_as(way, input);
             return Ok(());
         }
-        self.tell_parent(Ok(output.clone()), terminate_parents);
+        self.notify_parent(Ok(output.clone()), terminate_parents);
         self.close(EndStatus::Completed, Some(output));
         Ok(())
     }
@@ -386,7 +386,7 @@ impl Ctx<'_> {
     /// A `terminate` end inside a branch or sub-workflow ends everything around it.
     pub fn terminate(&mut self, data: Data, parents: bool) {
         if self.scope.id.is_root() {
-            self.tell_parent(Ok(data.clone()), parents);
+            self.notify_parent(Ok(data.clone()), parents);
             self.close(EndStatus::Completed, Some(data));
         } else {
             self.emit(Event::Moved(Cursor::Ended));
@@ -508,7 +508,7 @@ impl Ctx<'_> {
         let status = EndStatus::Terminated;
         self.abandon();
         let message = "the sub-workflow was terminated by its workflowExecTimeout";
-        self.tell_parent_of_end(message);
+        self.notify_parent_of_end(message);
         self.close(status, None);
     }
 }

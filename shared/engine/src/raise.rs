@@ -185,7 +185,7 @@ impl Ctx<'_> {
                     error: Some(error.clone()),
                 });
                 // The parent doesn't know this definition's secrets, and cannot hide them.
-                self.tell_parent(Err(error), false);
+                self.notify_parent(Err(error), false);
             }
             Role::Detached { .. } => {
                 self.emit(Event::BranchFailed { error });
@@ -228,17 +228,22 @@ impl Ctx<'_> {
     }
 
     /// Notifies the parent that waits for this instance as its sub-workflow.
-    pub fn tell_parent(&mut self, result: Result<Data, WorkflowError>, terminate: bool) {
-        self.tell_parent_of(result, terminate, u64::from(self.scope.seq.max(1)));
+    pub fn notify_parent(&mut self, result: Result<Data, WorkflowError>, terminate: bool) {
+        self.notify_parent_as(result, terminate, u64::from(self.scope.seq.max(1)));
     }
 
     /// It was ended from outside and cannot continue: a retry of its parent starts another one.
-    pub fn tell_parent_of_end(&mut self, message: impl Into<String>) {
+    pub fn notify_parent_of_end(&mut self, message: impl Into<String>) {
         let error = WorkflowError::new(names::SUBFLOW_FAILED, message);
-        self.tell_parent_of(Err(error), false, 0);
+        self.notify_parent_as(Err(error), false, 0);
     }
 
-    fn tell_parent_of(&mut self, result: Result<Data, WorkflowError>, terminate: bool, turn: u64) {
+    fn notify_parent_as(
+        &mut self,
+        result: Result<Data, WorkflowError>,
+        terminate: bool,
+        generation: u64,
+    ) {
         if let Some(parent) = self
             .header
             .parent
@@ -249,9 +254,9 @@ impl Ctx<'_> {
                 call: parent.call,
                 result,
                 terminate,
-                turn,
+                generation,
             };
-            self.command(Command::Tell {
+            self.command(Command::Send {
                 to: parent.scope.clone(),
                 input: Box::new(input),
             });
@@ -304,7 +309,7 @@ impl Ctx<'_> {
                 "the sub-workflow was {}",
                 swirl_model::instance::Status::from(status).as_str()
             );
-            self.tell_parent_of_end(message);
+            self.notify_parent_of_end(message);
         } else {
             self.command(Command::Drop);
         }

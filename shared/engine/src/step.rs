@@ -148,8 +148,8 @@ impl Ctx<'_> {
                 call,
                 result,
                 terminate,
-                turn,
-            } => self.subflow_done(call, result, terminate, turn),
+                generation,
+            } => self.subflow_done(call, result, terminate, generation),
             Input::Event { def, .. } if !self.def.has_event(def.0) => Err(Rejection::WaitOver),
             Input::Event {
                 wait,
@@ -194,7 +194,7 @@ impl Ctx<'_> {
         while self.scope.fault.is_none() && self.can_go_on() {
             // Actions invoked async begin before this scope continues.
             if steps == budget || self.pause || swirl_expr::spent() > work_max {
-                return self.give_way(steps);
+                return self.yield_to_others(steps);
             }
             steps += 1;
             let step = self.advance();
@@ -204,7 +204,7 @@ impl Ctx<'_> {
 
     /// Others have a turn. A scope that continues like this without ever waiting for anything is assumed to be in an
     /// endless loop.
-    fn give_way(&mut self, steps: u32) {
+    fn yield_to_others(&mut self, steps: u32) {
         let steps = self.scope.steps.saturating_add(u64::from(steps));
         let max = self.def.steps_max;
         if steps > max {

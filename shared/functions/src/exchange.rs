@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use reqwest::Method;
 use swirl_model::redact::Redactor;
-use swirl_ports::{Exchange, Seen, Spoken};
+use swirl_ports::{Exchange, ExchangeProtocol, Seen};
 use url::Url;
 
 use crate::shown;
@@ -23,7 +23,7 @@ pub(crate) fn note(method: &Method, url: &Url, status: Option<u16>) {
     with(|secrets| Exchange {
         host: url.host_str().unwrap_or_default().to_owned(),
         port: url.port_or_known_default(),
-        spoken: Spoken::Http {
+        protocol: ExchangeProtocol::Http {
             method: method.as_str().to_owned(),
             url: secrets.text(&shown(url)).into_owned(),
             status,
@@ -39,7 +39,7 @@ pub(crate) fn note_grpc(host: &str, port: u16, path: &str, status: Option<i32>) 
         Exchange {
             host: host.to_owned(),
             port: Some(port),
-            spoken: Spoken::Grpc {
+            protocol: ExchangeProtocol::Grpc {
                 service: service.to_owned(),
                 method: method.to_owned(),
                 status,
@@ -58,7 +58,7 @@ pub(crate) fn note_message(
     with(|secrets| Exchange {
         host: host.to_owned(),
         port: Some(port),
-        spoken: Spoken::Message {
+        protocol: ExchangeProtocol::Message {
             system,
             destination: secrets.text(destination).into_owned(),
             receives,
@@ -98,9 +98,9 @@ mod tests {
         })
         .await;
         let found = seen.get().unwrap();
-        let Spoken::Http {
+        let ExchangeProtocol::Http {
             url: shown, status, ..
-        } = &found.spoken
+        } = &found.protocol
         else {
             panic!("{found:?}")
         };
@@ -125,25 +125,25 @@ mod tests {
             note_grpc("h", 9, "/shop.Users/Get", Some(5));
         })
         .await;
-        let spoken = Spoken::Grpc {
+        let protocol = ExchangeProtocol::Grpc {
             service: "shop.Users".to_owned(),
             method: "Get".to_owned(),
             status: Some(5),
         };
-        assert_eq!(seen.get().unwrap().spoken, spoken);
+        assert_eq!(seen.get().unwrap().protocol, protocol);
         noted(seen.clone(), secrets, async {
             note_message("mqtt", ("h", 1883), "a/s3cret-long/b", false);
         })
         .await;
         let found = seen.get().unwrap();
         assert_eq!((found.host.as_str(), found.port), ("h", Some(1883)));
-        let Spoken::Message {
+        let ExchangeProtocol::Message {
             system,
             destination,
             receives,
-        } = found.spoken
+        } = found.protocol
         else {
-            panic!("{:?}", found.spoken)
+            panic!("{:?}", found.protocol)
         };
         assert_eq!((system, receives), ("mqtt", false));
         assert!(

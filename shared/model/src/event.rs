@@ -45,8 +45,8 @@ pub enum Input {
         terminate: bool,
         /// Greater each time that it ends, since it may be retried; 0 if it cannot continue. Absent in records of
         /// older versions.
-        #[serde(default, skip_serializing_if = "is_zero")]
-        turn: u64,
+        #[serde(default, rename = "turn", skip_serializing_if = "is_zero")]
+        generation: u64,
     },
     Event {
         wait: u32,
@@ -96,8 +96,14 @@ impl Input {
             Input::CallDone { call, .. } | Input::CallFailedMeanwhile { call, .. } => {
                 format!("call-{call}")
             }
-            Input::SubflowDone { call, turn: 0, .. } => format!("call-{call}"),
-            Input::SubflowDone { call, turn, .. } => format!("call-{call}-{turn}"),
+            Input::SubflowDone {
+                call,
+                generation: 0,
+                ..
+            } => format!("call-{call}"),
+            Input::SubflowDone {
+                call, generation, ..
+            } => format!("call-{call}-{generation}"),
             Input::Event {
                 wait, slot, event, ..
             } => format!("event-{wait}-{slot}-{}", event.key()),
@@ -356,7 +362,8 @@ pub enum Command {
     /// itself.
     SuspendAwaited,
     /// Notifies the scope that waits for this sub-workflow.
-    Tell {
+    #[serde(rename = "Tell")]
+    Send {
         to: ScopeRef,
         input: Box<Input>,
     },

@@ -41,12 +41,12 @@ pub struct CallRequest {
 pub struct Exchange {
     pub host: String,
     pub port: Option<u16>,
-    pub spoken: Spoken,
+    pub protocol: ExchangeProtocol,
 }
 
 /// The protocol, and the protocol's own details.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Spoken {
+pub enum ExchangeProtocol {
     Http {
         method: String,
         /// Without credentials, and without the values of its query.

@@ -30,21 +30,21 @@ pub struct Lease {
     pub scope: ScopeRef,
     /// The fencing token: larger with each acquisition of the scope.
     pub token: u64,
-    /// For a scope that was not taken: shows the store whether it has changed since.
-    pub seen: u64,
-    /// For a branch: identifies the fork that it was read with.
-    pub around: u64,
-    pub known: Known,
+    /// Of the record, for a scope that was read without taking it: shows whether it has changed since.
+    pub read_stamp: u64,
+    /// Of the fork, for a branch: shows whether it is still the fork that the branch was read with.
+    pub fork_stamp: u64,
+    pub known: ReadCache,
 }
 
 /// The state of a scope that a store has read. It stays with the lease, so that a commit needn't read it again. Only the store
 /// that made it looks inside. It is never needed, and never trusted: a commit checks that it still holds.
 #[derive(Clone, Default)]
-pub struct Known(Option<Arc<dyn Any + Send + Sync>>);
+pub struct ReadCache(Option<Arc<dyn Any + Send + Sync>>);
 
-impl Known {
-    pub fn new(value: impl Any + Send + Sync) -> Known {
-        Known(Some(Arc::new(value)))
+impl ReadCache {
+    pub fn new(value: impl Any + Send + Sync) -> ReadCache {
+        ReadCache(Some(Arc::new(value)))
     }
 
     pub fn get<T: Any>(&self) -> Option<&T> {
@@ -52,20 +52,24 @@ impl Known {
     }
 }
 
-impl fmt::Debug for Known {
+impl fmt::Debug for ReadCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Known" } else { "Unknown" })
+        f.write_str(if self.0.is_some() {
+            "cached"
+        } else {
+            "not cached"
+        })
     }
 }
 
 /// Leases are the same, whatever is known with them.
-impl PartialEq for Known {
-    fn eq(&self, _: &Known) -> bool {
+impl PartialEq for ReadCache {
+    fn eq(&self, _: &ReadCache) -> bool {
         true
     }
 }
 
-impl Eq for Known {}
+impl Eq for ReadCache {}
 
 impl Lease {
     /// The token of a scope that was read but not taken ([`ExecutionStore::read_snapshot`]).
@@ -75,9 +79,9 @@ impl Lease {
         Lease {
             scope,
             token,
-            seen: 0,
-            around: 0,
-            known: Known::default(),
+            read_stamp: 0,
+            fork_stamp: 0,
+            known: ReadCache::default(),
         }
     }
 
@@ -308,7 +312,7 @@ pub struct Whole {
     /// Scopes that a process holds.
     pub held: Vec<ScopeId>,
     /// The state of the instance, for [`Migration::known`].
-    pub known: Known,
+    pub known: ReadCache,
 }
 
 /// The same in another version.
@@ -324,7 +328,7 @@ pub struct Migration {
     /// Nothing is changed if the instance has this mark; otherwise it has it then
     /// ([`ExecutionStore::operate`]).
     pub mark: Option<String>,
-    pub known: Known,
+    pub known: ReadCache,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -385,12 +389,12 @@ pub trait ExecutionStore: InstanceRecords {
 
     /// Records durably that an attempt to drive a scope begins which the process may not survive.
     /// Returns the number of such attempts, including this one, that have begun since the scope's
-    /// record changed and were not taken back by [`ExecutionStore::attempted`].
+    /// record changed and were not taken back by [`ExecutionStore::clear_attempts`].
     async fn attempt(&self, scope: &ScopeRef) -> Result<u32>;
 
     /// A recorded attempt has not ended the process, so it doesn't count. `all`: nor do those
     /// before it.
-    async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()>;
+    async fn clear_attempts(&self, scope: &ScopeRef, all: bool) -> Result<()>;
 
     /// Renews a lease; false if it was lost.
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool>;

@@ -20,7 +20,8 @@ pub mod store;
 
 pub use batches::{Batch, BatchCounts, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches};
 pub use call::{
-    CallRequest, Exchange, FunctionCaller, Secrets, Seen, Spoken, Stored, StoredAck, Storing,
+    CallRequest, Exchange, ExchangeProtocol, FunctionCaller, Secrets, Seen, Stored, StoredAck,
+    Storing,
 };
 pub use clock::Clock;
 pub use definitions::{
@@ -30,8 +31,8 @@ pub use error::{Error, Result};
 pub use events::{EventBus, EventLog, Ingested, Start, StreamPlace, Trigger};
 pub use execution::{
     Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, Held, InboxItem, InlineRun,
-    InstanceKey, InstanceRecords, KeyHolder, Known, Lease, MARKS_MAX, Migrated, Migration,
-    NewRecords, Operated, OutboxEntry, Released, Removed, Suspended, Whole,
+    InstanceKey, InstanceRecords, KeyHolder, Lease, MARKS_MAX, Migrated, Migration, NewRecords,
+    Operated, OutboxEntry, ReadCache, Released, Removed, Suspended, Whole,
 };
 pub use finding::{Finding, Severity};
 pub use following::{EventStream, Extract, FollowedHistories, HistorySink, Unread, UnreadCount};

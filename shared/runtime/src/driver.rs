@@ -38,14 +38,14 @@ pub use self::record::{RECORDED_BYTES_MAX, Recording};
 
 use self::attempts::Attempt;
 use self::inbox::fit;
-use self::record::{Given, Recorder};
+use self::record::{RecordedCall, Recorder};
 use self::share::Admission;
 use crate::Error;
 use crate::effects::Effects;
 use crate::observe::{CallOutcome, Observer};
 use crate::places::Places;
 use crate::registry::Registry;
-use crate::shares::{Shares, Turn};
+use crate::shares::{Permit, Shares};
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -123,11 +123,11 @@ struct Run {
     redactor: Arc<Redactor>,
     recorder: Recorder,
     /// The arguments that the history may keep of the call under way.
-    given: Option<Given>,
+    recorded_call: Option<RecordedCall>,
     /// The call that was under way before, elsewhere or in another life.
     left: Option<u32>,
     call: Option<Running>,
-    /// Whom to tell once the answer, which is in the inbox here, is stored.
+    /// Notified once the answer, which is in the inbox here, is stored.
     stored: Option<Stored>,
     /// The scope may have something to do by itself.
     wake: bool,
@@ -141,7 +141,7 @@ struct Run {
     /// The instance would become too large: the next step may use only this much.
     room: Option<Room>,
     /// Until it waits for the first time.
-    active: Option<Turn>,
+    active: Option<Permit>,
 }
 
 /// A call under way.
@@ -165,7 +165,7 @@ pub enum Driven {
     Continue(ScopeRef),
     Stopped,
     /// It wasn't driven: this workflow has its share of the places.
-    Crowded(Arc<str>),
+    AtCapacity(Arc<str>),
 }
 
 enum Next {
@@ -179,7 +179,7 @@ impl Driver {
     pub async fn drive(&self, task: &ScopeRef) -> Result<(), Error> {
         match self.drive_until(task, std::future::pending()).await? {
             Driven::Continue(next) => self.wake(vec![next]).await,
-            Driven::Crowded(_) => self.wake(vec![task.clone()]).await,
+            Driven::AtCapacity(_) => self.wake(vec![task.clone()]).await,
             Driven::Done | Driven::Stopped => {}
         }
         Ok(())
@@ -219,7 +219,7 @@ impl Driver {
         let workflow = held.header.definition.workflow.clone();
         let Ok(_place) = self.place_of(&held) else {
             self.give_up(&lease).await;
-            return Ok(Driven::Crowded(workflow));
+            return Ok(Driven::AtCapacity(workflow));
         };
         entered();
         let mut stop = pin!(stop);
@@ -335,7 +335,7 @@ impl Driver {
                 recording,
                 bytes_max: self.settings.recorded_bytes_max,
             },
-            given: None,
+            recorded_call: None,
             left,
             secrets,
             call: None,

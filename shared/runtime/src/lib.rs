@@ -26,7 +26,7 @@ pub use observe::{CallOutcome, Called, Cause, Observed, Observer};
 pub use places::{Place, Places};
 pub use rates::{Rates, StartCause, StartLimits};
 pub use registry::{Lower, Registry, Unknown};
-pub use shares::{Shares, Turn};
+pub use shares::{Permit, Shares};
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {

@@ -100,7 +100,7 @@ impl State {
     }
 
     /// Notifies the first waiter of the workflow that has the fewest places, among those that may enter.
-    fn tell_next(&mut self) {
+    fn notify_next(&mut self) {
         let waiting = self.workflows.iter();
         let mut waiting: Vec<_> = waiting
             .filter(|(_, usage)| !usage.waiting.is_empty())
@@ -131,7 +131,7 @@ impl Drop for Place {
             usage.used = usage.used.saturating_sub(1);
             usage.waiting.retain(|waiting| !waiting.is_canceled());
         }
-        state.tell_next();
+        state.notify_next();
         let is_idle = |usage: &Usage| usage.used == 0 && usage.waiting.is_empty();
         if state.workflows.get(&self.workflow).is_some_and(is_idle) {
             state.workflows.remove(&self.workflow);

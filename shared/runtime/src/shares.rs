@@ -1,6 +1,6 @@
-//! How workflows share the processors of a process. Only a limited number of turns is computed at a time. A workflow
-//! with expensive turns leaves one of them to others, and of several waiting workflows, the one that has had the least
-//! goes first. So the instances of an expensive workflow wait for each other, and others hardly wait.
+//! How workflows share the processors of a process. A turn of a scope needs a permit, of which there is a limited
+//! number. A workflow with expensive turns leaves one of them to others, and of several waiting workflows, the one that
+//! has had the least goes first. So the instances of an expensive workflow wait for each other, and others hardly wait.
 //!
 //! Costs are counted in steps of the expressions' meter, not in time: the same work gives the same shares on any machine.
 
@@ -19,7 +19,7 @@ const KNOWN_MAX: usize = 1_000;
 
 pub struct Shares {
     /// The number that compute at a time.
-    turns: usize,
+    permits: usize,
     aside: Option<Aside>,
     state: Mutex<State>,
 }
@@ -48,11 +48,11 @@ struct Usage {
     average: u64,
     had: u64,
     running: usize,
-    waiting: VecDeque<oneshot::Sender<Turn>>,
+    waiting: VecDeque<oneshot::Sender<Permit>>,
 }
 
 /// The right to compute, until it is dropped.
-pub struct Turn {
+pub struct Permit {
     shares: Arc<Shares>,
     workflow: Arc<str>,
     admitted: Admitted,
@@ -61,7 +61,7 @@ pub struct Turn {
     cost: Cell<Option<u64>>,
 }
 
-/// The state of a workflow when it got a turn.
+/// The state of a workflow when it got a permit.
 #[derive(Clone, Copy)]
 struct Admitted {
     is_new: bool,
@@ -70,7 +70,7 @@ struct Admitted {
     charged: u64,
 }
 
-impl Turn {
+impl Permit {
     /// Adds the cost of a computation, in steps of the meter.
     pub fn spend(&self, cost: u64) {
         let before = self.cost.get().unwrap_or(0);
@@ -118,9 +118,9 @@ impl Shares {
         Shares::with(threads, None, false)
     }
 
-    /// As many turns, which all cost the same.
-    pub fn equal(turns: usize) -> Arc<Shares> {
-        Shares::with(turns, None, true)
+    /// As many permits; all turns cost the same.
+    pub fn equal(permits: usize) -> Arc<Shares> {
+        Shares::with(permits, None, true)
     }
 
     /// The same; turns that may take long are computed by `aside`.
@@ -130,7 +130,7 @@ impl Shares {
 
     fn with(threads: usize, aside: Option<Aside>, equal: bool) -> Arc<Shares> {
         Arc::new(Shares {
-            turns: threads.max(1),
+            permits: threads.max(1),
             aside,
             state: Mutex::new(State {
                 equal,
@@ -139,31 +139,31 @@ impl Shares {
         })
     }
 
-    /// Waits for a turn.
-    pub async fn enter(self: &Arc<Shares>, workflow: &Arc<str>) -> Turn {
+    /// Waits for a permit.
+    pub async fn enter(self: &Arc<Shares>, workflow: &Arc<str>) -> Permit {
         loop {
-            let mut turn = {
+            let mut permit = {
                 let mut state = self.locked();
-                match state.let_in_at_once(self.turns, workflow) {
-                    Some(admitted) => return self.turn(workflow.clone(), admitted, false),
+                match state.let_in_at_once(self.permits, workflow) {
+                    Some(admitted) => return self.permit(workflow.clone(), admitted, false),
                     None => state.wait(workflow),
                 }
             };
             self.let_in();
             // Others may wait for a reason that doesn't hold for this workflow.
-            if let Ok(Some(mut turn)) = turn.try_recv() {
-                turn.waited = false;
-                return turn;
+            if let Ok(Some(mut permit)) = permit.try_recv() {
+                permit.waited = false;
+                return permit;
             }
             // It is dropped without an answer only with the shares.
-            if let Ok(turn) = turn.await {
-                return turn;
+            if let Ok(permit) = permit.await {
+                return permit;
             }
         }
     }
 
-    fn turn(self: &Arc<Shares>, workflow: Arc<str>, admitted: Admitted, waited: bool) -> Turn {
-        Turn {
+    fn permit(self: &Arc<Shares>, workflow: Arc<str>, admitted: Admitted, waited: bool) -> Permit {
+        Permit {
             shares: self.clone(),
             workflow,
             admitted,
@@ -174,12 +174,12 @@ impl Shares {
 
     fn let_in(self: &Arc<Shares>) {
         loop {
-            let next = self.locked().next(self.turns);
+            let next = self.locked().next(self.permits);
             let Some((workflow, admitted, waiting)) = next else {
                 return;
             };
             // If it is no longer awaited, it comes back at once.
-            drop(waiting.send(self.turn(workflow, admitted, true)));
+            drop(waiting.send(self.permit(workflow, admitted, true)));
         }
     }
 
@@ -203,13 +203,13 @@ impl State {
     }
 
     /// For the case that nobody waits.
-    fn let_in_at_once(&mut self, turns: usize, workflow: &Arc<str>) -> Option<Admitted> {
-        if !self.queue.is_empty() || self.running >= turns {
+    fn let_in_at_once(&mut self, permits: usize, workflow: &Arc<str>) -> Option<Admitted> {
+        if !self.queue.is_empty() || self.running >= permits {
             return None;
         }
         let heavy = self.heavy;
         let usage = self.usage(workflow);
-        if !usage.may_run(turns, heavy) {
+        if !usage.may_run(permits, heavy) {
             return None;
         }
         let had = usage.had;
@@ -218,24 +218,24 @@ impl State {
         Some(admitted)
     }
 
-    fn wait(&mut self, workflow: &Arc<str>) -> oneshot::Receiver<Turn> {
-        let (waiting, turn) = oneshot::channel();
+    fn wait(&mut self, workflow: &Arc<str>) -> oneshot::Receiver<Permit> {
+        let (waiting, permit) = oneshot::channel();
         let usage = self.usage(workflow);
         usage.waiting.push_back(waiting);
         let place = (usage.had, workflow.clone());
         self.queue.insert(place);
-        turn
+        permit
     }
 
     /// The next one that may compute, if there is one.
-    fn next(&mut self, turns: usize) -> Option<(Arc<str>, Admitted, oneshot::Sender<Turn>)> {
-        if self.running >= turns {
+    fn next(&mut self, permits: usize) -> Option<(Arc<str>, Admitted, oneshot::Sender<Permit>)> {
+        if self.running >= permits {
             return None;
         }
         let (place, waiting) = loop {
             let may = |(_, workflow): &&(u64, Arc<str>)| {
                 let usage = self.workflows.get(workflow);
-                usage.is_some_and(|usage| usage.may_run(turns, self.heavy))
+                usage.is_some_and(|usage| usage.may_run(permits, self.heavy))
             };
             let place = self.queue.iter().find(may).cloned()?;
             let usage = self.workflows.get_mut(&place.1)?;
@@ -269,20 +269,20 @@ impl State {
         self.heavy += usize::from(is_heavy);
     }
 
-    fn give_back(&mut self, turn: &Turn) {
+    fn give_back(&mut self, permit: &Permit) {
         self.running = self.running.saturating_sub(1);
         let Admitted {
             is_heavy, charged, ..
-        } = turn.admitted;
+        } = permit.admitted;
         self.heavy = self.heavy.saturating_sub(usize::from(is_heavy));
-        if let Some(usage) = self.workflows.get_mut(&turn.workflow) {
+        if let Some(usage) = self.workflows.get_mut(&permit.workflow) {
             usage.running = usage.running.saturating_sub(1);
             let before = usage.had;
             if !self.equal {
-                usage.settle(charged, turn.cost.get());
+                usage.settle(charged, permit.cost.get());
             }
             let now = usage.had;
-            self.requeue(before, now, &turn.workflow);
+            self.requeue(before, now, &permit.workflow);
         }
         if self.workflows.len() > KNOWN_MAX {
             self.workflows
@@ -293,7 +293,7 @@ impl State {
 
 impl Usage {
     /// Leaves out those that were abandoned.
-    fn next_waiting(&mut self) -> Option<oneshot::Sender<Turn>> {
+    fn next_waiting(&mut self) -> Option<oneshot::Sender<Permit>> {
         while let Some(waiting) = self.waiting.pop_front() {
             if !waiting.is_canceled() {
                 return Some(waiting);
@@ -302,11 +302,11 @@ impl Usage {
         None
     }
 
-    /// `heavy`: turns that heavy ones have.
-    fn may_run(&self, turns: usize, heavy: usize) -> bool {
+    /// `heavy`: permits that heavy ones have.
+    fn may_run(&self, permits: usize, heavy: usize) -> bool {
         match (self.is_new, self.is_heavy()) {
             (true, _) => self.running == 0,
-            (false, true) => heavy < turns.saturating_sub(1).max(1),
+            (false, true) => heavy < permits.saturating_sub(1).max(1),
             (false, false) => true,
         }
     }
@@ -339,7 +339,7 @@ impl Usage {
     }
 }
 
-impl Drop for Turn {
+impl Drop for Permit {
     fn drop(&mut self) {
         let waits = {
             let mut state = self.shares.locked();
@@ -361,17 +361,17 @@ mod tests {
 
     const MUCH: u64 = 30_000_000;
 
-    fn enter<'a>(shares: &'a Arc<Shares>, workflow: &str) -> BoxFuture<'a, Turn> {
+    fn enter<'a>(shares: &'a Arc<Shares>, workflow: &str) -> BoxFuture<'a, Permit> {
         let (shares, workflow) = (shares.clone(), Arc::from(workflow));
         async move { shares.enter(&workflow).await }.boxed()
     }
 
-    fn spend(turn: Turn, cost: u64) {
+    fn spend(turn: Permit, cost: u64) {
         turn.spend(cost);
     }
 
     /// The first of these that has its turn.
-    fn first(waiting: &mut Vec<BoxFuture<'_, Turn>>) -> Option<Turn> {
+    fn first(waiting: &mut Vec<BoxFuture<'_, Permit>>) -> Option<Permit> {
         let found =
             (0..waiting.len()).find_map(|at| Some((at, (&mut waiting[at]).now_or_never()?)));
         found.map(|(at, turn)| {
@@ -463,7 +463,7 @@ mod tests {
         let turns: Vec<_> = std::iter::from_fn(|| first(&mut waiting)).collect();
         let few = turns.iter().filter(|turn| &*turn.workflow == "few").count();
         assert_eq!((turns.len(), few), (6, 3));
-        assert!(turns.iter().all(Turn::waited));
+        assert!(turns.iter().all(Permit::waited));
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl Effects for Service {
             Command::Start(start) => self.start_for(start).await,
             Command::EndInstance { id, status } => self.end_chain(id, *status).await,
             Command::SuspendAwaited => self.suspend_awaited(instance).await,
-            Command::Tell { to, input } => self.tell(to.clone(), (**input).clone()).await,
+            Command::Send { to, input } => self.send(to.clone(), (**input).clone()).await,
             // All other commands concern the instance alone: the commit has carried them out.
             _ => Ok(()),
         }
@@ -30,7 +30,7 @@ impl Effects for Service {
 }
 
 impl Service {
-    pub(crate) async fn tell(&self, to: ScopeRef, input: Input) -> Result<(), Error> {
+    pub(crate) async fn send(&self, to: ScopeRef, input: Input) -> Result<(), Error> {
         self.store.add_input(&to, InboxItem::new(input)).await?;
         self.queue.push(vec![to]).await;
         Ok(())
@@ -41,7 +41,7 @@ impl Service {
     async fn end_chain(&self, id: &InstanceId, status: EndStatus) -> Result<(), Error> {
         let mut id = id.clone();
         loop {
-            self.tell(ScopeRef::root(id.clone()), Input::Cancel { status })
+            self.send(ScopeRef::root(id.clone()), Input::Cancel { status })
                 .await?;
             let next = chained_id(&id);
             if self.store.instance(&next).await?.is_none() {
@@ -124,15 +124,15 @@ impl Service {
         };
         if let Some(status) = self.given_up(start).await? {
             let root = ScopeRef::root(start.id.clone());
-            return self.tell(root, Input::Cancel { status }).await;
+            return self.send(root, Input::Cancel { status }).await;
         }
         let done = Input::SubflowDone {
             call: start.call,
             result: Ok(Data::NULL),
             terminate: false,
-            turn: 0,
+            generation: 0,
         };
-        self.tell(ScopeRef::root(id.clone()), done).await
+        self.send(ScopeRef::root(id.clone()), done).await
     }
 
     /// The parent may have ended before its sub-workflow was created.
@@ -145,7 +145,7 @@ impl Service {
             let input = Input::Cancel {
                 status: EndStatus::Terminated,
             };
-            self.tell(ScopeRef::root(start.id.clone()), input).await?;
+            self.send(ScopeRef::root(start.id.clone()), input).await?;
         }
         Ok(())
     }
@@ -169,8 +169,8 @@ impl Service {
             call,
             result: Err(error),
             terminate: false,
-            turn: start.again,
+            generation: start.again,
         };
-        self.tell(scope, input).await
+        self.send(scope, input).await
     }
 }

@@ -4,6 +4,7 @@
 //! [`Service`] is one handle on the stores; any number of them may work at once, none is a leader.
 
 mod batches;
+mod business_keys;
 mod calendar;
 pub mod cloudevents;
 mod deploy;
@@ -14,7 +15,6 @@ mod following;
 mod intake;
 mod lifecycle;
 mod migrate;
-mod named;
 mod once;
 mod operator;
 mod publishing;

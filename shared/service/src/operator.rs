@@ -268,7 +268,7 @@ impl Service {
                 return Ok(false);
             }
         }
-        self.tell(ScopeRef::root(id.clone()), input).await?;
+        self.send(ScopeRef::root(id.clone()), input).await?;
         for parent in parents {
             self.retry_with_it(id, &parent, operator).await?;
         }
@@ -287,7 +287,7 @@ impl Service {
         if let Err(error) = self.store.note(id, entry).await {
             tracing::warn!(%error, "an operator's action is missing in the history");
         }
-        self.tell(ScopeRef::root(id.clone()), Input::Retry).await
+        self.send(ScopeRef::root(id.clone()), Input::Retry).await
     }
 
     pub(crate) fn operated(&self, action: &Action, operator: &Operator) -> HistoryEntry {

@@ -12,7 +12,7 @@ use swirl_model::{Data, WorkflowError};
 use swirl_ports::{Created, InlineRun, NewRecords};
 use swirl_runtime::{StartCause, Unknown, instance_of, observed_of, run_inline};
 
-use crate::named::InUse;
+use crate::business_keys::InUse;
 use crate::{Error, Service};
 
 /// From the instance with this many before it on, a chain in which nothing waits for anything is probably endless.

@@ -99,7 +99,7 @@ impl Service {
             // Its own retry came first. It will report the outcome.
             Status::Running => {}
             Status::Faulted => {
-                self.tell(ScopeRef::root(child.header.id.clone()), Input::Retry)
+                self.send(ScopeRef::root(child.header.id.clone()), Input::Retry)
                     .await?;
             }
             Status::Completed => self.deliver(start, child).await?,
@@ -121,9 +121,9 @@ impl Service {
             call: start.call,
             result: Ok(child.state.output.unwrap_or_default()),
             terminate: false,
-            turn: start.again,
+            generation: start.again,
         };
-        self.tell(parent.scope.clone(), done).await
+        self.send(parent.scope.clone(), done).await
     }
 
     /// The scope that waits for the started instance, if it still does.

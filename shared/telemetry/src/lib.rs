@@ -4,6 +4,7 @@
 //! becomes finished spans, whose ids are derived from the instance and never random: each process
 //! that takes part in an instance names the same spans, without asking any other.
 
+mod exchange_protocol;
 mod export;
 mod failures;
 mod follow;
@@ -14,7 +15,6 @@ mod observer;
 mod process;
 mod served;
 mod span;
-mod spoken;
 mod traced;
 mod tracker;
 mod watched;

@@ -97,8 +97,8 @@ impl ExecutionStore for Measured<dyn Store> {
         self.redis("attempt", self.inner.attempt(scope)).await
     }
 
-    async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()> {
-        self.redis("attempted", self.inner.attempted(scope, all))
+    async fn clear_attempts(&self, scope: &ScopeRef, all: bool) -> Result<()> {
+        self.redis("clear_attempts", self.inner.clear_attempts(scope, all))
             .await
     }
 

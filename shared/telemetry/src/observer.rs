@@ -12,6 +12,7 @@ use swirl_ports::InstanceQueries;
 use swirl_runtime::{CallOutcome, Called, Cause, Observed, Observer};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::exchange_protocol;
 use crate::export::{self, Error, Settings};
 use crate::failures::Failures;
 use crate::follow::Follower;
@@ -19,7 +20,6 @@ use crate::ids::{self, Part};
 use crate::metrics::Metrics;
 use crate::served::{self, Requests, Served};
 use crate::span::{Span, SpanRole};
-use crate::spoken;
 
 /// How many commits may wait to become spans. More are dropped, and counted.
 const QUEUE_MAX: usize = 8192;
@@ -199,7 +199,7 @@ fn call(called: &Called<'_>) -> Span {
     let mut attributes = vec![("swirl.function.name", function.into())];
     let mut kind = SpanRole::Client;
     if let Some(exchange) = &called.exchange {
-        kind = spoken::describe(&exchange.spoken, &mut attributes);
+        kind = protocol::describe(&exchange.protocol, &mut attributes);
         attributes.push(("server.address", exchange.host.clone().into()));
         let port = exchange.port.map(i64::from);
         attributes.extend(port.map(|port| ("server.port", port.into())));

@@ -6,6 +6,7 @@
 //! event is compared. Checkers know nothing of how the system works. Hostile work may run at the same
 //! time, and the memory of each process is recorded.
 
+mod any_coordinator;
 mod api;
 mod check;
 mod cluster;
@@ -20,6 +21,7 @@ mod run;
 mod service;
 mod watch;
 
+pub use any_coordinator::AnyCoordinator;
 pub use check::Report;
 pub use cluster::Cluster;
 pub use faults::Fault;

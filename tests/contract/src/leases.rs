@@ -59,16 +59,16 @@ pub async fn attempts_count_until_the_record_changes(b: Backend) {
     let scope = root("a");
     let attempt = || async { b.store.attempt(&scope).await.unwrap() };
     assert_eq!((attempt().await, attempt().await), (1, 2));
-    b.store.attempted(&scope, false).await.unwrap();
+    b.store.clear_attempts(&scope, false).await.unwrap();
     assert_eq!(attempt().await, 2);
     // Neither a lease nor an input changes the record.
     let mut held = b.hold(&scope).await;
     assert!(b.add(&scope, call(1)).await);
     assert_eq!(attempt().await, 3);
     b.commit(&mut held, change(vec![])).await;
-    b.store.attempted(&scope, false).await.unwrap();
+    b.store.clear_attempts(&scope, false).await.unwrap();
     assert_eq!((attempt().await, attempt().await), (1, 2));
-    b.store.attempted(&scope, true).await.unwrap();
+    b.store.clear_attempts(&scope, true).await.unwrap();
     assert_eq!(attempt().await, 1);
     // Each scope has its own, also a branch that has no record yet.
     let branch = swirl_model::ids::ScopeRef {

@@ -12,6 +12,7 @@ use swirl_ports::{Batches, Definitions, EventLog, Store};
 pub mod attributes;
 pub mod batches;
 pub mod branches;
+pub mod business_keys;
 pub mod definitions;
 pub mod events;
 pub mod expiry;
@@ -24,7 +25,6 @@ pub mod leases;
 pub mod lifecycle;
 pub mod listings;
 pub mod migration;
-pub mod named;
 pub mod reuse;
 pub mod starts;
 pub mod timers;
@@ -106,7 +106,7 @@ macro_rules! store_suite {
                 a_reader_of_the_former_version_commits_nothing, waits_follow_the_version,
                 a_marked_migration_is_carried_out_once, a_failed_instance_moves
             }
-            named { a_key_goes_from_hand_to_hand, keys_are_kept_apart }
+            business_keys { a_key_goes_from_hand_to_hand, keys_are_kept_apart }
             reuse { an_id_that_is_used_again_takes_nothing_of_before }
             definitions { definitions_are_immutable, definitions_are_replaced }
             inline_run { what_was_carried_out_has_ended, what_was_carried_out_may_be_there }

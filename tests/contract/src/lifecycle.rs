@@ -297,7 +297,7 @@ pub async fn the_outbox_stays_until_flushed(b: Backend) {
     b.create(new("a")).await;
     let commands = vec![
         Command::Publish(event("1", "t", &[])),
-        Command::Tell {
+        Command::Send {
             to: root("x"),
             input: Box::new(Input::Wake),
         },

@@ -289,8 +289,8 @@ impl ExecutionStore for ChaosStore {
         self.inner.attempt(scope).await
     }
 
-    async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()> {
-        self.inner.attempted(scope, all).await
+    async fn clear_attempts(&self, scope: &ScopeRef, all: bool) -> Result<()> {
+        self.inner.clear_attempts(scope, all).await
     }
 
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {

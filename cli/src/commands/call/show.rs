@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use swirl_functions::watch::{Body, Sent};
 use swirl_model::workflow::Function;
-use swirl_ports::{Exchange, Spoken};
+use swirl_ports::{Exchange, ExchangeProtocol};
 
 use super::Outcome;
 use crate::terminal::{Output, Terminal};
@@ -92,10 +92,10 @@ fn pretty(body: &str) -> String {
 
 /// The status that the service answered with, where the protocol has one.
 fn status(shown: &Shown<'_>) -> Option<i32> {
-    match shown.exchange.as_ref()?.spoken {
-        Spoken::Http { status, .. } => status.map(i32::from),
-        Spoken::Grpc { status, .. } => status,
-        Spoken::Message { .. } => None,
+    match shown.exchange.as_ref()?.protocol {
+        ExchangeProtocol::Http { status, .. } => status.map(i32::from),
+        ExchangeProtocol::Grpc { status, .. } => status,
+        ExchangeProtocol::Message { .. } => None,
     }
 }
 

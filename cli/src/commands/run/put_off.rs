@@ -113,7 +113,7 @@ fn name(entry: &OutboxEntry) -> String {
         Command::Start(start) => format!("the start of '{}'", start.workflow),
         Command::EndInstance { id, .. } => format!("the end of instance {id}"),
         Command::SuspendAwaited => format!("suspending what instance {} waits for", entry.instance),
-        Command::Tell { to, .. } => format!("the answer to instance {}", to.instance),
+        Command::Send { to, .. } => format!("the answer to instance {}", to.instance),
         _ => "an effect".to_owned(),
     };
     format!("{what} (of instance {})", entry.instance)

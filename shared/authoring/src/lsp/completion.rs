@@ -118,7 +118,7 @@ impl Typed {
     }
 
     /// Returns the document with the stand-in in place of the word, as a property or as a value.
-    fn stand_in(&self, text: &Text, is_value: bool) -> Option<Asked> {
+    fn stand_in(&self, text: &Text, is_value: bool) -> Option<CompletionDocument> {
         let line = text.line(self.line);
         let quote = self.quote.map_or(0, char::len_utf8);
         let before = &line[..self.start - quote];
@@ -143,7 +143,7 @@ impl Typed {
         let root = source::read(document.as_bytes(), &Limits::default()).root?;
         let mut pointer = None;
         find(&root, &mut pointer);
-        Some(Asked {
+        Some(CompletionDocument {
             pointer: pointer?,
             root,
         })
@@ -218,12 +218,12 @@ impl Typed {
 }
 
 /// A document with the stand-in in it.
-struct Asked {
+struct CompletionDocument {
     root: Node,
     pointer: String,
 }
 
-impl Asked {
+impl CompletionDocument {
     fn edition(&self) -> Option<Edition> {
         edition::detect(&self.root)
             .ok()

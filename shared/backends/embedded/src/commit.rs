@@ -203,7 +203,7 @@ impl State {
             | Command::Start(_)
             | Command::EndInstance { .. }
             | Command::SuspendAwaited
-            | Command::Tell { .. } => self.put_out(place, command),
+            | Command::Send { .. } => self.put_out(place, command),
             // The driver queues a scope that yields when it has released the lease; a dropped scope is
             // removed after everything else.
             Command::Yield | Command::Drop => {}
@@ -341,7 +341,7 @@ impl State {
             self.touch(Key::ForkState(place.seq, parent.clone(), fork));
             self.touch(Key::Result(place.seq, parent.clone(), fork, index));
         }
-        if reported == Reported::Tell {
+        if reported == Reported::Notify {
             self.notify(place.seq, &parent, fork, &mut place.wake);
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::InstanceState;
-use swirl_ports::{Known, MARKS_MAX, Migrated, Migration, Whole};
+use swirl_ports::{MARKS_MAX, Migrated, Migration, ReadCache, Whole};
 
 use crate::commit::Place;
 use crate::key::{Key, inbox_key};
@@ -77,7 +77,7 @@ impl State {
                 .collect(),
             inbox: inbox.collect(),
             held: held(inst).cloned().collect(),
-            known: Known::new(Stand::of(inst)),
+            known: ReadCache::new(Stand::of(inst)),
         })
     }
 

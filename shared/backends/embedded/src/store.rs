@@ -62,7 +62,7 @@ impl ExecutionStore for Embedded {
             .await
     }
 
-    async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()> {
+    async fn clear_attempts(&self, scope: &ScopeRef, all: bool) -> Result<()> {
         self.write(|state| {
             state.count_attempts(scope, |count| if all { 0 } else { count.saturating_sub(1) });
         })

@@ -73,8 +73,8 @@ impl ExecutionStore for Restarting {
         self.get().attempt(scope).await
     }
 
-    async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()> {
-        self.get().attempted(scope, all).await
+    async fn clear_attempts(&self, scope: &ScopeRef, all: bool) -> Result<()> {
+        self.get().clear_attempts(scope, all).await
     }
 
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {

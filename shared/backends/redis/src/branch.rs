@@ -77,10 +77,10 @@ impl Redis {
         let limit = self.options().record_max;
         let what = || lease.scope.to_string();
         let fork_base = fork_of(scope.id.as_str())
-            .filter(|_| lease.around > 0)
+            .filter(|_| lease.fork_stamp > 0)
             .and_then(|fork| self.fork_bases().get(&lease.scope.instance, fork))
             .filter(|fork_base| {
-                fork_base.bytes >= WORTH && fork_base.stamp == lease.around.to_string()
+                fork_base.bytes >= WORTH && fork_base.stamp == lease.fork_stamp.to_string()
             });
         let Some(fork_base) = fork_base else {
             return encode(scope, what, limit);

@@ -138,9 +138,9 @@ impl Redis {
         });
         // For a lease that is taken now.
         call.arg(lease_ms).arg(self.process()).arg(attempt);
-        call.arg(match lease.seen {
+        call.arg(match lease.read_stamp {
             // Of a branch that has no record: its fork's.
-            0 => lease.around,
+            0 => lease.fork_stamp,
             seen => seen,
         });
         call.arg(adds).arg(kib(self.options().instance_bytes));
@@ -379,7 +379,7 @@ impl<'a> Arguments<'a> {
             | Command::Start(_)
             | Command::EndInstance { .. }
             | Command::SuspendAwaited
-            | Command::Tell { .. } => {
+            | Command::Send { .. } => {
                 call.arg("effect");
                 self.record(&command, "an effect")?;
                 self.effects.push(command);

@@ -124,7 +124,7 @@ impl Redis {
         if status.as_deref() != Some(b"r") || suspended.is_some() || lease.is_some() || !is_open {
             return Ok(Look::Refused);
         }
-        let seen = marks.as_deref().map_or(0, stamp);
+        let read_stamp = marks.as_deref().map_or(0, stamp);
         let is_reported = !forks.is_empty() && next().is_some();
         if is_reported {
             return Ok(Look::Refused);
@@ -189,7 +189,7 @@ impl Redis {
             seen: record.is_none().then_some(None),
             ..Snapshot::default()
         };
-        let around = innermost
+        let fork_stamp = innermost
             .as_ref()
             .map_or(0, |numbers| numbers.stamp.parse().unwrap_or(0));
         let record = match (record, fork, innermost, forks.first()) {
@@ -225,8 +225,8 @@ impl Redis {
         let lease = Lease {
             scope: scope.clone(),
             token: Lease::SNAPSHOT,
-            seen,
-            around,
+            read_stamp,
+            fork_stamp,
             known: snapshot.into_known(),
         };
         Ok(Look::Held(Box::new(Held {

@@ -8,7 +8,7 @@ use swirl_model::event::Input;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::Header;
 use swirl_model::scope::{BranchResult, Fork, Scope};
-use swirl_ports::{InboxItem, Known, MARKS_MAX, Migrated, Migration, Result, Whole};
+use swirl_ports::{InboxItem, MARKS_MAX, Migrated, Migration, ReadCache, Result, Whole};
 
 use crate::Redis;
 use crate::attributes;
@@ -314,6 +314,6 @@ fn whole(fields: &Fields, id: &InstanceId, now_ms: u64) -> Result<Whole> {
         forks,
         inbox,
         held,
-        known: Known::new(read),
+        known: ReadCache::new(read),
     })
 }

@@ -76,7 +76,7 @@ impl News {
     }
 
     /// Messages may have been missed.
-    fn tell_all(&self) {
+    fn notify_all(&self) {
         let members: Vec<String> = self.lock().keys().cloned().collect();
         members.iter().for_each(|member| self.notify(member));
         self.timers.send_modify(|count| *count += 1);
@@ -112,7 +112,7 @@ impl News {
             Err(_) => return Ok(()),
         };
         self.connected.send_replace(true);
-        self.tell_all();
+        self.notify_all();
         loop {
             match timeout(PING, stream.next()).await {
                 Ok(Some(message)) if message.get_channel_name() == timers => {

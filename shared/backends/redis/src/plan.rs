@@ -125,7 +125,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
     let means = means
         .and_then(|text| text.strip_prefix("[\""))
         .and_then(|text| text.split_once('"'));
-    let around = match commit.lease.around {
+    let around = match commit.lease.fork_stamp {
         0 => String::new(),
         around => around.to_string(),
     };
@@ -429,7 +429,7 @@ impl<'a> Draft<'a> {
                 let text = std::str::from_utf8(mark).ok()?;
                 let (found, rest) = text.split_once(' ')?;
                 let (_, stamp) = rest.split_once(' ')?;
-                let is_same = lease.is_taken() || stamp.parse() == Ok(lease.seen);
+                let is_same = lease.is_taken() || stamp.parse() == Ok(lease.read_stamp);
                 if found.parse() != Ok(rev) || !is_same {
                     return None;
                 }

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use swirl_ports::Lease;
-use swirl_ports::execution::Known;
+use swirl_ports::execution::ReadCache;
 
 /// A fork's numbers, as the prelude of the scripts has them, when it was made, and how large its results are and may
 /// become.
@@ -81,8 +81,8 @@ impl Snapshot {
         }
     }
 
-    pub fn into_known(self) -> Known {
-        Known::new(Mutex::new(Some(self)))
+    pub fn into_known(self) -> ReadCache {
+        ReadCache::new(Mutex::new(Some(self)))
     }
 
     fn place(lease: &Lease) -> Option<&Mutex<Option<Snapshot>>> {

@@ -113,7 +113,7 @@ impl ExecutionStore for Redis {
             Record::Scope(json(&record, &what())?)
         } else {
             let stamp = parts.text()?;
-            lease.around = stamp.parse().unwrap_or(0);
+            lease.fork_stamp = stamp.parse().unwrap_or(0);
             if differs(&record) {
                 let fork = self.fork_base(scope, stamp.clone(), &header, &parts.bytes()?)?;
                 Record::Scope(read_scope(&record, &what(), Some((&stamp, &fork)))?)
@@ -152,7 +152,7 @@ impl ExecutionStore for Redis {
         self.count_attempts(scope, "1").await
     }
 
-    async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()> {
+    async fn clear_attempts(&self, scope: &ScopeRef, all: bool) -> Result<()> {
         self.count_attempts(scope, if all { "" } else { "-1" })
             .await
             .map(|_| ())

@@ -125,7 +125,7 @@ async fn instances_can_be_cancelled() {
             error: None,
         };
         b.act(&root, change(vec![end]).at(Cursor::Ended)).await;
-        b.store.attempted(&root, true).await.unwrap();
+        b.store.clear_attempts(&root, true).await.unwrap();
         let found = b.store.instance(&root.instance).await.unwrap().unwrap();
         assert_eq!(found.state.status, Status::Cancelled);
     }

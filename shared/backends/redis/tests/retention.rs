@@ -35,6 +35,18 @@ async fn connect(server: &RedisServer) -> (Redis, Backend) {
     (store, backend)
 }
 
+/// Of all instances, in order.
+async fn ids(b: &Backend) -> Vec<String> {
+    let all = Filter {
+        limit: 1_000,
+        ..Filter::default()
+    };
+    let found = b.store.list(&all).await.unwrap();
+    let mut ids: Vec<_> = found.iter().map(|it| it.header.id.to_string()).collect();
+    ids.sort();
+    ids
+}
+
 /// How many functions have been called.
 fn calls(server: &RedisServer) -> u64 {
     let stats = server.cli(&["INFO", "commandstats"]).unwrap();
@@ -238,13 +250,7 @@ async fn a_damaged_one_holds_up_no_others() {
         .cli(&["HSET", "{swirl:0}:i:i000", "l:r", "damaged"])
         .unwrap();
     store.expire_instances(at(100_000)).await.unwrap_err();
-    let all = Filter {
-        limit: 1_000,
-        ..Filter::default()
-    };
-    let left = b.store.list(&all).await.unwrap();
-    let left: Vec<_> = left.iter().map(|found| found.header.id.as_str()).collect();
-    assert_eq!(left, ["i000"]);
+    assert_eq!(ids(&b).await, ["i000"]);
 }
 
 /// However many instances complete, faulted ones stay until their own time is over.
@@ -279,14 +285,7 @@ async fn success_does_not_evict_failure() {
     let left = async |now| {
         store.expire_instances(at(now)).await.unwrap();
         store.expire_instances(at(now)).await.unwrap();
-        let all = Filter {
-            limit: 1_000,
-            ..Filter::default()
-        };
-        let found = b.store.list(&all).await.unwrap();
-        let mut ids: Vec<_> = found.iter().map(|it| it.header.id.to_string()).collect();
-        ids.sort();
-        ids
+        ids(&b).await
     };
     assert_eq!(left(2).await.len(), 5);
     assert_eq!(left(1_010).await, ["bad", "worse"]);
@@ -386,14 +385,7 @@ async fn a_definition_says_how_long_its_instances_are_kept() {
     }
     let left = async |now| {
         store.expire_instances(at(now)).await.unwrap();
-        let all = Filter {
-            limit: 1_000,
-            ..Filter::default()
-        };
-        let found = b.store.list(&all).await.unwrap();
-        let mut ids: Vec<_> = found.iter().map(|it| it.header.id.to_string()).collect();
-        ids.sort();
-        ids
+        ids(&b).await
     };
     // Of eight that did not fail there is room for six: those that nothing is declared for go first.
     let others = ["brief-terminated", "long-cancelled", "long-terminated"];

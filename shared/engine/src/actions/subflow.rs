@@ -67,7 +67,7 @@ impl Ctx<'_> {
         call: u32,
         result: Result<Data, WorkflowError>,
         terminate: bool,
-        turn: u64,
+        generation: u64,
     ) -> Result<(), Rejection> {
         let waiting = self.scope.list().map(|run| &run.step);
         if waiting != Some(&ActionStep::Subflow { call }) {
@@ -78,7 +78,7 @@ impl Ctx<'_> {
             self.terminate(data, true);
             return Ok(());
         }
-        if turn > 0
+        if generation > 0
             && let Some(mut run) = self.scope.list().cloned()
         {
             run.child = Some(call);

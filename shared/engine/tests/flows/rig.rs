@@ -338,7 +338,7 @@ impl Rig {
                     Some((parent.clone(), *fork, record, index))
                 });
                 let (parent, fork, record, index) = found.unwrap();
-                if record.report(index, result) == Reported::Tell {
+                if record.report(index, result) == Reported::Notify {
                     self.join(&parent, fork);
                 }
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use swirl_model::workflow::AuthScheme;
 use swirl_model::{Data, WorkflowError, data};
-use swirl_ports::{Seen, Spoken};
+use swirl_ports::{ExchangeProtocol, Seen};
 use swirl_servers::{NatsOptions, NatsServer, eventually};
 
 use crate::fixture::{as_sent, call, call_seen, caller, config};
@@ -58,12 +58,12 @@ async fn a_reply_is_the_result() {
     let exchange = Seen::default();
     let asked = call_seen(&caller, data!({"a": 1}), None, exchange.clone());
     assert_eq!(asked.await.unwrap(), as_sent(data!({"a": 1})));
-    let spoken = Spoken::Message {
+    let protocol = ExchangeProtocol::Message {
         system: "nats",
         destination: "f.mail".to_owned(),
         receives: false,
     };
-    assert_eq!(exchange.get().unwrap().spoken, spoken);
+    assert_eq!(exchange.get().unwrap().protocol, protocol);
     for (answer, expected) in [(data!(null), data!(null)), (data!([1]), data!([1]))] {
         let result = call(&caller, data!({"answer": answer}), None).await;
         assert_eq!(result.unwrap(), expected);

@@ -16,7 +16,7 @@ const SASL_HANDSHAKE: i16 = 17;
 const API_VERSIONS: i16 = 18;
 const SASL_AUTHENTICATE: i16 = 36;
 
-/// Each request that is answered, with the one version of it that is spoken.
+/// Each request that is answered, with the one version of it that is protocol.
 const VERSIONS: [(i16, i16); 5] = [
     (PRODUCE, 3),
     (METADATA, 1),

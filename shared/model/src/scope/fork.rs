@@ -103,7 +103,7 @@ pub enum Reported {
     Stale,
     Noted,
     /// The parent must be notified now.
-    Tell,
+    Notify,
 }
 
 impl Fork {
@@ -120,7 +120,7 @@ impl Fork {
         self.restore(index, result);
         if !self.notified && (urgent || self.enough()) {
             self.notified = true;
-            Reported::Tell
+            Reported::Notify
         } else {
             Reported::Noted
         }

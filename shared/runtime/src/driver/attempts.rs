@@ -14,7 +14,7 @@ use swirl_model::ids::ScopeRef;
 
 use super::Driver;
 use crate::Error;
-use crate::shares::Turn;
+use crate::shares::Permit;
 
 /// The number of attempts that may end their process; the first one is not recorded.
 const ATTEMPTS_MAX: u32 = 5;
@@ -54,7 +54,7 @@ impl Driver {
         scope: &ScopeRef,
         workflow: &Arc<str>,
         suspects: Option<&Suspects>,
-        active: &mut Option<Turn>,
+        active: &mut Option<Permit>,
     ) -> Result<Option<Attempt>, Error> {
         let Some(suspects) = suspects else {
             return Ok(None);
@@ -62,7 +62,7 @@ impl Driver {
         let mut count = self.store.attempt(scope).await?;
         let mut alone = None;
         if count >= SUSPECTED {
-            self.store.attempted(scope, false).await?;
+            self.store.clear_attempts(scope, false).await?;
             let lock = suspects.of((count < STRONGLY_SUSPECTED).then_some(workflow));
             alone = lock.try_lock_owned();
             if alone.is_none() {
@@ -73,7 +73,7 @@ impl Driver {
         }
         if count >= ATTEMPTS_MAX {
             // The operator who resumes it may have fixed the cause: all attempts are free again.
-            self.store.attempted(scope, true).await?;
+            self.store.clear_attempts(scope, true).await?;
             return Err(Error::Attempts { count });
         }
         Ok(Some(Attempt { _alone: alone }))
@@ -82,7 +82,7 @@ impl Driver {
     /// The process has survived it, or the scope is going to wait.
     pub(super) async fn end_attempt(&self, scope: &ScopeRef, attempt: Option<Attempt>) {
         if attempt.is_some()
-            && let Err(error) = self.store.attempted(scope, false).await
+            && let Err(error) = self.store.clear_attempts(scope, false).await
         {
             tracing::debug!(%error, "a finished attempt still counts");
         }

@@ -8,7 +8,7 @@ use swirl_model::event::{Event, HistoryEntry};
 use swirl_ports::call::CallAuth;
 use swirl_ports::{CallRequest, Seen, Stored};
 
-use super::record::{Given, shown_arguments};
+use super::record::{RecordedCall, shown_arguments};
 use super::{Call, Driver, Run, Running};
 use crate::Error;
 use crate::observe::{CallOutcome, Called, Cause};
@@ -36,7 +36,7 @@ impl Driver {
         };
         let function = request.as_ref().map(|request| request.function).ok();
         if let (Some(function), true) = (function, run.left.take() == Some(call)) {
-            // Before the service is called again.
+            // Undo the service is called again.
             let entry = HistoryEntry {
                 at: env.now,
                 scope: run.scope.id.clone(),
@@ -48,11 +48,11 @@ impl Driver {
             };
             self.store.note(&run.header.id, entry).await?;
         }
-        run.given = match &request {
+        run.recorded_call = match &request {
             Ok(request) if run.recorder.is_on() => {
                 let shown = shown_arguments(run, request, env);
                 let kept = shown.map(|shown| run.recorder.kept(shown, &run.redactor));
-                Some(Given::new(call, kept, request))
+                Some(RecordedCall::new(call, kept, request))
             }
             _ => None,
         };

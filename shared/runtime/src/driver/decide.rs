@@ -35,7 +35,7 @@ pub(super) fn decide(run: &mut Run, env: &Env) -> Decided {
         .iter()
         .any(|item| matches!(item.input, Input::Cancel { .. }));
     if std::mem::take(&mut run.wake) && !cancelled && !run.closed && is_runnable(&run.scope) {
-        tell(run, Input::Wake, env, &mut decided);
+        feed(run, Input::Wake, env, &mut decided);
     }
     while let Some(item) = run.inbox.pop_front() {
         let cancelled = matches!(item.input, Input::Cancel { .. });
@@ -48,20 +48,20 @@ pub(super) fn decide(run: &mut Run, env: &Env) -> Decided {
             }
             continue;
         }
-        tell(run, item.input, env, &mut decided);
+        feed(run, item.input, env, &mut decided);
     }
     decided
 }
 
-fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
+fn feed(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
     let event = match &input {
         Input::Event { event, .. } => Some(event.clone()),
         _ => None,
     };
     let is_answer = matches!(input, Input::CallDone { .. });
     let recorder = run.recorder;
-    let mut brought = recorder.brought(&input, &mut run.given, &run.redactor);
-    recorder.starts(&mut brought, &run.scope.start_events, &run.redactor);
+    let mut recorded = recorder.input(&input, &mut run.recorded_call, &run.redactor);
+    recorder.starts(&mut recorded, &run.scope.start_events, &run.redactor);
     match step(&run.def, &run.header, &mut run.scope, input, env) {
         Outcome::Accepted { events, commands } => {
             if let Some(event) = &event
@@ -84,7 +84,7 @@ fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
             let entry = |event| HistoryEntry {
                 at: env.now,
                 scope: run.scope.id.clone(),
-                data: recorder.entry(&event, &mut brought, &commands, &run.redactor),
+                data: recorder.entry(&event, &mut recorded, &commands, &run.redactor),
                 event,
             };
             decided.history.reserve(events.len());

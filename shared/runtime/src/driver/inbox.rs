@@ -67,14 +67,18 @@ impl Driver {
     }
 
     /// Inputs that came before an answer are processed before it.
-    pub(super) async fn look_first(&self, run: &mut Run, answer: InboxItem) -> Result<Next, Error> {
+    pub(super) async fn process_newer_inputs_first(
+        &self,
+        run: &mut Run,
+        answer: InboxItem,
+    ) -> Result<Next, Error> {
         run.inbox.clear();
         if !self.store.is_active(&run.header.id).await? {
             // Suspended or faulted meanwhile: the answer is kept, and processed when the instance
             // continues.
             let answer = self.kept(&run.header.id, answer).await?;
             self.store.add_input(&run.lease.scope, answer).await?;
-            tell_stored(run).await;
+            notify_stored(run).await;
             // Or resumed again by now: then the scope continues here.
             return self.release(run).await;
         }
@@ -127,7 +131,7 @@ impl Driver {
 }
 
 /// The answer of a call has been stored, with the scope or in its inbox.
-pub(super) async fn tell_stored(run: &mut Run) {
+pub(super) async fn notify_stored(run: &mut Run) {
     if let Some(stored) = run.stored.take() {
         stored.notify().await;
     }

@@ -16,18 +16,18 @@ pub const RECORDED_BYTES_MAX: usize = 16 << 10;
 
 /// A call under way, as the history may keep it.
 #[derive(Clone)]
-pub(super) struct Given {
+pub(super) struct RecordedCall {
     call: u32,
     arguments: Option<Data>,
     /// The answer may hold a token that was fetched for the call, and that this process doesn't know.
     hides_result: bool,
 }
 
-impl Given {
+impl RecordedCall {
     /// `arguments`: as they may be kept.
-    pub fn new(call: u32, arguments: Option<Data>, request: &Request) -> Given {
+    pub fn new(call: u32, arguments: Option<Data>, request: &Request) -> RecordedCall {
         let scheme = request.auth.as_ref().map(|auth| auth.scheme);
-        Given {
+        RecordedCall {
             call,
             arguments,
             hides_result: scheme == Some(AuthScheme::OAuth2),
@@ -37,7 +37,7 @@ impl Given {
 
 /// The values in an input that the entries about it may keep.
 #[derive(Default)]
-pub(super) struct Brought {
+pub(super) struct RecordedInput {
     arguments: Option<Data>,
     result: Option<Data>,
     event: Option<Data>,
@@ -45,7 +45,7 @@ pub(super) struct Brought {
     starts: Vec<(String, String, Data)>,
 }
 
-impl Brought {
+impl RecordedInput {
     fn event(&mut self, source: &str, id: &str) -> Option<Data> {
         let is_meant = |start: &(String, String, Data)| start.0 == source && start.1 == id;
         let start = self.starts.iter().position(is_meant);
@@ -85,35 +85,40 @@ impl Recorder {
         cut
     }
 
-    /// `given`: the pending call.
-    pub fn brought(self, input: &Input, given: &mut Option<Given>, redactor: &Redactor) -> Brought {
-        let mut brought = Brought::default();
+    /// The values that an input brings. `pending`: the call under way.
+    pub fn input(
+        self,
+        input: &Input,
+        pending: &mut Option<RecordedCall>,
+        redactor: &Redactor,
+    ) -> RecordedInput {
+        let mut recorded = RecordedInput::default();
         if !self.is_on() {
-            return brought;
+            return recorded;
         }
         match input {
             Input::CallDone { call, result } => {
                 // Without it nothing is known about the call.
-                if let Some(given) = given.take_if(|given| given.call == *call) {
-                    brought.arguments = given.arguments;
-                    brought.result = result.as_ref().ok().cloned();
-                    brought.result.take_if(|_| given.hides_result);
+                if let Some(pending) = pending.take_if(|pending| pending.call == *call) {
+                    recorded.arguments = pending.arguments;
+                    recorded.result = result.as_ref().ok().cloned();
+                    recorded.result.take_if(|_| pending.hides_result);
                 }
             }
-            Input::SubflowDone { result, .. } => brought.result = result.as_ref().ok().cloned(),
-            Input::Event { event, .. } if self.all() => brought.event = Some(event.to_data()),
+            Input::SubflowDone { result, .. } => recorded.result = result.as_ref().ok().cloned(),
+            Input::Event { event, .. } if self.all() => recorded.event = Some(event.to_data()),
             _ => {}
         }
-        brought.result = brought
+        recorded.result = recorded
             .result
             .filter(|_| self.all())
             .map(|result| self.kept(result, redactor));
-        brought.event = brought.event.map(|event| self.kept(event, redactor));
-        brought
+        recorded.event = recorded.event.map(|event| self.kept(event, redactor));
+        recorded
     }
 
     /// Adds the events that created the instance.
-    pub fn starts(self, brought: &mut Brought, starts: &[StartEvent], redactor: &Redactor) {
+    pub fn starts(self, recorded: &mut RecordedInput, starts: &[StartEvent], redactor: &Redactor) {
         if !self.all() {
             return;
         }
@@ -122,14 +127,14 @@ impl Recorder {
             let kept = self.kept(event.to_data(), redactor);
             (event.source.clone(), event.id.clone(), kept)
         });
-        brought.starts.extend(starts);
+        recorded.starts.extend(starts);
     }
 
     /// The values that the entry about this event keeps.
     pub fn entry(
         self,
         event: &Event,
-        brought: &mut Brought,
+        recorded: &mut RecordedInput,
         commands: &[Command],
         redactor: &Redactor,
     ) -> Option<Data> {
@@ -144,15 +149,15 @@ impl Recorder {
         };
         match event {
             Event::ActionCompleted { .. } if self.all() => {
-                set("arguments", brought.arguments.take());
-                set("result", brought.result.take());
+                set("arguments", recorded.arguments.take());
+                set("result", recorded.result.take());
             }
             Event::ActionFailed { .. } => {
-                set("arguments", brought.arguments.take());
+                set("arguments", recorded.arguments.take());
                 // An answer came, but could not be merged.
-                set("result", brought.result.take());
+                set("result", recorded.result.take());
             }
-            Event::EventConsumed { source, id, .. } => set("event", brought.event(source, id)),
+            Event::EventConsumed { source, id, .. } => set("event", recorded.event(source, id)),
             Event::EventProduced { id, .. } if self.all() => {
                 let published = commands.iter().find_map(|command| match command {
                     Command::Publish(event) if event.id == *id => Some(event.to_data()),
@@ -224,7 +229,7 @@ mod tests {
         hides_result: bool,
     ) -> Option<Data> {
         let recorder = recorder(recording);
-        let redactor = Redactor::new(["geheim"]);
+        let redactor = Redactor::new(["s3cret"]);
         let event = match &result {
             Ok(_) => Event::ActionCompleted {
                 action: "pay".to_owned(),
@@ -237,16 +242,16 @@ mod tests {
                 retry_ms: None,
             },
         };
-        let given = recorder.kept(data(r#"{"key": "geheim"}"#), &redactor);
+        let arguments = recorder.kept(data(r#"{"key": "s3cret"}"#), &redactor);
         let input = Input::CallDone { call: 3, result };
-        let mut given = Some(Given {
+        let mut recorded_call = Some(RecordedCall {
             call: 3,
-            arguments: Some(given),
+            arguments: Some(arguments),
             hides_result,
         });
-        let mut brought = recorder.brought(&input, &mut given, &redactor);
-        let first = recorder.entry(&event, &mut brought, &[], &redactor);
-        let second = recorder.entry(&event, &mut brought, &[], &redactor);
+        let mut recorded = recorder.input(&input, &mut recorded_call, &redactor);
+        let first = recorder.entry(&event, &mut recorded, &[], &redactor);
+        let second = recorder.entry(&event, &mut recorded, &[], &redactor);
         assert_eq!(second, None, "it is recorded once");
         first
     }
@@ -259,7 +264,7 @@ mod tests {
         assert_eq!(recorded(Recording::Errors, failed()), Some(arguments));
         assert_eq!(recorded(Recording::Errors, Ok(data("1"))), None);
         let both = data(r#"{"arguments": {"key": "***"}, "result": "a ***"}"#);
-        let answer: Result<Data, WorkflowError> = Ok(data(r#""a geheim""#));
+        let answer: Result<Data, WorkflowError> = Ok(data(r#""a s3cret""#));
         assert_eq!(recorded(Recording::All, answer.clone()), Some(both));
         let arguments = data(r#"{"arguments": {"key": "***"}}"#);
         let hidden = recorded_of(Recording::All, answer, true);
@@ -270,21 +275,21 @@ mod tests {
     fn an_answer_that_could_not_be_taken_in_is_kept() {
         let recorder = recorder(Recording::All);
         let redactor = Redactor::default();
-        let mut given = Some(Given {
+        let mut recorded_call = Some(RecordedCall {
             call: 3,
             arguments: Some(Data::int(1)),
             hides_result: false,
         });
         let result = Ok(data("[2]"));
         let input = Input::CallDone { call: 3, result };
-        let mut brought = recorder.brought(&input, &mut given, &redactor);
+        let mut recorded = recorder.input(&input, &mut recorded_call, &redactor);
         let failed = Event::ActionFailed {
             action: "pay".to_owned(),
             attempt: 1,
             error: WorkflowError::new("ExpressionError", "no"),
             retry_ms: None,
         };
-        let kept = recorder.entry(&failed, &mut brought, &[], &redactor);
+        let kept = recorder.entry(&failed, &mut recorded, &[], &redactor);
         assert_eq!(kept, Some(data(r#"{"arguments": 1, "result": [2]}"#)));
     }
 

@@ -8,42 +8,42 @@ use swirl_model::instance::Room;
 use swirl_model::scope::Scope;
 use swirl_ports::{Acquired, Held, InboxItem};
 
-use super::record::Given;
+use super::record::RecordedCall;
 use super::{Driver, Next, Run};
 use crate::Error;
 
-/// Before a step of a scope whose call is under way or has been answered, since only this process knows
-/// the answer.
-pub(super) struct Before {
+/// Takes back a step of a scope whose call is under way or has been answered: only this process knows the answer, so the
+/// scope can't be read again.
+pub(super) struct Undo {
     pub scope: Scope,
     pub inbox: VecDeque<InboxItem>,
-    pub given: Option<Given>,
+    pub recorded_call: Option<RecordedCall>,
 }
 
-impl Before {
-    pub fn of(run: &Run) -> Option<Before> {
+impl Undo {
+    pub fn of(run: &Run) -> Option<Undo> {
         let is_answer = |item: &InboxItem| matches!(item.input, Input::CallDone { .. });
         let here = run.call.is_some() || run.inbox.iter().any(is_answer);
-        here.then(|| Before {
+        here.then(|| Undo {
             scope: run.scope.clone(),
             inbox: run.inbox.clone(),
-            given: run.given.clone(),
+            recorded_call: run.recorded_call.clone(),
         })
     }
 }
 
 impl Driver {
-    pub(super) async fn make_smaller(
+    pub(super) async fn retry_within_limit(
         &self,
         run: &mut Run,
-        before: Option<Before>,
+        undo: Option<Undo>,
         answered: bool,
         room: Room,
     ) -> Result<Next, Error> {
-        if let Some(before) = before {
-            run.scope = before.scope;
-            run.inbox = before.inbox;
-            run.given = before.given;
+        if let Some(undo) = undo {
+            run.scope = undo.scope;
+            run.inbox = undo.inbox;
+            run.recorded_call = undo.recorded_call;
             run.answered = answered;
             run.room = Some(room);
             return Ok(Next::Again);
@@ -57,13 +57,13 @@ impl Driver {
             Acquired::Held(held) => *held,
             Acquired::Busy | Acquired::Gone => return Ok(Next::Done),
         };
-        *run = self.begin_again(run, held).await?;
+        *run = self.reload(run, held).await?;
         run.room = Some(room);
         Ok(Next::Again)
     }
 
-    /// With the currently stored state.
-    pub(super) async fn begin_again(&self, run: &mut Run, held: Held) -> Result<Run, Error> {
+    /// Continues with the currently stored state.
+    pub(super) async fn reload(&self, run: &mut Run, held: Held) -> Result<Run, Error> {
         run.lease = held.lease.clone();
         let again = self.begin(held).await?;
         Ok(Run {

@@ -9,7 +9,7 @@ use swirl_ports::{Acquired, Held, Lease};
 use super::{Driver, Run};
 use crate::Error;
 use crate::places::Place;
-use crate::shares::Turn;
+use crate::shares::Permit;
 
 /// After a wait this long, a lease is renewed, and data may be stale.
 const STALE_MS: u64 = 500;
@@ -17,36 +17,36 @@ const STALE_MS: u64 = 500;
 const STALE_SHORT_MS: u64 = 5_000;
 
 /// The right to compute; without shares every scope has it.
-pub(super) struct HaveTurn(Option<Turn>);
+pub(super) struct TurnPermit(Option<Permit>);
 
-impl HaveTurn {
+impl TurnPermit {
     /// Computes, and counts the cost.
     pub fn counting<T>(&self, compute: impl FnOnce() -> T) -> T {
         match &self.0 {
-            Some(turn) => turn.compute(swirl_engine::spent, compute),
+            Some(permit) => permit.compute(swirl_engine::spent, compute),
             None => compute(),
         }
     }
 
     fn waited(&self) -> bool {
-        self.0.as_ref().is_some_and(Turn::waited)
+        self.0.as_ref().is_some_and(Permit::waited)
     }
 
     fn may_take_long(&self) -> bool {
-        self.0.as_ref().is_some_and(Turn::may_take_long)
+        self.0.as_ref().is_some_and(Permit::may_take_long)
     }
 }
 
 /// The end of the wait to be active.
 pub(super) enum Admission {
-    In(Box<Held>, Option<Turn>),
+    In(Box<Held>, Option<Permit>),
     /// Another process continues with the scope.
     Elsewhere,
     Stopped,
 }
 
 /// The workflow has as many places as it may.
-pub(super) struct Crowded;
+pub(super) struct AtCapacity;
 
 fn must_end(held: &Held) -> bool {
     held.closed || held.inbox.iter().any(|item| item.input.is_operator())
@@ -54,12 +54,12 @@ fn must_end(held: &Held) -> bool {
 
 impl Driver {
     /// A place, if places are shared. A scope that must end always gets one.
-    pub(super) fn place_of(&self, held: &Held) -> Result<Option<Place>, Crowded> {
+    pub(super) fn place_of(&self, held: &Held) -> Result<Option<Place>, AtCapacity> {
         let Some(places) = &self.places else {
             return Ok(None);
         };
         let place = places.enter(&held.header.definition.workflow, must_end(held));
-        place.map(Some).ok_or(Crowded)
+        place.map(Some).ok_or(AtCapacity)
     }
 
     /// Waits until fewer scopes are active. A scope that must end is active at once.
@@ -118,50 +118,53 @@ impl Driver {
         }
     }
 
-    pub(super) async fn turn_of(&self, run: &mut Run) -> HaveTurn {
+    pub(super) async fn permit_of(&self, run: &mut Run) -> TurnPermit {
         let Some(shares) = &self.shares else {
-            return HaveTurn(None);
+            return TurnPermit(None);
         };
         let workflow = run.header.definition.workflow.clone();
         let mut entering = pin!(shares.enter(&workflow));
-        let turn = match poll_immediate(&mut entering).await {
-            Some(turn) => turn,
+        let permit = match poll_immediate(&mut entering).await {
+            Some(permit) => permit,
             None => {
                 run.active = None;
                 self.renewing(&run.lease, entering).await
             }
         };
-        HaveTurn(Some(turn))
+        TurnPermit(Some(permit))
     }
 
-    /// Waits for a turn. If data became stale meanwhile, the scope is read again, since a commit would be refused, or
+    /// Waits for a permit. If data became stale meanwhile, the scope is read again, since a commit would be refused, or
     /// begin a call that an input meanwhile forbids. A turn that may take long is worth holding up for that; a short one
     /// isn't, as others wait for it: it is asked for again. `None`: another process continues with the scope.
-    pub(super) async fn have_turn(&self, run: &mut Run) -> Result<Option<HaveTurn>, Error> {
+    pub(super) async fn permit_with_fresh_data(
+        &self,
+        run: &mut Run,
+    ) -> Result<Option<TurnPermit>, Error> {
         let asked = self.clock.now();
-        let turn = self.turn_of(run).await;
-        if !turn.waited() || self.clock.now() < asked.plus_ms(STALE_MS) {
-            return Ok(Some(turn));
+        let permit = self.permit_of(run).await;
+        if !permit.waited() || self.clock.now() < asked.plus_ms(STALE_MS) {
+            return Ok(Some(permit));
         }
         let lease_ms = self.settings.lease_ms;
         if run.lease.is_taken() {
             let renewed =
                 self.settings.renew_ms.is_none() || self.store.renew(&run.lease, lease_ms).await?;
-            return Ok(renewed.then_some(turn));
+            return Ok(renewed.then_some(permit));
         }
-        if !turn.may_take_long() && self.clock.now() < asked.plus_ms(STALE_SHORT_MS) {
-            return Ok(Some(turn));
+        if !permit.may_take_long() && self.clock.now() < asked.plus_ms(STALE_SHORT_MS) {
+            return Ok(Some(permit));
         }
-        let turn = Some(turn).filter(HaveTurn::may_take_long);
+        let permit = Some(permit).filter(TurnPermit::may_take_long);
         let scope = run.lease.scope.clone();
         let held = match self.store.read_snapshot(&scope, lease_ms).await? {
             Acquired::Held(held) => *held,
             Acquired::Busy | Acquired::Gone => return Ok(None),
         };
-        *run = self.begin_again(run, held).await?;
-        match turn {
-            Some(turn) => Ok(Some(turn)),
-            None => Ok(Some(self.turn_of(run).await)),
+        *run = self.reload(run, held).await?;
+        match permit {
+            Some(permit) => Ok(Some(permit)),
+            None => Ok(Some(self.permit_of(run).await)),
         }
     }
 }

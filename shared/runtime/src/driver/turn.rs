@@ -6,8 +6,8 @@ use swirl_model::event::Command;
 use swirl_ports::{Commit, Committed};
 
 use super::decide::{Decided, decide};
-use super::inbox::tell_stored;
-use super::room::Before;
+use super::inbox::notify_stored;
+use super::room::Undo;
 use super::{Driver, Next, Run};
 use crate::Error;
 use crate::observe::{CallOutcome, Cause, Observed};
@@ -16,21 +16,21 @@ use crate::observe::{CallOutcome, Cause, Observed};
 const TRACEPARENT: &str = "traceparent";
 
 /// The outcome of a decision.
-enum Settled {
+enum CommitOutcome {
     /// It is committed, or there was nothing to commit; the scope is still held.
     Held,
     /// It is committed, and the lease was released.
-    LetGo {
+    Released {
         /// The scope can continue, and is in the queue already.
         is_woken: bool,
     },
     /// Nothing took effect.
-    Not(Next),
+    Nothing(Next),
 }
 
 impl Driver {
     pub(super) async fn turn(&self, run: &mut Run) -> Result<Next, Error> {
-        let Some(turn) = self.have_turn(run).await? else {
+        let Some(permit) = self.permit_with_fresh_data(run).await? else {
             return Ok(Next::Done);
         };
         let env = Env {
@@ -39,23 +39,23 @@ impl Driver {
             bounds: None,
             room: run.room.take(),
         };
-        let before = Before::of(run);
-        let decided = turn.counting(|| decide(run, &env));
-        drop(turn);
+        let undo = Undo::of(run);
+        let decided = permit.counting(|| decide(run, &env));
+        drop(permit);
         let yields = decided.commands.contains(&Command::Yield);
         if run.closed && !decided.changed {
             // Only the end of a closed scope can be committed, which releases its events.
             self.give_up(&run.lease).await;
             return Ok(Next::Done);
         }
-        match self.settle(run, decided, before, &env).await? {
-            Settled::Not(next) => Ok(next),
-            Settled::LetGo { is_woken } => {
-                self.leave(run, yields && !is_woken).await;
+        match self.settle(run, decided, undo, &env).await? {
+            CommitOutcome::Nothing(next) => Ok(next),
+            CommitOutcome::Released { is_woken } => {
+                self.finish(run, yields && !is_woken).await;
                 Ok(Next::Done)
             }
-            Settled::Held if yields => self.make_way(run).await,
-            Settled::Held => self.wait_or_release(run, &env).await,
+            CommitOutcome::Held if yields => self.yield_to_others(run).await,
+            CommitOutcome::Held => self.wait_or_release(run, &env).await,
         }
     }
 
@@ -64,13 +64,13 @@ impl Driver {
         &self,
         run: &mut Run,
         mut decided: Decided,
-        before: Option<Before>,
+        undo: Option<Undo>,
         env: &Env,
-    ) -> Result<Settled, Error> {
+    ) -> Result<CommitOutcome, Error> {
         // Usually no input came before an answer. The commit checks that.
         let answered = std::mem::take(&mut run.answered);
         if decided.is_empty() {
-            return Ok(Settled::Held);
+            return Ok(CommitOutcome::Held);
         }
         let yields = decided.commands.contains(&Command::Yield);
         let observed = self.observe(run, &mut decided);
@@ -84,7 +84,7 @@ impl Driver {
             history: decided.history,
             commands: decided.commands,
             at: env.now,
-            require_unchanged_inbox: answered && before.is_some(),
+            require_unchanged_inbox: answered && undo.is_some(),
             fits: env.room.is_some(),
             release: !calls,
             lease_ms: self.settings.lease_ms,
@@ -96,14 +96,17 @@ impl Driver {
                 released,
                 token,
             } => (outbox, wake, released, token),
-            Committed::InboxChanged => return self.look_again(run, before).await.map(Settled::Not),
+            Committed::InboxChanged => {
+                let next = self.retry_after_newer_input(run, undo).await?;
+                return Ok(CommitOutcome::Nothing(next));
+            }
             Committed::Full(room) => {
-                let next = self.make_smaller(run, before, answered, room).await?;
-                return Ok(Settled::Not(next));
+                let next = self.retry_within_limit(run, undo, answered, room).await?;
+                return Ok(CommitOutcome::Nothing(next));
             }
             Committed::Refused => {
                 self.refused(run).await;
-                return Ok(Settled::Not(Next::Done));
+                return Ok(CommitOutcome::Nothing(Next::Done));
             }
         };
         run.lease.token = token.unwrap_or(run.lease.token);
@@ -124,22 +127,26 @@ impl Driver {
             run.active = None;
         }
         self.flush(outbox).await;
-        tell_stored(run).await;
+        notify_stored(run).await;
         Ok(match released {
-            true => Settled::LetGo { is_woken },
-            false => Settled::Held,
+            true => CommitOutcome::Released { is_woken },
+            false => CommitOutcome::Held,
         })
     }
 
-    /// Another input came first. The step is made again, with that input.
-    async fn look_again(&self, run: &mut Run, before: Option<Before>) -> Result<Next, Error> {
-        if let Some(Before {
+    /// Another input came first: the step is repeated with it.
+    async fn retry_after_newer_input(
+        &self,
+        run: &mut Run,
+        undo: Option<Undo>,
+    ) -> Result<Next, Error> {
+        if let Some(Undo {
             scope, mut inbox, ..
-        }) = before
+        }) = undo
             && let Some(answer) = inbox.pop_back()
         {
             run.scope = scope;
-            return self.look_first(run, answer).await;
+            return self.process_newer_inputs_first(run, answer).await;
         }
         self.drain(run).await
     }
@@ -157,18 +164,18 @@ impl Driver {
         }
     }
 
-    /// The lease is released. `wakes`: the scope can continue at once, elsewhere.
-    async fn leave(&self, run: &mut Run, wakes: bool) {
+    /// The lease is released. `requeues`: the scope can continue at once, elsewhere.
+    async fn finish(&self, run: &mut Run, requeues: bool) {
         if let Some(running) = run.call.take() {
             self.called(run, &running, CallOutcome::Abandoned);
         }
-        if wakes {
+        if requeues {
             self.wake(vec![run.lease.scope.clone()]).await;
         }
     }
 
     /// The scope has used up its share of time: others come first.
-    async fn make_way(&self, run: &mut Run) -> Result<Next, Error> {
+    async fn yield_to_others(&self, run: &mut Run) -> Result<Next, Error> {
         run.wake = true;
         let next = self.release(run).await?;
         if let Next::Done = next {

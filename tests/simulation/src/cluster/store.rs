@@ -392,8 +392,8 @@ impl ExecutionStore for SharedStore {
         self.call(|inner| block_on(inner.attempt(scope))).await
     }
 
-    async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()> {
-        self.call(|inner| block_on(inner.attempted(scope, all)))
+    async fn clear_attempts(&self, scope: &ScopeRef, all: bool) -> Result<()> {
+        self.call(|inner| block_on(inner.clear_attempts(scope, all)))
             .await
     }
 

@@ -10,7 +10,7 @@ use crate::Redis;
 use crate::connect::damaged;
 use crate::script::{Lazy, Script};
 
-static TAKE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/named.lua")]));
+static TAKE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/business_keys.lua")]));
 
 impl Redis {
     /// The name is short, regardless of the lengths of workflow and key. The length distinguishes

@@ -1,4 +1,4 @@
-//! Which instance a command means.
+//! Finds the instance that a command names by its id, the beginning of an id, or a business key.
 
 use std::fmt::Write;
 

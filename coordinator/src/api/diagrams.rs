@@ -1,4 +1,4 @@
-//! Pictures of definitions, and of an instance's progress in its definition.
+//! Diagrams of definitions, and of an instance's progress in its definition.
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, header};

@@ -1,14 +1,17 @@
 //! Exchanges with services, by OpenTelemetry's semantic conventions for their protocols.
 
 use opentelemetry::Value;
-use swirl_ports::Spoken;
+use swirl_ports::ExchangeProtocol;
 
 use crate::span::SpanRole;
 
 /// Adds the attributes of an exchange in its protocol; gives the kind of its span.
-pub fn describe(spoken: &Spoken, attributes: &mut Vec<(&'static str, Value)>) -> SpanRole {
-    match spoken {
-        Spoken::Http {
+pub fn describe(
+    protocol: &ExchangeProtocol,
+    attributes: &mut Vec<(&'static str, Value)>,
+) -> SpanRole {
+    match protocol {
+        ExchangeProtocol::Http {
             method,
             url,
             status,
@@ -19,7 +22,7 @@ pub fn describe(spoken: &Spoken, attributes: &mut Vec<(&'static str, Value)>) ->
             attributes.extend(status.map(|status| ("http.response.status_code", status.into())));
             SpanRole::Client
         }
-        Spoken::Grpc {
+        ExchangeProtocol::Grpc {
             service,
             method,
             status,
@@ -31,7 +34,7 @@ pub fn describe(spoken: &Spoken, attributes: &mut Vec<(&'static str, Value)>) ->
             attributes.extend(status.map(|status| ("rpc.grpc.status_code", status.into())));
             SpanRole::Client
         }
-        Spoken::Message {
+        ExchangeProtocol::Message {
             system,
             destination,
             receives,
@@ -56,22 +59,22 @@ mod tests {
 
     #[test]
     fn each_protocol_has_its_names() {
-        let describe = |spoken: Spoken| {
+        let describe = |protocol: ExchangeProtocol| {
             let mut attributes = Vec::new();
-            let kind = describe(&spoken, &mut attributes);
+            let kind = describe(&protocol, &mut attributes);
             let lines = attributes
                 .iter()
                 .map(|(name, value)| format!("{name}={value}"));
             (kind, lines.collect::<Vec<_>>().join(" "))
         };
-        let message = |receives| Spoken::Message {
+        let message = |receives| ExchangeProtocol::Message {
             system: "mqtt",
             destination: "a/b".to_owned(),
             receives,
         };
         let cases = [
             (
-                Spoken::Http {
+                ExchangeProtocol::Http {
                     method: "GET".to_owned(),
                     url: "http://h/".to_owned(),
                     status: Some(503),
@@ -80,7 +83,7 @@ mod tests {
                 "http.request.method=GET url.full=http://h/ http.response.status_code=503",
             ),
             (
-                Spoken::Grpc {
+                ExchangeProtocol::Grpc {
                     service: "shop.Users".to_owned(),
                     method: "Get".to_owned(),
                     status: None,
@@ -89,7 +92,7 @@ mod tests {
                 "rpc.system=grpc rpc.service=shop.Users rpc.method=Get",
             ),
             (
-                Spoken::Grpc {
+                ExchangeProtocol::Grpc {
                     service: "shop.Users".to_owned(),
                     method: "Get".to_owned(),
                     status: Some(0),
@@ -110,11 +113,11 @@ mod tests {
                  messaging.destination.name=a/b",
             ),
         ];
-        for (spoken, kind, attributes) in cases {
+        for (protocol, kind, attributes) in cases {
             assert_eq!(
-                describe(spoken.clone()),
+                describe(protocol.clone()),
                 (kind, attributes.to_owned()),
-                "{spoken:?}"
+                "{protocol:?}"
             );
         }
     }
