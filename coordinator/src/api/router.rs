@@ -21,8 +21,8 @@ use super::answered::{self, Watched};
 use super::hosts::plain_host;
 use super::problem::Problem;
 use super::{
-    Api, batches, console, cors, counts, dead_letters, definitions, events, gate, instances,
-    listing, migrate, operate, overview, pictures, schedules, start,
+    Api, batches, console, cors, counts, dead_letters, definitions, diagrams, events, gate,
+    instances, listing, migrate, operate, overview, schedules, start,
 };
 use crate::access::Need;
 

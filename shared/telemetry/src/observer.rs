@@ -199,7 +199,7 @@ fn call(called: &Called<'_>) -> Span {
     let mut attributes = vec![("swirl.function.name", function.into())];
     let mut kind = SpanRole::Client;
     if let Some(exchange) = &called.exchange {
-        kind = protocol::describe(&exchange.protocol, &mut attributes);
+        kind = exchange_protocol::describe(&exchange.protocol, &mut attributes);
         attributes.push(("server.address", exchange.host.clone().into()));
         let port = exchange.port.map(i64::from);
         attributes.extend(port.map(|port| ("server.port", port.into())));

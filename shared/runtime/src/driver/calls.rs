@@ -28,15 +28,15 @@ impl Driver {
             self.called(run, &running, CallOutcome::Abandoned);
         }
         let Some(call) = pending else { return Ok(()) };
-        let turn = self.turn_of(run).await;
-        let request = turn.counting(|| pending_request(&run.def, &run.header, &run.scope, env));
-        drop(turn);
+        let permit = self.permit_of(run).await;
+        let request = permit.counting(|| pending_request(&run.def, &run.header, &run.scope, env));
+        drop(permit);
         let Some(request) = request else {
             return Ok(());
         };
         let function = request.as_ref().map(|request| request.function).ok();
         if let (Some(function), true) = (function, run.left.take() == Some(call)) {
-            // Undo the service is called again.
+            // Before the service is called again.
             let entry = HistoryEntry {
                 at: env.now,
                 scope: run.scope.id.clone(),
