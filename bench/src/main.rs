@@ -58,6 +58,9 @@ struct Args {
     /// Measure only waiting instances in `swirl dev`, with these counts, such as 10000,100000.
     #[arg(long, value_delimiter = ',', value_name = "COUNT")]
     waiting: Vec<usize>,
+    /// Measure only listings, searches and pages of the console, with this many instances, such as 1000000.
+    #[arg(long, value_name = "COUNT")]
+    pages: Option<usize>,
     /// Measure only ten HTTP calls in `swirl dev` and in these peers: NAME=URL is sent a POST request with
     /// the address of the service to call.
     #[arg(long, value_name = "NAME=URL")]
@@ -98,6 +101,10 @@ async fn measure(args: &Args) -> Result<()> {
     report.say(&machine(args, &plan)?);
     if !args.waiting.is_empty() {
         waiting::measure(&setup(args)?.binary, &args.waiting, &mut report).await?;
+        return finish(args, report);
+    }
+    if let Some(instances) = args.pages {
+        cluster::pages::measure(&setup(args)?, instances, &mut report).await?;
         return finish(args, report);
     }
     if !args.peer.is_empty() {
@@ -190,6 +197,7 @@ fn setup(args: &Args) -> Result<Setup> {
         workers: args.workers,
         always: args.always,
         a_message_each: false,
+        keep_ended_max: None,
     })
 }
 

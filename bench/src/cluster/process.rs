@@ -25,6 +25,8 @@ pub struct Setup {
     /// Each scope gets its own message, even if its worker could continue with it, or if the coordinator could
     /// carry it out.
     pub a_message_each: bool,
+    /// The number of ended instances that are kept, if it isn't the default.
+    pub keep_ended_max: Option<usize>,
 }
 
 pub struct Cluster {
@@ -122,6 +124,9 @@ impl Node {
             .args(["--nats-tasks-bytes-max", "512MiB"])
             .arg(format!("--{role}-listen"))
             .arg(address.to_string());
+        if let Some(max) = setup.keep_ended_max {
+            command.args(["--redis-keep-ended-max", &max.to_string()]);
+        }
         if role == "coordinator" {
             command.args(["--auth-mode", "off"]);
             if setup.a_message_each {
