@@ -109,9 +109,9 @@ pub enum Mode {
     Moment,
     /// Several processes, in which faults cost time.
     Cluster,
-    /// One process with its store in a folder, which is reopened half-way.
+    /// Several processes with a store in a folder, which is reopened half-way.
     Durable,
-    /// One process with a store that goes back in time.
+    /// Several processes with a store that goes back in time.
     Rollback,
 }
 
