@@ -354,7 +354,7 @@ pub struct KeyHolder {
 pub trait InstanceRecords: Send + Sync {
     async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>>;
 
-    /// Returns the records of all scopes, the root's first.
+    /// Returns the records of all scopes, including the root's.
     async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>>;
 }
 
