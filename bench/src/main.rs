@@ -1,5 +1,5 @@
-//! Measures Swirl on this machine, compared with the same servers, disk and crates without it: the
-//! floor, as bare loops in the same run.
+//! Measures Swirl on this machine and compares it with the floor: bare loops that use the same servers, disk and crates
+//! without Swirl, in the same run.
 //!
 //! `cargo xtask bench` builds `swirl` and runs this; `docs/benchmarks.md` describes the measurements.
 
@@ -296,7 +296,7 @@ async fn one_floor(
     Ok(median(figures))
 }
 
-/// Measures again at the end, to show whether the machine has become slower or faster meanwhile.
+/// Measures again at the end, to show whether the machine became slower or faster during the run.
 async fn again(plan: &Plan, always: bool, rows: &mut [FloorRow]) -> Result<()> {
     let servers = Servers::start(always).await?;
     for row in rows {
@@ -366,7 +366,7 @@ async fn embedded(plan: &Plan, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Floor and store in turn, since the time of a sync varies.
+/// Alternates between floor and store, since the time of a sync varies.
 async fn durable(
     plan: &Plan,
     definition: &std::sync::Arc<swirl_engine::Definition>,

@@ -1,4 +1,4 @@
-//! The swirl command: a library, so that its parts can be tested, and a thin binary.
+//! The `swirl` command. It is a library with a thin binary, so that its parts can be tested.
 
 mod arguments;
 mod client;

@@ -1,10 +1,10 @@
-//! The swirl command. All of it is in the library.
+//! The `swirl` command. All of its code is in the library.
 
 use std::alloc::System;
 
 use swirl_expr::CountingAllocator;
 
-/// Counts what a thread allocates, so that an expression's memory can be bounded.
+/// Counts the memory that each thread allocates, so that an expression's memory can be limited.
 #[global_allocator]
 static ALLOCATOR: CountingAllocator<System> = CountingAllocator::of(System);
 

@@ -1,4 +1,4 @@
-//! The coordinator: the HTTP API over the service, its access control, its server, and the process.
+//! The coordinator: the HTTP API on top of the service, its access control, its server, and the process itself.
 
 pub mod access;
 pub mod api;

@@ -1,4 +1,4 @@
-//! The worker: the pool that works on tasks from the queue, and the process.
+//! The worker: the pool that processes tasks from the queue, and the process itself.
 
 mod given_up;
 mod health;

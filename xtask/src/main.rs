@@ -1,6 +1,6 @@
 //! Developer tasks. `cargo xtask verify` runs all that CI runs; `cargo xtask --help` lists the rest.
 //!
-//! The checks of this crate need nothing but cargo: no network beyond the registry, no other tool.
+//! The checks in this crate need nothing but cargo: no network access except to the registry, and no other tools.
 
 #![allow(clippy::print_stdout, reason = "printing is what this program does")]
 

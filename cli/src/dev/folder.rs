@@ -40,7 +40,7 @@ struct Known {
 /// The reason to read a document again although its file is the same.
 #[derive(Clone, PartialEq)]
 enum Again {
-    /// It was refused: files that it refers to may exist by now.
+    /// The document was refused. It is read again, since files that it refers to may have been added.
     Refused(Vec<Value>),
     /// The former document has instances.
     InUse(usize),

@@ -1,5 +1,5 @@
-//! Permissions: roles, and static tokens that are known by their hash. No IO, no HTTP: the
-//! configuration reads entries, and the coordinator checks requests against them.
+//! Permissions: roles, and static tokens, which are stored as hashes. This crate does no IO and no HTTP: the
+//! configuration reads the tokens, and the coordinator checks requests against them.
 
 mod role;
 mod token;

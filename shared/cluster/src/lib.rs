@@ -1,7 +1,7 @@
-//! Shared by the processes of a cluster: makes connections from the configuration, and the ports on
-//! them.
+//! Connects to the servers in the configuration and builds the ports on those connections, for every process of a
+//! cluster.
 //!
-//! The only place outside of tests that connects to Redis and NATS.
+//! Apart from tests, this is the only place that connects to Redis and NATS.
 
 mod clock;
 mod connect;
@@ -13,8 +13,8 @@ mod stop;
 mod telemetry;
 pub mod tls;
 
-/// The exit code of a process that a server refused: a retry may help, unlike with a wrong
-/// configuration (2). `EX_UNAVAILABLE` of sysexits.
+/// The exit code of a process that couldn't use a server: `EX_UNAVAILABLE` of sysexits. A retry may help, unlike with a
+/// wrong configuration (2).
 pub const UNAVAILABLE: u8 = 69;
 
 pub use connect::{

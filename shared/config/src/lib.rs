@@ -1,10 +1,10 @@
 //! The configuration of `swirl worker` and `swirl coordinator`: one file, environment variables and
 //! flags, with the same names in all three.
 //!
-//! One table (`table`) says which settings there are. It gives the flags, the variables, the reference page, the
-//! commented default file and every check; [`Config`] is what the processes get. To add a setting: a row in the table,
-//! a field in [`Config`], and `swirl config reference` for the page. Flags win over variables, variables over the file,
-//! the file over the defaults.
+//! One table (`table`) lists all settings. It is the source of the flags, the variables, the reference page, the
+//! commented default file and every check; the processes get a [`Config`]. To add a setting, add a row to the table and
+//! a field to [`Config`], then run `swirl config reference` to update the page. Flags override variables, variables
+//! override the file, and the file overrides the defaults.
 
 mod build;
 mod entry;

@@ -1,6 +1,6 @@
-//! Turns a document into a runnable definition, for every process. A document is read, once, with all
-//! documents that it refers to; the documents of its functions are fetched; its functions are prepared; it
-//! is stored.
+//! Turns a document into a runnable definition, for every process. There are four steps: read the document once,
+//! together with all documents that it refers to; fetch the documents of its functions; prepare the functions; store
+//! the definition.
 
 pub mod fetch;
 mod findings;

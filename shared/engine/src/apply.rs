@@ -1,4 +1,4 @@
-//! Applies an event to a scope. Total: it cannot fail for any event.
+//! Applies an event to a scope. This function is total: it cannot fail for any event.
 
 use swirl_model::event::Event;
 use swirl_model::scope::Scope;

@@ -2,7 +2,7 @@
 
 use swirl_model::workflow::{Body, ListId, Next, State, StateId, StateKind, Then, Workflow};
 
-/// Whether ways lead from one state to another, or it is the same.
+/// Whether a path leads from one state to another, or both are the same state.
 pub(crate) fn reaches(workflow: &Workflow, from: StateId, to: StateId) -> bool {
     let mut seen = vec![false; workflow.states.len()];
     let mut open = vec![from];

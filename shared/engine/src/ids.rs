@@ -4,7 +4,7 @@ use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::Header;
 use swirl_model::scope::{ActionStep, Scope, Work};
 
-/// A short id for the thing that these parts name: the same parts always give the same id.
+/// A short id derived from these parts. The same parts always give the same id.
 pub fn derive(parts: &[&str]) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -45,7 +45,7 @@ pub fn chained_id(instance: &InstanceId) -> InstanceId {
     InstanceId::new(derive(&[instance.as_str(), "continue"]))
 }
 
-/// A number in 0.0..1.0 that these parts always give.
+/// A number in 0.0..1.0 derived from these parts. The same parts always give the same number.
 pub fn fraction(parts: &[&str]) -> f64 {
     let mut hasher = blake3::Hasher::new();
     for part in parts {

@@ -1,12 +1,12 @@
 //! The pure workflow engine.
 //!
-//! [`step`] gives a scope an [`Input`] and gets an [`Outcome`]: what happened (events, applied to
-//! the scope and kept as history) and the effects (commands, carried out by the driver after the
-//! commit). It runs until the scope blocks: a call, a wait, a fork, the end.
+//! [`step`] gives a scope an [`Input`] and returns an [`Outcome`]: events, which have been applied to the scope and are
+//! kept as its history, and commands, which the driver carries out after the commit. A step runs until the scope blocks
+//! on a call, a wait or a fork, or ends.
 //!
-//! **Invariants.** No clock, no randomness, no environment, no IO, no async: time, results and
-//! secrets come in. All ids are derived. The scope is changed by [`apply`] only, which is total. An
-//! input that comes twice, late or after the end of its wait is refused; this is not an error.
+//! **Invariants.** There is no clock, no randomness, no environment, no IO and no async code: time, results and secrets
+//! are arguments. All ids are derived. Only [`apply`] changes the scope, and it is total. An input that arrives twice,
+//! late or after its wait has ended is rejected; this is not an error.
 
 mod actions;
 mod apply;

@@ -1,4 +1,4 @@
-//! The function call that a scope has under way, with its arguments evaluated.
+//! The function call that a scope has in flight, with its arguments evaluated.
 //!
 //! Arguments may hold secrets: a request is made where the call is made, and is never stored.
 
@@ -20,7 +20,8 @@ pub struct Request {
     pub function: FunctionId,
     pub arguments: Data,
     pub selection_set: Option<String>,
-    /// The same for a call that is repeated after a crash, another for a retry.
+    /// The idempotency key. A call that is repeated after a crash has the same key; a retry has another, unless the
+    /// outcome of the call was unknown (decision 95).
     pub key: String,
     pub auth: Option<Auth>,
 }
@@ -39,7 +40,7 @@ impl std::fmt::Debug for Auth {
     }
 }
 
-/// The scope's pending call. `None`: none is under way. An error is the call's outcome.
+/// Returns the scope's pending call, or `None` if it has none. An error is the outcome of the call.
 pub fn pending_request(
     def: &Arc<Definition>,
     header: &Header,
@@ -55,7 +56,7 @@ pub fn pending_request(
     let ActionKind::Call(kind) = &action.kind else {
         return None;
     };
-    // The clock that the arguments see is that of the attempt's beginning.
+    // The arguments see the time at which the attempt began.
     let env = Env {
         now: at,
         secrets: env.secrets.clone(),

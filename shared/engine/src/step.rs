@@ -20,7 +20,7 @@ pub enum Outcome {
         events: Vec<Event>,
         commands: Vec<Command>,
     },
-    /// The input doesn't apply: it is late, or was applied before. Nothing has changed.
+    /// The input doesn't apply, because it is late or was applied before. Nothing has changed.
     Rejected(Rejection),
 }
 
@@ -56,7 +56,7 @@ pub enum Rejection {
     Damaged,
 }
 
-/// How much the expressions of a turn may cost, by their meter, before others have their turn: some tenth of a second.
+/// The metered cost that the expressions of a turn may reach before others get their turn; about a tenth of a second.
 const TURN_WORK: u64 = 3_000_000;
 /// The number of steps that a sleep too short to be a wait counts as.
 const BRIEF_STEPS: u64 = 10;
@@ -165,7 +165,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether the scope has something to do by itself.
+    /// Whether the scope can continue without a new input.
     fn can_go_on(&self) -> bool {
         match &self.scope.cursor {
             Cursor::Fresh => true,
@@ -202,8 +202,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// Others have a turn. A scope that continues like this without ever waiting for anything is assumed to be in an
-    /// endless loop.
+    /// Lets other scopes have a turn. A scope that keeps yielding without ever waiting for anything is assumed to be in
+    /// an endless loop.
     fn yield_to_others(&mut self, steps: u32) {
         let steps = self.scope.steps.saturating_add(u64::from(steps));
         let max = self.def.steps_max;
@@ -218,7 +218,7 @@ impl Ctx<'_> {
         self.command(Command::Yield);
     }
 
-    /// A sleep of no length isn't a wait: a loop around one runs for ever as well.
+    /// A sleep of zero length isn't a wait: a loop around it would run forever too.
     fn count_brief(&mut self) {
         self.emit(Event::Brief(0));
         let steps = self.scope.steps.saturating_add(BRIEF_STEPS);
@@ -246,7 +246,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// An error that came up goes to the state's handlers.
+    /// Passes an error to the state's handlers.
     pub fn settle(&mut self, step: Step) {
         if let Err(error) = step {
             self.raise(error);

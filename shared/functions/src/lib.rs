@@ -1,8 +1,8 @@
-//! Callers of functions, one folder a function type in `types/`.
+//! Callers of functions, with one folder per function type in `types/`.
 //!
-//! A function type has two halves: reading the documents that a definition refers to, at
-//! deployment, and calling it. These documents are kept with the definition, so a call looks
-//! nothing up. Secrets and credentials are used here and nowhere else.
+//! A function type has two parts: reading the documents that a definition refers to, at deployment, and calling the
+//! function. The documents are stored with the definition, so a call doesn't fetch anything. Secrets and credentials
+//! are used here and nowhere else.
 
 pub mod auth;
 pub mod breaker;

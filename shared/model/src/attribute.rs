@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::Data;
 use crate::time::Timestamp;
 
-/// How many a definition may declare.
+/// How many search attributes a definition may declare.
 pub const ATTRIBUTES_MAX: usize = 16;
 /// The longest text that is kept as an attribute's value, in bytes; a longer one is left out.
 pub const ATTRIBUTE_BYTES_MAX: usize = 256;
@@ -34,7 +34,7 @@ pub enum Attribute {
 /// The attributes of an instance that have values, by name.
 pub type Attributes = BTreeMap<Arc<str>, Attribute>;
 
-/// The type that a definition declares.
+/// The type of an attribute, as its definition declares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AttributeKind {
     #[serde(rename = "string")]
@@ -55,7 +55,7 @@ impl AttributeKind {
         AttributeKind::Time,
     ];
 
-    /// As definitions write it.
+    /// The name used in definitions.
     pub fn as_str(self) -> &'static str {
         match self {
             AttributeKind::Text => "string",
@@ -70,7 +70,7 @@ impl AttributeKind {
         all.find(|kind| kind.as_str() == word)
     }
 
-    /// The value of an expression as a value of this kind. `None`: it has another kind.
+    /// Reads the value of an expression as a value of this kind. Returns `None` if it has another kind.
     pub fn read(self, data: &Data) -> Option<Attribute> {
         match self {
             AttributeKind::Text => {
@@ -174,7 +174,7 @@ impl Attribute {
         format!("s{}", escaped(prefix))
     }
 
-    /// As people see it.
+    /// The value as shown to people.
     pub fn shown(&self) -> serde_json::Value {
         match self {
             Attribute::Text(text) => serde_json::Value::from(&**text),

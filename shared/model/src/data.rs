@@ -2,8 +2,8 @@
 //!
 //! [`Data`] wraps jaq's value type, so that expressions run on state data without a conversion
 //! (`docs/adr/0002-data-is-a-jq-value.md`). A clone is a reference count, a change copies only the
-//! nodes on its way (`Arc::make_mut`). Everything that enters is JSON: text keys only, no byte
-//! strings, no NaN or infinity; [`Data::checked`] is the gate for values that an expression made.
+//! nodes on its way (`Arc::make_mut`). Everything that enters is JSON: keys are strings, and there are no byte strings,
+//! no NaN and no infinity. [`Data::checked`] checks values that an expression produced.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Default)]
 pub struct Data(pub Val);
 
-/// Why a value cannot be data.
+/// The reason why a value is not valid data.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotJson {
     #[error("an object key that is not a string")]
@@ -52,7 +52,7 @@ impl Data {
         Data(Val::Num(Num::from_integral(value)))
     }
 
-    /// The gate for values made by an expression: refuses values that JSON cannot hold.
+    /// Accepts a value produced by an expression, unless JSON cannot represent it.
     pub fn checked(value: Val) -> Result<Data, NotJson> {
         fn check(value: &Val) -> Result<(), NotJson> {
             match value {
@@ -112,12 +112,12 @@ impl Data {
         }
     }
 
-    /// The member of an object, if this is one and has it.
+    /// Returns a member, if this is an object that has it.
     pub fn get(&self, key: &str) -> Option<Data> {
         self.as_object()?.get(&text(key)).cloned().map(Data)
     }
 
-    /// Sets a member; anything but an object becomes one first.
+    /// Sets a member. A value that isn't an object becomes an empty object first.
     pub fn set(&mut self, key: &str, value: Data) {
         if !matches!(self.0, Val::Obj(_)) {
             self.0 = Val::Obj(Arc::default());
@@ -150,7 +150,8 @@ impl Data {
         left(&self.0, bytes)
     }
 
-    /// Its form inside a longer string: strings bare, the rest as compact JSON (decision 13).
+    /// The form of a value inside a longer string: strings without quotes, everything else as compact JSON (decision
+    /// 13).
     pub fn to_text(&self) -> String {
         match self.as_str() {
             Some(text) => text.to_owned(),
@@ -159,8 +160,8 @@ impl Data {
     }
 }
 
-/// A lower bound of the bytes that are left of these, from lengths alone: data is nearly always far below its limit,
-/// and then its texts need not be read.
+/// A lower bound of the remaining bytes, computed from lengths alone. Data is nearly always far below its limit, and
+/// then its strings need not be read.
 fn surely_left(value: &Val, bytes: usize) -> Option<usize> {
     /// The length of a byte's longest escape.
     const ESCAPED: usize = r"\u0000".len();

@@ -1,5 +1,5 @@
-//! Data as its common part with other data and its difference. With it a branch is stored without the list that all
-//! branches of its fork have.
+//! Data stored as a difference from other data, so that a branch is stored without the list that all branches of its
+//! fork share.
 
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const DEPTH_MAX: usize = 4;
 /// cannot be read back.
 const NESTED_MAX: usize = 64;
 
-/// How data differs from a base that both sides know.
+/// How data differs from a base that both reader and writer have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Difference {
     #[serde(rename = "=")]
@@ -43,7 +43,8 @@ impl Difference {
         is_worth.then_some(difference)
     }
 
-    /// How a scope's data differs, and the scope without data. `None`: as with [`Difference::of`].
+    /// Returns how a scope's data differs, and the scope without its data. `None` has the same meaning as for
+    /// [`Difference::of`].
     pub fn of_scope(base: &Data, scope: &Scope) -> Option<(Difference, Scope)> {
         let difference = Difference::of(base, &scope.data)?;
         let rest = Scope {
@@ -61,7 +62,7 @@ impl Difference {
         }
     }
 
-    /// The data again.
+    /// Restores the data.
     ///
     /// # Errors
     /// The base lacks a member.

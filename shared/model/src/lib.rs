@@ -1,8 +1,8 @@
 //! Plain data: the canonical workflow, scopes, inputs, commands, events, ids.
 //!
-//! Nothing here decides or does anything. Readers of documents make a [`workflow::Workflow`], the
-//! engine turns [`event::Input`]s into [`event::Event`]s and [`event::Command`]s over a
-//! [`scope::Scope`], backends keep and carry these.
+//! Nothing here decides or does anything. Document readers build a [`workflow::Workflow`]; the engine applies
+//! [`event::Input`]s to a [`scope::Scope`], giving [`event::Event`]s and [`event::Command`]s; backends store and
+//! transport all of these.
 
 pub mod attribute;
 pub mod cloudevent;

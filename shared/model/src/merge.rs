@@ -6,7 +6,7 @@ use jaq_json::Val;
 
 use crate::Data;
 
-/// An object and an array meet at the target itself.
+/// The target is an object and the new value an array, or the reverse.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{new} cannot be merged into {old}")]
 pub struct Mismatch {
@@ -30,7 +30,7 @@ pub fn merge(target: &mut Data, new: &Data) -> Result<(), Mismatch> {
     Ok(())
 }
 
-/// As [`merge`], but if the kinds differ the new value wins, also at the target.
+/// Like [`merge`], but if the kinds differ, the new value replaces the old one, even at the target itself.
 pub fn merge_over(target: &mut Data, new: &Data) {
     inner(&mut target.0, &new.0);
 }

@@ -8,14 +8,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::CloudEvent;
 use crate::ids::InstanceId;
 
-/// The links between an instance and its cause. Kept with its header, so that all processes agree.
+/// The links between an instance and its cause. They are stored with the header, so that all processes agree.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Trace {
-    /// The first of the chain of parents and continuations; `None`: the instance itself. The trace
-    /// is named after it.
+    /// The first instance of the chain of parents and continuations; `None` if it is this instance. Its id names the
+    /// trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<InstanceId>,
-    /// The request or event that started the first of the chain.
+    /// The request or event that started the first instance of the chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<TraceContext>,
 }

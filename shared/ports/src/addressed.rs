@@ -1,7 +1,7 @@
-//! An additional name for the attribute with which an event addresses an instance.
+//! An additional name for the attribute that addresses an event to an instance.
 //!
-//! Services that were written for another runtime send back the id of an instance in an attribute of
-//! that runtime. An event that has it, but not ours, is treated as if it had ours.
+//! Services written for another runtime return the id of an instance in an attribute of that runtime. An event that has
+//! that attribute but not ours is treated as if it had ours.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data};
 
-/// Ours (decision 49).
+/// Our own attribute (decision 49).
 const ADDRESSEE: &str = "swirlinstanceid";
 
-/// Adds our attribute to the events that have the other one.
+/// Adds our attribute to events that have the other one.
 pub struct Addressed {
     log: Arc<dyn EventLog>,
     attribute: String,
 }
 
 impl Addressed {
-    /// The log itself, if there is no other name.
+    /// Wraps the log, or returns it unchanged if there is no other name.
     pub fn log(log: Arc<dyn EventLog>, attribute: Option<&str>) -> Arc<dyn EventLog> {
         match attribute {
             None => log,
@@ -63,10 +63,10 @@ impl EventLog for Addressed {
     }
 }
 
-/// Whether events can have an attribute of this name.
+/// Checks that events can have an attribute of this name.
 ///
 /// # Errors
-/// The reason why not.
+/// Returns the reason if they can't.
 pub fn attribute(name: &str) -> std::result::Result<String, String> {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let own = [

@@ -1,9 +1,9 @@
 //! Batches: one operator's action on many instances, which are recorded when the batch is created.
 //!
-//! Any coordinator may carry a batch out, one at a time: it holds a lease. Outcomes are recorded in the order of the
-//! instances, and only by a carrier that knows how many there are already. So a carrier that has lost its lease
-//! without noticing changes nothing here; that an instance is acted on once is the business of
-//! [`ExecutionStore::operate`](crate::ExecutionStore::operate).
+//! Any coordinator may carry out a batch; a lease ensures that only one does at a time. Outcomes are recorded in the
+//! order of the instances, and only by a carrier that knows how many are recorded already. So a carrier that has lost
+//! its lease without noticing changes nothing here. [`ExecutionStore::operate`](crate::ExecutionStore::operate) ensures
+//! that each instance is acted on only once.
 
 use std::collections::BTreeMap;
 
@@ -19,19 +19,19 @@ use crate::error::Result;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BatchOrder {
     pub id: String,
-    /// The action's word.
+    /// The name of the action.
     pub operation: String,
-    /// The result of `skip`; `null` is one, too.
+    /// The result for `skip`; `null` is a valid result.
     #[serde(
         default,
         deserialize_with = "given",
         skip_serializing_if = "Option::is_none"
     )]
     pub result: Option<Data>,
-    /// The state of `rerun`.
+    /// The state for `rerun`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// The version of `migrate`.
+    /// The version for `migrate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     pub query: String,
@@ -39,10 +39,10 @@ pub struct BatchOrder {
     pub by: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The highest number of instances per second.
+    /// The maximum number of instances per second.
     pub rate: u32,
     pub created_at: Timestamp,
-    /// The number of its instances.
+    /// The number of instances in the batch.
     pub matched: u32,
 }
 
@@ -56,9 +56,9 @@ fn given<'d, D: Deserializer<'d>>(from: D) -> std::result::Result<Option<Data>, 
 pub enum BatchState {
     Running,
     Paused,
-    /// An operator ended it before all instances had their turn.
+    /// An operator stopped the batch before it had processed all instances.
     Stopped,
-    /// All instances had their turn.
+    /// All instances have been processed.
     Completed,
 }
 
@@ -100,13 +100,13 @@ pub struct BatchCounts {
     pub done: u32,
     pub refused: u32,
     pub failed: u32,
-    /// Those that were refused, by code.
+    /// The number of refusals by code.
     #[serde(default)]
     pub refusals: BTreeMap<String, u32>,
 }
 
 impl BatchCounts {
-    /// How many instances had their turn.
+    /// The number of instances processed so far.
     pub fn all(&self) -> u32 {
         self.done + self.refused + self.failed
     }
@@ -128,12 +128,12 @@ impl BatchCounts {
 #[serde(rename_all = "snake_case")]
 pub enum BatchOutcome {
     Done,
-    /// The action doesn't fit the instance as it is by now.
+    /// The action isn't possible in the instance's current state.
     Refused {
         code: String,
         detail: String,
     },
-    /// It could not be carried out.
+    /// The action could not be carried out.
     Failed {
         detail: String,
     },
@@ -147,7 +147,7 @@ pub struct Batch {
     pub ended_at: Option<Timestamp>,
 }
 
-/// An instance of a batch, and what became of it if it had its turn.
+/// An instance of a batch, with the outcome if it has been processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchItem {
     pub instance: InstanceId,
@@ -156,29 +156,29 @@ pub struct BatchItem {
 
 #[async_trait]
 pub trait Batches: Send + Sync {
-    /// Creates a batch of these instances, which is running. False: there is one under this id, and nothing changed.
+    /// Creates a running batch of these instances. Returns false, and changes nothing, if the id is taken.
     async fn create_batch(&self, order: &BatchOrder, instances: &[InstanceId]) -> Result<bool>;
 
     async fn batch(&self, id: &str) -> Result<Option<Batch>>;
 
-    /// All of them, the newest first. Only [`Batches::drop_batch`] bounds their number.
+    /// All batches, newest first. Only [`Batches::drop_batch`] limits their number.
     async fn batches(&self) -> Result<Vec<Batch>>;
 
-    /// Those that have not ended, the newest first.
+    /// The batches that have not ended, newest first.
     async fn active_batches(&self) -> Result<Vec<Batch>>;
 
     /// Up to `limit` instances of a batch, after the first `from`.
     async fn batch_items(&self, id: &str, from: u32, limit: u32) -> Result<Vec<BatchItem>>;
 
-    /// Changes the state if [`BatchState::may_become`] allows it; returns the batch as it is then.
+    /// Changes the state if [`BatchState::may_become`] allows it. Returns the batch after the change.
     async fn change_batch(&self, id: &str, to: BatchState, at: Timestamp) -> Result<Option<Batch>>;
 
-    /// Takes or renews the right to carry a batch out. False: another carrier has it. `now` is for stores without a
+    /// Takes or renews the lease on a batch. Returns false if another carrier has it. `now` is for stores without a
     /// clock of their own.
     async fn lease_batch(&self, id: &str, carrier: &str, now: Timestamp, ms: u64) -> Result<bool>;
 
-    /// Records the outcomes of the instances after the first `from`, if exactly those had their turn so far. With the
-    /// last one, the batch has ended. Returns the batch as it is then; `None`: there is none.
+    /// Records the outcomes of the instances after the first `from`, if exactly `from` instances have been processed so
+    /// far. Recording the last one ends the batch. Returns the batch after the change, or `None` if it doesn't exist.
     async fn record_outcomes(
         &self,
         id: &str,

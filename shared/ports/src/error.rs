@@ -17,7 +17,7 @@ pub enum Error {
         size: usize,
         limit: usize,
     },
-    /// A listing cannot continue at an unknown place, or at one from another store: trying again cannot help.
+    /// The position to continue a listing from is unknown or comes from another store: trying again cannot help.
     #[error("there is no place '{0}' in this listing; begin it anew")]
     UnknownPlace(String),
 }

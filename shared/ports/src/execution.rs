@@ -1,10 +1,10 @@
-//! The execution store: everything that the driver and the coordinator need to continue an instance.
+//! The execution store: everything that the driver and the coordinator need to execute an instance.
 //!
-//! All changes of one instance that belong together come in one [`Commit`], which takes effect
-//! wholly or not at all. Effects beyond its instance (start another one, publish an event) are kept
-//! in the instance's outbox until [`ExecutionStore::flushed`] confirms that they were carried out.
+//! Changes to an instance that belong together form one [`Commit`], which takes effect completely or not at all.
+//! Effects outside the instance (starting another instance, publishing an event) stay in the instance's outbox until
+//! [`ExecutionStore::flushed`] confirms that they were carried out.
 //!
-//! Listings and histories are not part of it: they are [`InstanceQueries`](crate::InstanceQueries).
+//! Listings and histories belong to [`InstanceQueries`](crate::InstanceQueries).
 
 use std::any::Any;
 use std::fmt;
@@ -21,24 +21,24 @@ use swirl_model::{Data, WorkflowError};
 
 use crate::error::Result;
 
-/// How many marks an instance keeps. More batches than that are never under way at once.
+/// How many marks an instance keeps. No more batches than that ever run at once.
 pub const MARKS_MAX: usize = 32;
 
-/// A scope that is held by this process, and until when.
+/// A process's hold on a scope until the lease expires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     pub scope: ScopeRef,
-    /// The fencing token: larger with each acquisition of the scope.
+    /// The fencing token. It grows with each acquisition of the scope.
     pub token: u64,
-    /// Of the record, for a scope that was read without taking it: shows whether it has changed since.
+    /// The stamp of the record, for a scope that was read without a lease. Shows whether the record has changed since.
     pub read_stamp: u64,
-    /// Of the fork, for a branch: shows whether it is still the fork that the branch was read with.
+    /// The stamp of the fork, for a branch. Shows whether the fork is still the one that was read with the branch.
     pub fork_stamp: u64,
     pub known: ReadCache,
 }
 
-/// The state of a scope that a store has read. It stays with the lease, so that a commit needn't read it again. Only the store
-/// that made it looks inside. It is never needed, and never trusted: a commit checks that it still holds.
+/// The state of a scope as the store read it. It stays with the lease, so that a commit needn't read it again. Only the
+/// store that made it looks inside. It is optional and never trusted: a commit checks that it is still current.
 #[derive(Clone, Default)]
 pub struct ReadCache(Option<Arc<dyn Any + Send + Sync>>);
 
@@ -62,7 +62,7 @@ impl fmt::Debug for ReadCache {
     }
 }
 
-/// Leases are the same, whatever is known with them.
+/// The cache doesn't affect the equality of leases.
 impl PartialEq for ReadCache {
     fn eq(&self, _: &ReadCache) -> bool {
         true
@@ -72,7 +72,7 @@ impl PartialEq for ReadCache {
 impl Eq for ReadCache {}
 
 impl Lease {
-    /// The token of a scope that was read but not taken ([`ExecutionStore::read_snapshot`]).
+    /// The token of a scope that was read without a lease ([`ExecutionStore::read_snapshot`]).
     pub const SNAPSHOT: u64 = 0;
 
     pub fn new(scope: ScopeRef, token: u64) -> Lease {
@@ -90,10 +90,10 @@ impl Lease {
     }
 }
 
-/// An input that waits to be processed.
+/// An input that has not been processed yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InboxItem {
-    /// An input is added at most once for an id.
+    /// An input with a given id is added at most once.
     pub id: String,
     pub input: Input,
 }
@@ -109,11 +109,11 @@ impl InboxItem {
 
 #[derive(Debug)]
 pub enum Acquired {
-    /// Ours, with its pending work.
+    /// This process holds the scope. Includes its pending work.
     Held(Box<Held>),
-    /// Another process has it, and will see the contents of the inbox.
+    /// Another process holds the scope and will see the contents of the inbox.
     Busy,
-    /// It has ended, or never existed.
+    /// The scope has ended or never existed.
     Gone,
 }
 
@@ -121,19 +121,19 @@ pub enum Acquired {
 pub struct Held {
     pub lease: Lease,
     pub header: Arc<Header>,
-    /// The record, or for a branch that has none yet, its fork.
+    /// The record of the scope, or the fork of a branch that has no record yet.
     pub record: Record,
     pub inbox: Vec<InboxItem>,
-    /// The fork is closed or the instance has ended: only a cancellation may be acted on.
+    /// The fork is closed or the instance has ended, so the only input to act on is a cancellation.
     pub closed: bool,
 }
 
-/// One at a time, and taken apart at once: a box would only cost.
+/// Only one exists at a time, and it is destructured at once, so a box would only add cost.
 #[expect(clippy::large_enum_variant)]
 #[derive(Debug)]
 pub enum Record {
     Scope(Scope),
-    /// A branch that has not begun: made from the fork by the engine.
+    /// A branch that has not begun. The engine creates its scope from the fork.
     Branch {
         fork: Fork,
         index: u32,
@@ -143,26 +143,26 @@ pub enum Record {
 #[derive(Debug)]
 pub struct Commit {
     pub lease: Lease,
-    /// With the revision that it had when it was read; the store increments it.
+    /// The scope, with the revision that was read; the store increments it.
     pub scope: Scope,
-    /// Inputs that have been processed or refused.
+    /// The inputs that were processed or rejected.
     pub consumed: Vec<String>,
-    /// Events that came too late for this scope: with the commit they are free for the instance again, and go to any
-    /// other scope of it that waits for them.
+    /// Events that came too late for this scope. The commit releases them, so that other waiting scopes of the instance
+    /// can get them.
     pub refused: Vec<CloudEvent>,
     pub history: Vec<HistoryEntry>,
     pub commands: Vec<Command>,
     pub at: Timestamp,
-    /// Takes effect only if the inbox has nothing that this lease was not given, the scope is as open or closed as was
-    /// reported to it, and the instance is active: otherwise it is [`Committed::InboxChanged`].
+    /// The commit takes effect only if the inbox has no inputs unknown to this lease, the scope has not been opened or
+    /// closed since it was read, and the instance is active. Otherwise the result is [`Committed::InboxChanged`].
     pub require_unchanged_inbox: bool,
-    /// The holder is done: the lease is released with the commit if that loses nothing, that is, if no input waits and
-    /// no effects must be carried out before the scope continues.
+    /// The holder is done. The commit releases the lease if no input is waiting and no effects must be carried out
+    /// before the scope continues.
     pub release: bool,
-    /// The duration of a lease that is taken with the commit.
+    /// The duration of the lease that the commit takes, if it takes one.
     pub lease_ms: u64,
-    /// It takes effect regardless of the instance's size: it was made for the room that [`Committed::Full`]
-    /// reported.
+    /// The commit takes effect regardless of the instance's size, because it was made to fit the room that
+    /// [`Committed::Full`] reported.
     pub fits: bool,
 }
 
@@ -173,24 +173,24 @@ pub enum Committed {
         outbox: Vec<OutboxEntry>,
         /// Scopes that became runnable, to be put into the queue.
         wake: Vec<ScopeRef>,
-        /// The lease was released.
+        /// Whether the lease was released.
         released: bool,
-        /// Of the lease that was taken with the commit, if the scope was not held before
-        /// ([`ExecutionStore::read_snapshot`]) and is from now on.
+        /// The token of the lease that the commit took. Set only if the scope was not held before
+        /// ([`ExecutionStore::read_snapshot`]) and is held from now on.
         token: Option<u64>,
     },
-    /// An input came that must be processed first; the lease is still held, and nothing took
-    /// effect. Only if [`Commit::require_unchanged_inbox`] is set.
+    /// An input arrived that must be processed first. Nothing took effect, and the lease is still held. Occurs only if
+    /// [`Commit::require_unchanged_inbox`] is set.
     InboxChanged,
-    /// The instance would hold more data than it may, in all of its scopes, forks and their results together; nothing
-    /// took effect, and a lease that was taken is still held. Not if [`Commit::fits`] is set.
+    /// The scopes, forks and results of the instance together would exceed its size limit. Nothing took effect, and a
+    /// lease that was taken is still held. Doesn't occur if [`Commit::fits`] is set.
     Full(Room),
-    /// The lease was lost, another process changed the scope, its fork is closed or its instance
-    /// has ended: nothing took effect.
+    /// Nothing took effect: the lease was lost, another process changed the scope, its fork is closed, or its instance
+    /// has ended.
     Refused,
 }
 
-/// A command that concerns more than its instance.
+/// A command with an effect outside its instance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutboxEntry {
     pub instance: InstanceId,
@@ -198,7 +198,7 @@ pub struct OutboxEntry {
     pub command: Command,
 }
 
-/// The consequences of suspending or resuming an instance.
+/// The result of suspending or resuming an instance.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Suspended {
     /// Scopes that have something to do, if it was resumed.
@@ -210,7 +210,7 @@ pub struct Suspended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Released {
     Free,
-    /// Inputs came meanwhile: the lease is kept, continue.
+    /// New inputs have arrived: the lease is kept, and the holder must continue.
     More,
     /// The lease was lost.
     Lost,
@@ -220,20 +220,20 @@ pub enum Released {
 pub struct NewRecords {
     pub header: Header,
     pub root: Scope,
-    /// Ids of instances to be ended when this one's parent ends are kept with the parent.
+    /// Whether the instance ends with its parent. The parent keeps the ids of such instances.
     pub ends_with_parent: bool,
-    /// A client of this process is going to wait for its end
+    /// A client of this process will wait for the instance to end
     /// ([`InstanceQueries::wait_ended`](crate::InstanceQueries::wait_ended)).
     pub watched: bool,
-    /// It has already run to its end: it is created as ended.
+    /// The run of an instance that has already ended. It is created as ended.
     pub inline_run: Option<Box<InlineRun>>,
 }
 
-/// The whole run of an instance that needed nothing but data and didn't fail. It has no business key, and only the
-/// client that started it waits for it.
+/// The complete run of an instance that needed nothing but data and didn't fail. The instance has no business key, and
+/// only the client that started it waits for it.
 #[derive(Debug)]
 pub struct InlineRun {
-    /// The root as it ended, with its first revision.
+    /// The root scope at its end, with its first revision.
     pub root: Scope,
     pub history: Vec<HistoryEntry>,
     pub status: EndStatus,
@@ -245,8 +245,7 @@ pub struct InlineRun {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
     New,
-    /// The same id exists: nothing was changed. A key that was used with another input or
-    /// workflow is a conflict.
+    /// The id exists already, and nothing was changed. It is a conflict to reuse a key with another input or workflow.
     Exists {
         conflict: bool,
     },
@@ -258,7 +257,7 @@ pub struct DueTimer {
     pub timer: Timer,
 }
 
-/// The key by which people refer to an instance, within a workflow.
+/// The key by which people refer to an instance. It is unique within a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InstanceKey {
     pub workflow: Arc<str>,
@@ -266,7 +265,7 @@ pub struct InstanceKey {
 }
 
 impl InstanceKey {
-    /// The one that an instance has.
+    /// The key of an instance.
     pub fn of(header: &Header) -> Option<InstanceKey> {
         let key = header.instance_key.as_deref()?;
         Some(InstanceKey {
@@ -282,13 +281,14 @@ pub enum Removed {
     Done,
     /// There is no such instance.
     Unknown,
-    /// It has neither ended nor failed.
+    /// The instance has neither ended nor failed.
     Running,
-    /// It has effects that are not carried out yet, or something of it is still being driven: soon it can be removed.
+    /// Some effects of the instance are not carried out yet, or one of its scopes is still being driven. It can be
+    /// removed soon.
     Busy,
 }
 
-/// The outcome of an operator's action that is carried out once.
+/// The outcome of an operator's action that is carried out at most once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operated {
     New,
@@ -298,7 +298,7 @@ pub enum Operated {
     Unknown,
 }
 
-/// All of an instance that names parts of its definition.
+/// Every record of an instance that refers to parts of its definition.
 #[derive(Debug)]
 pub struct Whole {
     pub header: Arc<Header>,
@@ -307,43 +307,42 @@ pub struct Whole {
     pub scopes: Vec<Scope>,
     /// With their results.
     pub forks: Vec<Fork>,
-    /// The inputs that wait.
+    /// The inputs that have not been processed.
     pub inbox: Vec<(ScopeId, InboxItem)>,
-    /// Scopes that a process holds.
+    /// The scopes that some process holds.
     pub held: Vec<ScopeId>,
     /// The state of the instance, for [`Migration::known`].
     pub known: ReadCache,
 }
 
-/// The same in another version.
+/// The records of an instance, converted to another version.
 #[derive(Debug)]
 pub struct Migration {
     pub header: Header,
-    /// All of them, with the revisions that they had when they were read, and their commands: only those about timers, waits
-    /// and search attributes.
+    /// All scopes, with the revisions that were read, and their commands, which concern only timers, waits and search
+    /// attributes.
     pub scopes: Vec<(Scope, Vec<Command>)>,
     pub forks: Vec<Fork>,
     pub inbox: Vec<(ScopeId, InboxItem)>,
     pub entry: HistoryEntry,
-    /// Nothing is changed if the instance has this mark; otherwise it has it then
-    /// ([`ExecutionStore::operate`]).
+    /// If the instance has this mark, nothing changes; otherwise it gets the mark ([`ExecutionStore::operate`]).
     pub mark: Option<String>,
     pub known: ReadCache,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Migrated {
-    /// With the scopes that have something to do.
+    /// The instance was moved. Names the scopes that have something to do.
     Done(Vec<ScopeRef>),
     /// It was carried out before, under the same mark: nothing was changed.
     Known,
-    /// The instance has changed since it was read, or a process holds a scope of it: nothing was changed.
+    /// Nothing was changed, because the instance has changed since it was read or a process holds one of its scopes.
     Changed,
     /// There is no such instance.
     Unknown,
 }
 
-/// Which instance has a key, and since when.
+/// The instance that has a key, and since when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyHolder {
     pub instance: InstanceId,
@@ -355,20 +354,21 @@ pub struct KeyHolder {
 pub trait InstanceRecords: Send + Sync {
     async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>>;
 
-    /// The root scope's record, and the others'.
+    /// Returns the records of all scopes, including the root's.
     async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>>;
 }
 
 #[async_trait]
 pub trait ExecutionStore: InstanceRecords {
-    /// Creates an instance with its root scope, runnable, or as it is after its whole run.
+    /// Creates an instance with its root scope, either runnable or, after an inline run, ended.
     async fn create(&self, new: NewRecords) -> Result<Created>;
 
-    /// The instance that took a key last ([`ExecutionStore::take_key`]), whether it exists or not.
+    /// Returns the instance that last took a key ([`ExecutionStore::take_key`]), whether the instance exists or not.
     async fn key_holder(&self, key: &InstanceKey) -> Result<Option<KeyHolder>>;
 
-    /// Gives a key to an instance, which need not exist yet, if the key is still as the caller found it: held by
-    /// `from`, or free. False: another instance has it by now. When an instance is removed, so is its key.
+    /// Gives a key to an instance, which need not exist yet. The key must still be in the state that the caller found:
+    /// held by `from`, or free. Returns false if another instance has taken it meanwhile. Removing an instance removes
+    /// its key.
     async fn take_key(
         &self,
         key: &InstanceKey,
@@ -376,70 +376,70 @@ pub trait ExecutionStore: InstanceRecords {
         from: Option<&KeyHolder>,
     ) -> Result<bool>;
 
-    /// Takes a scope's lease for `lease_ms`. A suspended or faulted instance's scopes can be taken
-    /// only when an operator's input is there.
+    /// Takes a scope's lease for `lease_ms`. If the instance is suspended or faulted, this works only when the inbox
+    /// has an input from an operator.
     async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired>;
 
-    /// As [`ExecutionStore::acquire`], for a turn that may end with its first commit: a store may leave the scope to
-    /// others until then ([`Lease::SNAPSHOT`]), and the first commit counts, the others are refused. A scope with a call
-    /// under way is always taken: a call needs a lease.
+    /// Like [`ExecutionStore::acquire`], but for a turn that may end with its first commit. A store may leave the scope
+    /// to others until then ([`Lease::SNAPSHOT`]); the first commit wins, and the others are refused. A scope with a
+    /// call in flight is always leased.
     async fn read_snapshot(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
         self.acquire(scope, lease_ms).await
     }
 
-    /// Records durably that an attempt to drive a scope begins which the process may not survive.
-    /// Returns the number of such attempts, including this one, that have begun since the scope's
-    /// record changed and were not taken back by [`ExecutionStore::clear_attempts`].
+    /// Durably records the beginning of an attempt to drive a scope, since the attempt may crash the process. Returns
+    /// the number of attempts, including this one, that have begun since the scope's record last changed and were not
+    /// cleared by [`ExecutionStore::clear_attempts`].
     async fn attempt(&self, scope: &ScopeRef) -> Result<u32>;
 
-    /// A recorded attempt has not ended the process, so it doesn't count. `all`: nor do those
-    /// before it.
+    /// Clears a recorded attempt, because the process survived it. With `all`, clears earlier attempts too.
     async fn clear_attempts(&self, scope: &ScopeRef, all: bool) -> Result<()>;
 
-    /// Renews a lease; false if it was lost.
+    /// Renews a lease. Returns false if it was lost.
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool>;
 
-    /// The inputs that have come into the inbox of a held scope since, and whether the scope is closed. `None`: the
-    /// lease was lost. While the instance is suspended or faulted the inbox looks empty.
+    /// Returns the inputs that have been added to the inbox of a held scope since the last read, and whether the scope
+    /// is closed; `None` if the lease was lost. While the instance is suspended or faulted, the inbox appears empty.
     async fn drain(&self, lease: &Lease) -> Result<Option<(Vec<InboxItem>, bool)>>;
 
-    /// Waits until a held scope has new inputs, or is closed. May return early.
+    /// Waits until a held scope has new inputs or is closed. May return early.
     async fn wait_input(&self, lease: &Lease);
 
-    /// Whether waiting inputs of the instance's scopes are processed: it is neither suspended nor faulted. In an
-    /// instance that has ended differently, scopes that nothing waits for continue.
+    /// Returns whether the instance's scopes process their inputs, that is, whether it is neither suspended nor
+    /// faulted. If the instance has ended otherwise, scopes that nothing waits for continue.
     async fn is_active(&self, instance: &InstanceId) -> Result<bool>;
 
     async fn commit(&self, commit: Commit) -> Result<Committed>;
 
-    /// Releases a lease, unless inputs came meanwhile.
+    /// Releases a lease unless new inputs have arrived.
     async fn release(&self, lease: &Lease) -> Result<Released>;
 
-    /// Adds an input for a scope. False: the same was there already, or the scope is gone.
+    /// Adds an input for a scope. Returns false if the input was added before or the scope is gone.
     async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool>;
 
-    /// Outbox entries were carried out.
+    /// Confirms that outbox entries were carried out.
     async fn flushed(&self, entries: &[OutboxEntry]) -> Result<()>;
 
-    /// Outbox entries that have not been carried out yet: after a crash.
+    /// Returns outbox entries that were not carried out, for instance because of a crash.
     async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>>;
 
-    /// Returns scopes that should be running but are not, after a crash or a lost message. Other work that a crash
-    /// left half done is completed regardless of the limit.
+    /// Returns scopes that should be running but aren't, after a crash or a lost message. Regardless of the limit, the
+    /// call also completes other work that a crash left half done.
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>>;
 
-    /// As [`ExecutionStore::runnable`], while the queue is behind: most scopes that it would return have a task that waits.
-    /// Looks at `limit` of them, and of a workflow that has more than `of_each` among these, returns only that many. A
-    /// store that doesn't know their workflows returns `of_each`.
+    /// Like [`ExecutionStore::runnable`], for a queue with a backlog, when most scopes that it would return already
+    /// have a waiting task. Looks at `limit` scopes and returns at most `of_each` per workflow. A store that doesn't
+    /// know the workflows of scopes returns `of_each` scopes.
     async fn runnable_of_each(&self, limit: usize, of_each: usize) -> Result<Vec<ScopeRef>> {
         self.runnable(of_each.min(limit)).await
     }
 
-    /// Adds an entry to the history that doesn't come from a commit. False: there is no such instance.
+    /// Adds an entry to the history outside a commit. Returns false if the instance doesn't exist.
     async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool>;
 
-    /// Carries an operator's action out once: adds its entry to the history, and its input for the root scope if it has
-    /// one, unless the instance has this mark. Then it has it. An instance keeps its last [`MARKS_MAX`] marks.
+    /// Carries out an operator's action at most once. Unless the instance has this mark already, adds the mark, the
+    /// action's history entry and, if there is one, its input for the root scope. An instance keeps its last
+    /// [`MARKS_MAX`] marks.
     async fn operate(
         &self,
         id: &InstanceId,
@@ -448,32 +448,32 @@ pub trait ExecutionStore: InstanceRecords {
         input: Option<Input>,
     ) -> Result<Operated>;
 
-    /// Whether the instance has this mark ([`ExecutionStore::operate`]).
+    /// Returns whether the instance has this mark ([`ExecutionStore::operate`]).
     async fn is_marked(&self, id: &InstanceId, mark: &str) -> Result<bool>;
 
-    /// All of an instance that names parts of its definition, as it is at one moment.
+    /// Returns a consistent snapshot of all records of an instance that refer to parts of its definition.
     async fn whole(&self, id: &InstanceId) -> Result<Option<Whole>>;
 
-    /// Moves an instance to another version of its definition, if nothing of it has changed since it was read and no
-    /// process holds a scope of it. A process that read a scope before can't commit it any more.
+    /// Moves an instance to another version of its definition, if it has not changed since it was read and no process
+    /// holds one of its scopes. A process that read a scope before the move can't commit it afterwards.
     async fn migrate(&self, id: &InstanceId, migration: Migration) -> Result<Migrated>;
 
-    /// Suspends or resumes. With it [`Command::SuspendAwaited`] is in the instance's outbox. `None`: there is no
-    /// such active instance.
+    /// Suspends or resumes an instance, and puts [`Command::SuspendAwaited`] into its outbox. Returns `None` if there
+    /// is no such active instance.
     async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>>;
 
     /// Removes an instance that has ended or failed, with its history and its key, as a store does by itself some time
-    /// after the end. Its id may be used again. Unless the outcome is [`Removed::Done`], nothing has changed.
+    /// after the end. The id may be used again. If the outcome isn't [`Removed::Done`], nothing has changed.
     async fn remove(&self, id: &InstanceId) -> Result<Removed>;
 
-    /// Timers that are due, earliest first, then in the order of arming. They stay armed until the
-    /// engine disarms them, but one whose input waits in the inbox isn't due again.
+    /// Returns due timers, earliest first, then in the order in which they were armed. They stay armed until the engine
+    /// disarms them, but a timer whose input is in the inbox isn't due again.
     async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>>;
 
-    /// When the next timer is due.
+    /// Returns when the next timer is due.
     async fn next_timer(&self) -> Result<Option<Timestamp>>;
 
-    /// Waits until [`ExecutionStore::next_timer`] may have become earlier since this was called, not since
-    /// it was first polled.
+    /// Waits until [`ExecutionStore::next_timer`] may have become earlier. Counts changes from the call on, not from
+    /// the first poll.
     async fn timers_changed(&self);
 }

@@ -8,7 +8,7 @@ pub enum Severity {
     Error,
 }
 
-/// Something about a server, or about the data kept there.
+/// A finding about a server or about the data kept there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub severity: Severity,

@@ -1,8 +1,8 @@
-//! Histories as they grow, for what takes them elsewhere: to a stream, to a database.
+//! Histories as they grow, for consumers that export them, such as to a stream or a database.
 //!
-//! A store notes which instances have entries that have not been read, in the same atomic step that adds an entry. A
-//! reader takes them in their order, and records how far it is. After a crash the next one continues there, and reads
-//! some entries again: what takes them must recognise repeats.
+//! A store marks an instance as having unread entries in the same atomic step that adds an entry. A reader reads the
+//! entries in order and records its progress. After a crash, the next reader continues from there and reads some
+//! entries again, so consumers must recognise repeats.
 
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
@@ -19,7 +19,7 @@ pub struct Unread {
     pub instance: InstanceId,
     /// The number of entries that have been read.
     pub known: u64,
-    /// When the first of the others was written, or when some of them were read.
+    /// When the first unread entry was written, or when entries were last read.
     pub since: Timestamp,
 }
 
@@ -34,13 +34,14 @@ pub struct UnreadCount {
 
 #[async_trait]
 pub trait FollowedHistories: Send + Sync {
-    /// Whether new entries are noted. Otherwise nothing is, and histories are removed unread.
+    /// Whether new entries are marked as unread. If not, histories are removed unread.
     fn are_followed(&self) -> bool;
 
-    /// Instances with unread entries that this process is responsible for, the ones that wait longest first.
+    /// Instances with unread entries that this process is responsible for, longest waiting first.
     async fn unread(&self, limit: usize) -> Result<Vec<Unread>>;
 
-    /// The first `known` entries of the instance have been read. A number below an earlier one changes nothing.
+    /// Records that the first `known` entries of the instance have been read. A lower number than before changes
+    /// nothing.
     async fn read_to(&self, id: &InstanceId, known: u64, now: Timestamp) -> Result<()>;
 
     async fn count_unread(&self) -> Result<UnreadCount>;
@@ -50,29 +51,29 @@ pub trait FollowedHistories: Send + Sync {
 #[derive(Debug, Clone, Copy)]
 pub struct Extract<'h> {
     pub header: &'h Header,
-    /// The number of entries before this part, of all that there ever were.
+    /// The number of entries ever written before this part.
     pub before: u64,
     pub entries: &'h [HistoryEntry],
 }
 
-/// Takes histories elsewhere.
+/// Exports histories.
 #[async_trait]
 pub trait HistorySink: Send + Sync {
-    /// Takes the next part of an instance's history; afterwards it is there for good. Parts of one instance come in
-    /// their order, and some come again after a crash, cut differently: an entry is known by the instance's
-    /// [`Header::seed`] and its number.
+    /// Stores the next part of an instance's history durably. Parts of one instance come in order. After a crash some
+    /// entries come again, in differently cut parts; the instance's [`Header::seed`] and the entry's number identify an
+    /// entry.
     ///
     /// # Errors
-    /// It cannot be taken now. The same part comes again.
+    /// Fails if the part cannot be stored now. The caller retries with the same part.
     async fn take(&self, part: Extract<'_>) -> Result<()>;
 }
 
 /// A stream of CloudEvents that others read.
 #[async_trait]
 pub trait EventStream: Send + Sync {
-    /// Appends an event of an instance of this workflow. Afterwards it is there for good. The same event may come again.
+    /// Durably appends an event of an instance of this workflow. The same event may come again.
     ///
     /// # Errors
-    /// The stream doesn't confirm it.
+    /// Fails if the stream doesn't confirm the event.
     async fn append(&self, workflow: &str, event: &CloudEvent) -> Result<()>;
 }

@@ -1,4 +1,4 @@
-//! Queries about instances, for people and dashboards. Executing an instance needs none of them.
+//! Queries about instances, for people and dashboards. Executing an instance doesn't need them.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -24,7 +24,7 @@ pub struct Summary {
     pub suspended: bool,
     pub ended_at: Option<Timestamp>,
     pub error: Option<WorkflowError>,
-    /// The attributes by which it can be found.
+    /// The attributes by which the instance can be found.
     pub attributes: Attributes,
 }
 
@@ -36,7 +36,7 @@ pub struct KeptHistory {
     pub entries: Vec<HistoryEntry>,
 }
 
-/// The requested entries of a history. They are numbered from the first one ever.
+/// The requested entries of a history. Numbers count from the first entry ever written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HistoryPart {
     /// Up to `limit` entries after the first `known` ones.
@@ -45,8 +45,8 @@ pub enum HistoryPart {
     Last(usize),
 }
 
-/// A part of a history. It is smaller than requested if its entries are large: `After` then ends earlier, `Last` begins
-/// later.
+/// A part of a history. If the entries are large, it has fewer than requested: `After` then ends earlier, and `Last`
+/// begins later.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HistoryPage {
     /// The number of entries before this part.
@@ -56,7 +56,7 @@ pub struct HistoryPage {
     pub entries: Vec<HistoryEntry>,
 }
 
-/// The maximum size of the entries of a part together, except for the last one, in bytes as stored.
+/// The maximum total size of the entries of a part, in bytes as stored. The last entry may exceed it.
 pub const HISTORY_BYTES_MAX: usize = 4 << 20;
 
 impl HistoryPart {
@@ -80,27 +80,27 @@ impl HistoryPart {
 pub struct Filter {
     pub workflow: Option<String>,
     pub version: Option<String>,
-    /// One of these; empty: any.
+    /// Allowed statuses; empty allows any.
     pub statuses: Vec<Status>,
     pub key: Option<String>,
-    /// Instances whose id begins with this.
+    /// Only instances whose id begins with this.
     pub prefix: Option<String>,
-    /// Instances of which one attribute has such a value. They are ordered by that value, largest first; if it
-    /// is equal, newest first.
+    /// Only instances with an attribute value that matches. They are ordered by that value, largest first; if it is
+    /// equal, newest first.
     pub attribute: Option<AttributeFilter>,
-    /// A store may leave out instances that began earlier than this by its own clock and by that of their starter.
+    /// A store may leave out instances that began earlier than this, both by its own clock and by the clock of the
+    /// process that started them.
     pub since: Option<Timestamp>,
-    /// Instances that come after this one in a listing by time.
+    /// Only instances that come after this one in a listing by time.
     pub after: Option<InstanceId>,
-    /// Where a page ended ([`Page::next`]), with the same filter; counts before `after`.
+    /// The end of the previous page ([`Page::next`]), with the same filter. Takes precedence over `after`.
     pub from: Option<String>,
     pub limit: usize,
-    /// The number of instances that may be examined for one page, whether they pass or not; 0: as many as the
-    /// store thinks right.
+    /// The maximum number of instances to examine for one page, whether they pass or not; 0 lets the store decide.
     pub seen_max: usize,
 }
 
-/// Values of one attribute, which are of one kind.
+/// The matching values of one attribute. All are of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttributeFilter {
     pub name: Arc<str>,
@@ -110,9 +110,9 @@ pub struct AttributeFilter {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
     Equal(Attribute),
-    /// Texts with this beginning.
+    /// Strings with this prefix.
     Prefix(String),
-    /// Between two values, either of which may be missing.
+    /// The values between two bounds, either of which may be missing.
     Range {
         kind: AttributeKind,
         from: Option<Bound>,
@@ -124,7 +124,7 @@ pub enum Values {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bound {
     pub value: Attribute,
-    /// The value itself is included.
+    /// Whether the value itself is included.
     pub inclusive: bool,
 }
 
@@ -135,8 +135,8 @@ pub type Keep<'k> = &'k (dyn Fn(&Summary) -> bool + Send + Sync);
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     pub rows: Vec<Summary>,
-    /// The place to continue from, for [`Filter::from`]; `None`: the listing is complete. A page may end early, even
-    /// without rows; the rest has not been examined.
+    /// The position to continue from, for [`Filter::from`]; `None` if the listing is complete. A page may end early,
+    /// even without rows, if the rest has not been examined.
     pub next: Option<String>,
     /// The number of instances that were examined.
     pub seen: usize,
@@ -165,7 +165,7 @@ impl Counts {
 }
 
 impl Filter {
-    /// Whether an id has the requested beginning.
+    /// Whether an id has the requested prefix.
     pub fn begins(&self, id: &InstanceId) -> bool {
         let prefix = self.prefix.as_deref();
         prefix.is_none_or(|prefix| id.as_str().starts_with(prefix))
@@ -189,7 +189,7 @@ impl Filter {
 }
 
 impl Values {
-    /// Whether a value is one of these.
+    /// Whether a value matches.
     pub fn hold(&self, found: &Attribute) -> bool {
         match self {
             Values::Equal(wanted) => found == wanted,
@@ -217,7 +217,7 @@ pub trait InstanceQueries: InstanceRecords {
     /// [`Filter::seen_max`] instances.
     ///
     /// # Errors
-    /// [`Error::UnknownPlace`](crate::Error::UnknownPlace): there is no such place to continue after.
+    /// [`Error::UnknownPlace`](crate::Error::UnknownPlace) if the position to continue from doesn't exist.
     async fn page(&self, filter: &Filter, keep: Keep<'_>) -> Result<Page>;
 
     /// Returns as many rows as the filter's limit, however many instances have to be examined.
@@ -236,17 +236,17 @@ pub trait InstanceQueries: InstanceRecords {
         Ok(rows)
     }
 
-    /// Returns the number of instances: of all workflows together, and of each that is named.
+    /// Returns the number of instances of all workflows together, and of each named workflow.
     async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)>;
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>>;
-    /// The same, with the number of older entries that are no longer kept.
+    /// Returns the history, with the number of older entries that are no longer kept.
     async fn kept_history(&self, id: &InstanceId) -> Result<KeptHistory> {
         let entries = self.history(id).await?;
         Ok(KeptHistory { gone: 0, entries })
     }
 
-    /// A part of it, without reading the rest.
+    /// Returns a part of the history without reading the rest.
     async fn history_page(&self, id: &InstanceId, part: HistoryPart) -> Result<HistoryPage> {
         let kept = self.kept_history(id).await?;
         let total = kept.gone + kept.entries.len() as u64;
@@ -260,7 +260,7 @@ pub trait InstanceQueries: InstanceRecords {
         })
     }
 
-    /// An instance, and those of its scopes that have not ended.
+    /// Returns an instance with its scopes that have not ended.
     async fn view(&self, id: &InstanceId) -> Result<Option<(Instance, Vec<Scope>)>> {
         let Some(instance) = self.instance(id).await? else {
             return Ok(None);
@@ -270,20 +270,20 @@ pub trait InstanceQueries: InstanceRecords {
         Ok(Some((instance, scopes)))
     }
 
-    /// Whether an instance has ended, without reading it; `None`: there is no such instance.
+    /// Returns whether an instance has ended, without reading it; `None` if the instance doesn't exist.
     async fn has_ended(&self, id: &InstanceId) -> Result<Option<bool>> {
         let instance = self.instance(id).await?;
         Ok(instance.map(|instance| instance.state.status.ended()))
     }
 
-    /// The root scope's record alone.
+    /// Returns only the record of the root scope.
     async fn root(&self, id: &InstanceId) -> Result<Option<Scope>> {
         let scopes = self.scopes(id).await?;
         Ok(scopes.into_iter().find(|scope| scope.id.is_root()))
     }
 
-    /// Waits until a watched instance may have ended: a store that is notified of ends returns then. Callers still poll
-    /// from time to time, and more often if [`InstanceQueries::notifies_ends`] returns `false`.
+    /// Waits until a watched instance may have ended: a store that is notified of ends returns at that moment. Callers
+    /// must still poll from time to time, and more often if [`InstanceQueries::notifies_ends`] returns `false`.
     async fn wait_ended(&self, _id: &InstanceId) {
         std::future::pending().await
     }

@@ -1,8 +1,8 @@
-//! Pictures of workflows, and the history of an instance for people: for the command line, and for
-//! every other program that shows workflows. It depends on no terminal and no server.
+//! Diagrams of workflows and human-readable histories of instances, for the command line and every other program that
+//! shows workflows. This crate needs neither a terminal nor a server.
 //!
-//! [`chart`] has the visible parts, without any geometry; `mermaid` writes them as text for Mermaid, and `layout` and
-//! `svg` draw them. The same workflow always gives the same picture.
+//! [`chart`] describes the visible parts without any geometry; `mermaid` writes them as Mermaid text, and `layout` and
+//! `svg` draw them. The same workflow always gives the same diagram.
 
 pub mod chart;
 mod counts;
@@ -27,7 +27,7 @@ pub use counts::Counts;
 pub use paint::escape;
 pub use trail::Trail;
 
-/// The format of a picture.
+/// The format of a diagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// An SVG image, readable on light and dark backgrounds.
@@ -52,15 +52,15 @@ pub fn render_with(workflow: &Workflow, trail: &Trail) -> String {
     svg::draw(&chart)
 }
 
-/// Draws a workflow as SVG, with how often each part of it has run.
+/// Draws a workflow as SVG, showing how often each part has run.
 pub fn render_counts(workflow: &Workflow, counts: &Counts) -> String {
     let mut chart = chart::Chart::new(workflow);
     counts.paint(&mut chart);
     svg::draw(&chart)
 }
 
-/// The style sheet of the pictures, which [`render`] writes into each. Pages that hold a picture may have
-/// it once, for the elements of the picture.
+/// The style sheet of the diagrams. [`render`] writes it into each image; a page that embeds diagrams may include it
+/// once instead.
 pub fn style() -> &'static str {
     svg::STYLE
 }

@@ -174,7 +174,7 @@ fn card(card: &Card) -> Drawing {
     } else {
         card.kind.to_owned()
     };
-    // In words, too: colours alone say nothing to some.
+    // Also in words, since some people can't tell the colours apart.
     let (class, says) = match card.mark {
         None => ("", String::new()),
         Some(Mark::Past) => (" past", "done".to_owned()),

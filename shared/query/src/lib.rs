@@ -1,12 +1,12 @@
-//! The language for selecting instances, the same for the API, the command line, the console and batches:
+//! The query language for instances, used by the API, the command line, the console and batches:
 //!
 //! ```text
 //! workflow = "order" and status = faulted and started > -1h and @orderId = "o1"
 //! ```
 //!
-//! [`Query::parse`] reads it and reports the places of errors. [`Query::filter`] is the part that a store can answer
-//! from an index; [`Query::matches`] decides about each instance that it gives. [`search`] does both within a bound,
-//! and returns the place that it reached: no result is cut silently.
+//! [`Query::parse`] parses a query and reports errors with their positions. [`Query::filter`] is the part that a store
+//! can answer from an index; [`Query::matches`] tests each instance that the store returns. [`search`] does both within
+//! a limit and returns the position that it reached, so no result is cut silently.
 
 mod compare;
 mod error;

@@ -1,7 +1,7 @@
 //! Scenario files: a workflow, the world around it, and the expected outcome.
 //!
-//! A file is read by [`mod@file`], run by a [`Runner`], its outcome compared by [`expect`] and reported by
-//! [`report`] and [`junit`]. Nothing here knows how a workflow is run.
+//! [`mod@file`] reads a file, a [`Runner`] runs it, [`expect`] compares the outcome, and [`report`] and [`junit`]
+//! report it. Nothing here knows how a workflow runs.
 
 pub mod answer;
 pub mod coverage;
@@ -30,10 +30,10 @@ pub use observed::{Observed, ObservedCall, ObservedInstance};
 
 /// Runs scenarios, in virtual time or against a cluster.
 pub trait Runner: Sync {
-    /// Runs the scenario until nothing is left to happen or `until` is reached.
+    /// Runs the scenario until nothing more can happen or `until` is reached.
     ///
     /// # Errors
-    /// The run says nothing about the workflow: see [`RunError`].
+    /// Fails if the run has no result; see [`RunError`].
     fn run(&self, scenario: &Scenario) -> Result<Observed, RunError>;
 }
 
@@ -43,15 +43,15 @@ pub enum RunError {
     /// A file that the scenario names cannot be read: the exit code is 2.
     #[error("{0}")]
     Unreadable(String),
-    /// The scenario cannot be run here, and is counted as skipped: the reason.
+    /// The scenario cannot run here and counts as skipped. Holds the reason.
     #[error("{0}")]
     Skipped(String),
-    /// The scenario fails: a call to a function that it doesn't list.
+    /// The scenario fails because it called a function that it doesn't list.
     #[error(
         "the function '{0}' was called, and the scenario doesn't say how it answers; list it under 'functions'"
     )]
     UnlistedFunction(String),
-    /// The scenario fails: a mocked function could not answer.
+    /// The scenario fails because a mocked function could not answer.
     #[error(transparent)]
     Answer(#[from] answer::AnswerError),
     /// The scenario fails for another reason.

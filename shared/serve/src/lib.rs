@@ -1,5 +1,5 @@
-//! Connections of clients, for every process that serves HTTP. Their number is limited, in all and for each address. A
-//! client that sends nothing, takes too long with a request's headers or doesn't read its answer is disconnected.
+//! Client connections, for every process that serves HTTP. Their number is limited, in total and per address. A client
+//! is disconnected if it sends nothing, takes too long to send the headers of a request, or doesn't read its response.
 
 mod connections;
 mod headers;

@@ -1,7 +1,7 @@
 //! Turns all external inputs into instances and their inputs: deployment, starts, events, timers,
 //! schedules, operator actions.
 //!
-//! [`Service`] is one handle on the stores; any number of them may work at once, none is a leader.
+//! [`Service`] is a handle on the stores. Any number of services may work at once; none is a leader.
 
 mod batches;
 mod business_keys;

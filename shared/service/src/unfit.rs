@@ -12,7 +12,7 @@ pub enum Unfit {
     Unknown,
     /// With the reason.
     Status(String),
-    /// This instance runs under its key by now.
+    /// This other instance now runs under the same key.
     KeyInUse {
         key: String,
         by: InstanceId,

@@ -13,7 +13,7 @@ use swirl_runtime::Catalog;
 use crate::{Error, Service};
 
 impl Service {
-    /// Why this instance cannot be asked for now. One that is there already was asked for in time.
+    /// Why this instance cannot be started now. An instance that already exists was requested in time.
     pub(crate) async fn closed(
         &self,
         definition: &Definition,

@@ -1,9 +1,9 @@
-//! Documents to canonical workflows and diagnostics.
+//! Turns documents into canonical workflows and diagnostics.
 //!
-//! The ground is language-free: [`source`] makes a tree with places of JSON or YAML text,
-//! [`diagnostic`] and [`codes`] hold findings, [`render`] shows them, [`suggest`] guesses the
-//! intended word, [`time`] reads durations and schedules, [`resource`] gets documents by URI. On it
-//! builds `build`, shared by the readers of all editions, and on that `editions`, one folder each.
+//! The lowest layer knows nothing about the language: [`source`] parses JSON or YAML text into a tree with locations,
+//! [`diagnostic`] and [`codes`] define findings, [`render`] shows them, [`suggest`] guesses the intended word, [`time`]
+//! reads durations and schedules, and [`resource`] gets documents by URI. `build`, which the readers of all editions
+//! share, uses that layer. `editions` uses `build` and has one folder per edition.
 
 mod build;
 pub mod codes;

@@ -1,5 +1,5 @@
-//! Builds driver and service from ports: the only place that does, for every process, for virtual time
-//! and for tests.
+//! Builds driver and service from ports. Nothing else builds them: every process, virtual time and the tests all use
+//! this crate.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ pub struct System {
     pub queue: Arc<dyn Queue>,
     pub clock: Arc<dyn Clock>,
     pub registry: Arc<Registry>,
-    /// A name that is part of the ids of all instances; empty: none.
+    /// A name that becomes part of all instance ids; empty if there is none.
     pub installation: Arc<str>,
-    /// Instances that need nothing but data are carried out where they are started.
+    /// Whether instances that need nothing but data run where they are started.
     pub runs_inline: bool,
     /// The observer of the driver.
     pub observer: Option<Arc<dyn Observer>>,
-    /// The last events that were received.
+    /// The most recently received events.
     pub recent: Arc<Recent>,
 }
 
@@ -41,14 +41,14 @@ impl From<&Service> for System {
     }
 }
 
-/// The calls of definitions' functions.
+/// Calls the functions of definitions.
 pub struct Calls {
     pub caller: Arc<dyn FunctionCaller>,
     pub secrets: Arc<dyn Secrets>,
 }
 
 impl System {
-    /// Without a name and without an observer; carries out instances that need nothing but data.
+    /// Creates a system without a name or an observer. It runs instances inline if they need nothing but data.
     pub fn new(
         store: Arc<dyn ExecutionStore>,
         events: Arc<dyn EventLog>,
@@ -69,7 +69,7 @@ impl System {
         }
     }
 
-    /// Whether [`System::runs_inline`].
+    /// Sets [`System::runs_inline`].
     #[must_use]
     pub fn running_inline(mut self, runs_inline: bool) -> System {
         self.runs_inline = runs_inline;

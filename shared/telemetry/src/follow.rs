@@ -1,8 +1,7 @@
-//! From commits to spans, apart from the drivers.
+//! Turns commits into spans, outside the drivers.
 //!
-//! A state may be entered in one process and left in another. A scope's history then comes from
-//! the store: at most once for each time that the scope comes to this process, and only if
-//! something ends here.
+//! A state may be entered in one process and left in another. The scope's history is then read from the store: at most
+//! once each time that the scope moves to this process, and only if something ends here.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Traces and metrics of instances.
 //!
-//! The driver notifies an [`Observer`](swirl_runtime::Observer) of committed changes. Here that
-//! becomes finished spans, whose ids are derived from the instance and never random: each process
-//! that takes part in an instance names the same spans, without asking any other.
+//! The driver notifies an [`Observer`](swirl_runtime::Observer) of committed changes. This crate turns them into
+//! finished spans. Span ids are derived from the instance and never random, so every process that works on an instance
+//! uses the same ids without asking another.
 
 mod exchange_protocol;
 mod export;

@@ -1,4 +1,4 @@
-//! Values that are there anyway, and are asked for when metrics are read.
+//! Values that exist anyway and are queried when metrics are collected.
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{AsyncInstrument, Meter};

@@ -1,9 +1,9 @@
 //! The whole system in one thread and in virtual time: the real engine, the real driver and the
 //! real coordinator over the in-memory backend. `swirl test` and the property tests run in it.
 //!
-//! Time stands still while there is work to do, then jumps to the next moment at which something is due. At one moment
-//! come, in this order: the acts of the plan (events, starts, operator actions), function calls that answer, timers,
-//! schedules. The order of everything is fixed, so two runs are the same.
+//! Time stands still while there is work to do, then jumps to the next moment at which something is due. What is due at
+//! the same moment happens in this order: the steps of the plan (events, starts, operator actions), answers of function
+//! calls, timers, schedules. Every order is fixed, so two runs are identical.
 
 mod clock;
 mod record;

@@ -1,10 +1,9 @@
 //! A real cluster under a mix of work while its processes and servers fail.
 //!
-//! Redis, NATS, coordinators and workers are separate processes; connections to the servers go
-//! through proxies that can be cut. A number of instances with known outputs and effects run while
-//! faults are injected; then everything is healed, all must end, and every output, call and produced
-//! event is compared. Checkers know nothing of how the system works. Hostile work may run at the same
-//! time, and the memory of each process is recorded.
+//! Redis, NATS, coordinators and workers are separate processes; connections to the servers go through proxies that can
+//! cut them. Instances with known outputs and effects run while faults are injected. Then all faults are lifted, all
+//! instances must end, and every output, call and produced event is compared. The checkers know nothing about how the
+//! system works. Hostile work may run at the same time, and the memory of each process is recorded.
 
 mod any_coordinator;
 mod api;

@@ -85,7 +85,7 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
     };
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.windows(2).any(|two| two == ["--soak", "yes"]) {
-        // Explicit arguments come later and win.
+        // Explicit arguments come later, so they override these.
         arguments.splice(0..0, SOAK.map(str::to_owned));
     }
     let mut backlog = None;
@@ -124,7 +124,7 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
     }
     options.backlog = match backlog {
         Some(backlog) => backlog,
-        // A queue takes time and memory by itself, which would be blamed on the system.
+        // A queue takes time and memory of its own, which would be attributed to the system.
         None if options.hostile || options.flat => options.at_once * 10,
         None => usize::MAX,
     };

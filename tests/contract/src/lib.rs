@@ -1,7 +1,7 @@
 //! The contract of the ports, as tests that every backend must pass.
 //!
-//! A case gets a fresh backend and panics where it violates the ports. [`suite!`] makes a
-//! `#[test]` of each; a case that is added to its list is run by all backends.
+//! A case gets a fresh backend and panics if the backend violates the contract of the ports. [`suite!`] makes a
+//! `#[test]` of each case, so every backend runs a case that is added to its list.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a case is a test")]
 
 use std::any::Any;
@@ -29,21 +29,21 @@ pub mod reuse;
 pub mod starts;
 pub mod timers;
 
-/// The size limit of an instance in the tested backends.
+/// The size limit for instances in the tested backends.
 pub const INSTANCE_BYTES: usize = 100 << 10;
 
-/// A backend with nothing in it.
+/// An empty backend.
 pub struct Backend {
     pub store: Arc<dyn Store>,
     pub events: Arc<dyn EventLog>,
     pub definitions: Arc<dyn Definitions>,
     pub batches: Arc<dyn Batches>,
-    /// Lives as long as the backend: a folder, a server.
+    /// A folder or a server that must live as long as the backend.
     pub guard: Box<dyn Any + Send + Sync>,
 }
 
 impl Backend {
-    /// A backend of one value that implements all ports.
+    /// Creates a backend from one value that implements all ports.
     pub fn of<S>(store: Arc<S>, guard: impl Any + Send + Sync) -> Backend
     where
         S: Store + EventLog + Definitions + Batches + 'static,
@@ -60,8 +60,8 @@ impl Backend {
 
 /// A `#[test]` for each case. `$make` makes a [`Backend`], `$run` runs a future to its end.
 ///
-/// With `@one` before `$make` all cases are one test, for backends that are slow to start: `$make`
-/// may then give them parts of one.
+/// With `@one` before `$make`, all cases form one test, for backends that are slow to start: `$make` may then give each
+/// case a part of the same server.
 #[macro_export]
 macro_rules! suite {
     (@$mode:ident $make:expr, $run:expr) => {

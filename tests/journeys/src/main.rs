@@ -1,10 +1,10 @@
-//! `cargo xtask verify journeys`: what people do with the console, done in Chromium.
+//! `cargo xtask verify journeys`: user journeys through the console, run in Chromium.
 //!
-//! A journey is one thing that somebody wants to get done, from the page where it begins to the proof that it has
-//! happened. Most have a `swirl dev` of their own; those that need tokens or NATS share a small cluster. Each has a
-//! browser with a profile of its own. Every page that comes is checked: an error or a warning in the browser's console
-//! (a violation of the Content-Security-Policy is one), a control without a name, or a text that is too pale fails the
-//! journey.
+//! A journey is a task that a user wants to get done, from the first page to the proof that it worked. Most journeys
+//! have a `swirl dev` of their own; those that need tokens or NATS share a small cluster. Each has a browser with its
+//! own profile. Every visited page is checked: a journey fails on an error or a warning in the browser's console (such
+//! as a violation of the Content-Security-Policy), on a control without an accessible name, and on text with too little
+//! contrast.
 
 mod api;
 mod browser;
@@ -35,13 +35,13 @@ swirl-journeys PATH-TO-SWIRL [WORD...]
 Runs the journeys whose names have one of the words; all of them without any. With SWIRL_PICTURES=FOLDER the pictures
 of the documentation are written there.";
 
-/// A folder for pictures.
+/// A folder for screenshots.
 const PICTURES: &str = "SWIRL_PICTURES";
 
-/// How many are under way at once.
+/// How many journeys run at once.
 const AT_ONCE: usize = 2;
 
-/// How long one may take, even on a busy machine.
+/// How long a journey may take, even on a busy machine.
 const JOURNEY_MAX: Duration = Duration::from_secs(300);
 
 fn main() -> ExitCode {
@@ -65,7 +65,7 @@ fn say(line: &str) {
     println!("{line}");
 }
 
-/// Returns whether all went well.
+/// Returns whether all journeys passed.
 #[tokio::main]
 async fn run(swirl: PathBuf, words: &[String]) -> Result<bool> {
     let swirl = std::fs::canonicalize(&swirl).with_context(|| swirl.display().to_string())?;

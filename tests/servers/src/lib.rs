@@ -2,11 +2,10 @@
 //! Kafka's protocol, and a proxy whose connections can be cut.
 //!
 //! Each server is a separate process on free ports of the loopback interface, with its data in a
-//! temporary folder. Dropping the value kills that process, and no other; so don't put one into a
-//! `static`, which is never dropped. All calls block for as long as they take, each has a limit,
-//! and none but [`eventually`] needs an async runtime.
+//! temporary folder. Dropping the value kills that process and no other, so don't put a server into a `static`, which
+//! is never dropped. All calls block, with a time limit, and only [`eventually`] needs an async runtime.
 //!
-//! Tests that wait for something use [`until`] or [`eventually`], so that they pass on any machine.
+//! Tests that wait for something use [`until`] or [`eventually`], so they pass on slow machines too.
 //!
 //! ```no_run
 //! # fn main() -> anyhow::Result<()> {

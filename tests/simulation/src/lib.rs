@@ -1,9 +1,9 @@
-//! Random workflows, each run undisturbed and with faults: the outcomes must be the same.
+//! Runs random workflows undisturbed and with faults. The outcomes must be the same.
 //!
 //! `generate` writes workflows. `rig` runs them in one process in which faults cost no time,
 //! `check` compares the outcomes, `replay` repeats the engine's inputs of each commit. `cluster` runs
 //! them in several processes, in which faults do cost time; `reference` computes the expected outcome.
-//! `docs/simulation.md` says what this shows and what it doesn't.
+//! `docs/simulation.md` explains what this proves and what it doesn't.
 
 pub mod check;
 pub mod cluster;
@@ -27,7 +27,7 @@ use cluster::Mutant;
 use generate::Case;
 use rig::{Broken, Faults};
 
-/// Runs a case undisturbed, disturbed and with crashes; returns what was violated.
+/// Runs a case undisturbed, disturbed and with crashes. Returns the violations.
 pub fn check_case(case: &Case, broken: Broken) -> Result<Vec<String>> {
     Ok(check_runs(case, broken)?.0)
 }
@@ -51,7 +51,7 @@ fn check_runs(case: &Case, broken: Broken) -> Result<(Vec<String>, Vec<rig::Trac
     Ok((violations, traces))
 }
 
-/// Runs a plan in a cluster, undisturbed and with faults; returns what was violated.
+/// Runs a plan in a cluster, undisturbed and with faults. Returns the violations.
 pub fn check_cluster(case: &Case, faults: &cluster::Faults, mutant: Mutant) -> Result<Checked> {
     let plan = plans::plan_of(case);
     let calm = cluster::run(&plan, &cluster::Faults::none(case.seed), Mutant::None)?;
@@ -71,7 +71,7 @@ pub fn check_cluster(case: &Case, faults: &cluster::Faults, mutant: Mutant) -> R
     })
 }
 
-/// Runs a hard case undisturbed and with faults; returns what was violated.
+/// Runs a hard case undisturbed and with faults. Returns the violations.
 pub fn check_hard(
     hard: &hard::Hard,
     faults: &cluster::Faults,
@@ -102,21 +102,21 @@ pub struct Checked {
     pub instances: usize,
 }
 
-/// How a seed is run.
+/// How to run a seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mode {
     /// One process, in which faults cost no time.
     Moment,
-    /// Several processes, in which they do.
+    /// Several processes, in which faults cost time.
     Cluster,
-    /// The same over a folder, which is opened again half-way.
+    /// Several processes with a store in a folder, which is reopened half-way.
     Durable,
-    /// The same, with a store that goes back in time.
+    /// Several processes with a store that goes back in time.
     Rollback,
 }
 
 impl Mode {
-    /// All modes, or the one that was asked for. The disk is slow: not with each seed.
+    /// All modes, or only the requested one. The disk is slow, so not every seed uses it.
     pub fn of_seed(seed: u64, asked: Option<Mode>) -> Vec<Mode> {
         match asked {
             Some(mode) => vec![mode],
@@ -127,7 +127,7 @@ impl Mode {
     }
 }
 
-/// The statistics of a session, so that a run in which nothing happened isn't taken for proof.
+/// The statistics of a session, so that nobody takes a run in which nothing happened for proof.
 #[derive(Debug, Default)]
 pub struct Totals {
     pub runs: usize,

@@ -1,4 +1,4 @@
-//! Runs seeds, and says how to repeat one that fails.
+//! Runs seeds, and prints how to repeat a seed that fails.
 #![allow(clippy::print_stdout, reason = "a command")]
 
 use std::io::{IsTerminal, Write};
@@ -84,7 +84,7 @@ fn check(case: &Case, mode: Mode, totals: &mut Totals) -> Vec<String> {
     }
 }
 
-/// The smallest case that fails is the one to read.
+/// Looks for the smallest case that fails, since that is the easiest to read.
 fn report(seed: u64, size: usize, mode: Mode, sizes: Size) {
     let mut totals = Totals::default();
     let smaller = (1..=size).map(|size| generate(seed, size));

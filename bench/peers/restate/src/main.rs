@@ -1,4 +1,4 @@
-//! Ten HTTP calls as a service of Restate: each a durable step, one after another.
+//! A Restate service that makes ten HTTP calls in sequence, each as a durable step.
 
 use std::net::SocketAddr;
 

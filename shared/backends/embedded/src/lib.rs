@@ -1,11 +1,11 @@
 //! Embedded backends: in memory, and durable in one folder.
 //!
-//! [`Embedded`] is the store, the event log and the definitions of one process. Everything is in
-//! memory behind one lock; with a folder, every change is also written there, and a call returns
-//! only when its changes are on disk. `docs/adr/0004-embedded-store.md` says why.
+//! [`Embedded`] is the store, the event log and the definitions of one process. Everything is in memory behind one
+//! lock. If there is a folder, every change is also written there, and a call returns only when its changes are on
+//! disk. `docs/adr/0004-embedded-store.md` explains why.
 //!
-//! Invariants: the lock is never held across an await; every iterated collection has a defined order,
-//! so equal inputs give equal runs; nothing here reads the clock.
+//! Invariants: the lock is never held across an await; every collection that is iterated has a defined order, so equal
+//! inputs give equal runs; nothing here reads the clock.
 
 mod attributes;
 mod batched;
@@ -71,10 +71,10 @@ impl Embedded {
         }
     }
 
-    /// The name that distinguishes this store from all others: the first one that it was given.
+    /// The name that distinguishes this store from all others. The first name that it is given stays.
     ///
     /// # Errors
-    /// It could not be written.
+    /// Fails if the name could not be written.
     pub async fn installation(&self, drawn: String) -> Result<String> {
         self.write(|state| {
             if state.installation.is_none() {
@@ -85,8 +85,8 @@ impl Embedded {
         .await
     }
 
-    /// Opens a folder, creating it if need be, and reads what is in it. One process at a time may
-    /// have it open. Dropping the store writes pending changes and frees the folder.
+    /// Opens a folder, creating it if necessary, and reads its content. Only one process at a time may have a folder
+    /// open. Dropping the store writes pending changes and releases the folder.
     pub fn open(
         folder: impl AsRef<Path>,
         options: Options,
@@ -98,7 +98,7 @@ impl Embedded {
         };
         let journal = Journal::open(folder.as_ref(), &mut |key, value| state.restore(key, value))?;
         state.restored()?;
-        // Later changes reach the disk no earlier than this.
+        // Changes made from now on reach the disk no earlier than this one.
         drop(journal.write(state.take_writes()?));
         Ok(Embedded {
             state: Mutex::new(state),
@@ -106,7 +106,7 @@ impl Embedded {
         })
     }
 
-    /// Whether any instance waits for an event.
+    /// Returns whether any instance waits for an event.
     ///
     /// # Errors
     /// The store has stopped: its disk refused a write.
@@ -118,7 +118,7 @@ impl Embedded {
         self.journal.as_ref()
     }
 
-    /// Reads the state, or changes its parts that don't outlive the process (leases).
+    /// Reads the state, or changes the parts of it that don't outlive the process (leases).
     fn read<T>(&self, look: impl FnOnce(&mut State) -> T) -> Result<T> {
         if let Some(journal) = &self.journal {
             journal.check()?;
@@ -132,7 +132,7 @@ impl Embedded {
         Ok(result)
     }
 
-    /// Changes the state; returns when the change, and all that it may depend on, is on disk.
+    /// Changes the state. Returns when the change, and every change that it may depend on, is on disk.
     async fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> Result<T> {
         let Some(journal) = &self.journal else {
             return self.read(change);
@@ -140,7 +140,7 @@ impl Embedded {
         let (result, ticket) = self.read(|state| {
             let result = change(state);
             let ticket = match state.take_writes() {
-                // Handed over under the lock: the journal's order is that of the changes.
+                // Handed over while the lock is held, so that the journal has the order of the changes.
                 Ok(writes) => Ok(journal.write(writes)),
                 Err(error) => {
                     journal.fail(error.clone());
@@ -154,7 +154,7 @@ impl Embedded {
     }
 }
 
-/// A change broke off half-way: memory can't be trusted any more.
+/// A change was interrupted half-way, so the state in memory can't be trusted any more.
 fn stopped() -> Error {
     Error::Unavailable(
         "it stopped after an internal error; a restart reads what is stored".to_owned(),

@@ -168,7 +168,7 @@ impl State {
         if !is_paused {
             state.suspended = false;
         }
-        // Async sub-workflows end with a parent that faults, too: its retry won't repeat them.
+        // Async sub-workflows also end when their parent faults: retrying the parent won't repeat them.
         let children: Vec<InstanceId> = std::mem::take(&mut inst.children).into_iter().collect();
         self.ended.add(seq, &inst.instance);
         self.touch(Key::State(seq));

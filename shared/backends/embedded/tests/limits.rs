@@ -53,7 +53,7 @@ async fn end(b: &Backend, id: &str, status: EndStatus) {
     .await;
 }
 
-/// The key of an instance is removed with it, unless another instance has it by now.
+/// Removing an instance removes its key, unless another instance has taken the key.
 #[test]
 fn a_key_goes_with_its_instance() {
     let folder = tempfile::tempdir().unwrap();

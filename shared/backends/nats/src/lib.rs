@@ -1,9 +1,9 @@
 //! NATS backends: the task queue, the events of the outside world, and dead letters.
 //!
-//! Four streams for each namespace ([`Streams`]): tasks (a work queue), their lanes, events, dead letters; and a fifth for
-//! lifecycle events, if they are wanted ([`LifecycleStream`]). A
-//! task is only a hint, so tasks are published without waiting for an answer; the reconciler finds
-//! the scopes of lost tasks, even if the whole stream is lost. Events wait for their answer.
+//! Each namespace has four streams ([`Streams`]): tasks (a work queue), their lanes, events, and dead letters. A fifth
+//! holds lifecycle events if they are enabled ([`LifecycleStream`]). A task is only a hint, so it is published without
+//! waiting for an acknowledgement; the reconciler finds the scopes of lost tasks, even if the whole stream is lost.
+//! Publishing an event waits for its acknowledgement.
 
 mod bus;
 mod connect;

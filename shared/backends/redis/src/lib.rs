@@ -1,11 +1,11 @@
-//! The store, the event log and the definitions on Redis 7: a single server, one behind sentinels,
-//! or Redis Cluster.
+//! The store, the event log and the definitions on Redis 7: a single server, a server behind Sentinel, or Redis
+//! Cluster.
 //!
-//! An instance is changed by one script at a time, which carries out all of an operation or nothing.
+//! One script at a time changes an instance, and carries out its operation completely or not at all.
 //! `docs/adr/0008-redis-layout.md` has the keys and the reasons.
 //!
-//! Invariants: all keys of a script share a hash tag; leases use Redis' clock, never that of
-//! a process; a script's arguments are bounded, and so is the time of each call.
+//! Invariants: all keys of a script share a hash tag; leases use the clock of Redis, never that of a process; the size
+//! of a script's arguments and the time of each call are limited.
 
 mod admin;
 mod attributes;
@@ -63,8 +63,7 @@ pub use options::{ConnectError, FORMAT, Options, Tls, Topology};
 pub use reading::Reading;
 use script::{Lazy, Script};
 
-/// The layout of the keys. A namespace of another layout is refused, as its instances could not be
-/// read.
+/// The version of the key layout. A namespace with another layout is rejected because its instances could not be read.
 const LAYOUT: u32 = 5;
 
 static META: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/meta.lua")));
@@ -79,10 +78,10 @@ struct Inner {
     link: Arc<Link>,
     keys: Keys,
     options: Options,
-    /// Names this process among those that hold leases.
+    /// Identifies this process as the holder of its leases.
     process: String,
     attempts: AtomicU64,
-    /// The generation of the youngest event that this process has begun.
+    /// The generation of the latest event that this process has started to handle.
     generation: AtomicU64,
     /// The random name that this namespace got when it was first used.
     installation: OnceLock<String>,
@@ -135,7 +134,7 @@ impl Redis {
         redis.take_over(format).await?;
         redis.prepare(&store::freeing()).await;
         redis.prepare(&batches::freeing()).await;
-        // Without messages everything works, but later: not worth failing.
+        // Without messages everything still works, only later, so this isn't worth failing for.
         let limit = Duration::from_millis(redis.options().connect_timeout_ms);
         let mut connected = redis.news().connected();
         if tokio::time::timeout(limit, connected.wait_for(|on| *on))
@@ -164,7 +163,7 @@ impl Redis {
         &self.inner.news
     }
 
-    /// How often the common data of a fork's branches was known already.
+    /// How often the common data of a fork's branches was already cached.
     pub fn known_fork_bases(&self) -> u64 {
         self.inner.fork_bases.hits()
     }
@@ -177,7 +176,7 @@ impl Redis {
         &self.inner.process
     }
 
-    /// A unique number for each try to get a lease: the same try may reach Redis twice.
+    /// A unique number for each attempt to get a lease, since the same attempt may reach Redis twice.
     pub(crate) fn attempt(&self) -> u64 {
         self.inner.attempts.fetch_add(1, Ordering::Relaxed)
     }
@@ -192,7 +191,7 @@ impl Redis {
             .fetch_max(generation, Ordering::Relaxed);
     }
 
-    /// Checks shards and layout: with another number of shards no instance would be found, and with another
+    /// Checks shards and layout: with a different number of shards no instance would be found, and with a different
     /// layout none could be read.
     async fn check_namespace(&self) -> Result<String, ConnectError> {
         let Options {

@@ -18,11 +18,11 @@ static FREE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/free.lu
 /// The minimum number of members that are requested from each shard at once.
 const AT_LEAST: usize = 16;
 
-/// The shard that the next search for scopes begins with: if the first ones always have as many as are wanted, the others
-/// have their turn, too.
+/// The shard that the next search for scopes begins with: if the first shards always fill the limit, the others have
+/// their turn, too.
 static BEGINS: AtomicUsize = AtomicUsize::new(0);
 
-/// The same for other indexes.
+/// The shard that the next search of the other indexes begins with.
 static OTHER_BEGINS: AtomicUsize = AtomicUsize::new(0);
 
 /// A scope that should be running.

@@ -173,7 +173,7 @@ async fn what_is_unread_is_kept_for_longer() {
     store.read_to(&id("a"), 1, at(1_500)).await.unwrap();
     store.expire_instances(at(1_500)).await.unwrap();
     assert_eq!(ids(&b).await, ["b", "bad", "c", "d"]);
-    // Twice as many as are kept.
+    // Twice the number that is kept.
     for id in ["e", "f"] {
         b.create(inline_run(id, 1)).await;
     }

@@ -48,13 +48,13 @@ async fn of_each_workflow_some_are_found() {
     assert!(found.len() <= FEW * sweeps + 2, "{found:?}");
 }
 
-/// If the first shards always have as many as are wanted, the others have their turn, too.
+/// The other shards get their turn even if the first ones always fill the limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_shards_have_their_turn() {
     let server = RedisServer::start().unwrap();
     let options = Options {
         grace_ms: 0,
-        // Found ones stay overdue.
+        // The scopes that were found stay overdue.
         repeat_ms: 0,
         ..Options::single(server.url())
     };

@@ -293,7 +293,7 @@ async fn success_does_not_evict_failure() {
     assert!(left(5_010).await.is_empty());
 }
 
-/// The key of an instance is removed with it, unless another instance has it by now.
+/// Removing an instance removes its key, unless another instance has taken the key.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_goes_with_its_instance() {
     let server = RedisServer::start().unwrap();

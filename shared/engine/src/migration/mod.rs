@@ -6,10 +6,10 @@
 //! A part that is gone, or that has become something else while the instance is in the middle of it, is a [`Misfit`]:
 //! nothing is guessed.
 //!
-//! The position stays where it is: what is done is not done again, also if the new version does it differently. Timers
-//! that are running keep their time; those that the new version lacks end. Waits for events follow the new version
-//! (`waits.rs`). Search attributes that the new version doesn't declare with the same type are dropped; new ones get
-//! values when the next state ends.
+//! The position stays where it is: completed work is not repeated, even if the new version does it differently. Running
+//! timers keep their time; timers that the new version lacks end. Waits for events follow the new version (`waits.rs`).
+//! Search attributes that the new version doesn't declare with the same type are dropped; new ones get values when the
+//! next state ends.
 
 mod names;
 mod position;
@@ -30,8 +30,8 @@ use crate::start::version_of;
 
 use self::names::Names;
 
-/// Why an instance doesn't fit another version. The text names parts of the definition, and nothing of the instance: many
-/// instances have the same reason.
+/// Why an instance doesn't fit another version. The text names only parts of the definition, nothing from the instance,
+/// so many instances share the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[error("{0}")]
 pub struct Misfit(pub String);

@@ -1,4 +1,4 @@
-//! Branches of states of which some are enough, and branches that may begin in a window only.
+//! Branches of states that need only some of their branches, and branches that may begin only within a window.
 
 use swirl_engine::{Definition, NewInstance};
 use swirl_model::instance::EndStatus;

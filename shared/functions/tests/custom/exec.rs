@@ -167,8 +167,7 @@ async fn a_command_takes_no_auth() {
     );
 }
 
-/// This process's own environment is none of the command's business: here, the variables that cargo
-/// sets for its tests.
+/// The command doesn't get this process's own environment: here, the variables that cargo sets for its tests.
 #[tokio::test]
 async fn a_command_gets_a_clean_environment() {
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());

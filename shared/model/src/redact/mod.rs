@@ -1,4 +1,4 @@
-//! Cuts the values of secrets out of services' answers, before they are kept or shown.
+//! Removes the values of secrets from the answers of services before they are stored or shown.
 //!
 //! A service may echo its request: in an error's message, or in a result. It may do so in another form, so a value is
 //! found also as it is written in JSON (escaped once or more often), in URLs and forms, in HTML, in Base64 (also of a
@@ -17,10 +17,11 @@ use crate::data::{Data, text as value};
 use crate::error::WorkflowError;
 use pattern::{Pattern, Search};
 
-/// The text in place of a secret.
+/// The text that replaces a secret.
 pub const CUT: &str = "***";
 
-/// Shorter values stay, in characters: cutting them out would show where they are, and tear other text apart.
+/// The minimum length, in characters, of values that are removed. Removing shorter values would reveal where they occur
+/// and damage other text.
 const CHARS_MIN: usize = 4;
 
 /// The values of some secrets, prepared for searching.
@@ -70,7 +71,7 @@ impl Redactor {
         self.values.is_empty()
     }
 
-    /// The values themselves: never to be logged or stored.
+    /// The values themselves. They must never be logged or stored.
     pub fn expose(&self) -> &[String] {
         &self.values
     }

@@ -1,8 +1,8 @@
 //! Finds one form of a value at a place in a text.
 //!
-//! Encoders differ in which characters they escape, and texts are escaped more than once. So each character of the
-//! value is taken in any of its forms, independently of the others: all ends that the part so far can have are followed
-//! at once.
+//! Encoders differ in which characters they escape, and text may be escaped more than once. So each character of the
+//! value matches in any of its forms, independently of the others; the search follows all possible ends of the matched
+//! part at once.
 
 /// The form in which a value is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

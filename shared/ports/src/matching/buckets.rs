@@ -1,8 +1,7 @@
 //! The index of waits and kept events: by type or source, and by one correlation value.
 //!
-//! A wait whose value is known is kept only under that value, so an event finds it among any number
-//! of others; one whose values are all unknown is kept under the type alone. A wait that is found
-//! is then compared in full.
+//! A wait with a known value is indexed only under that value, so an event finds it quickly among any number of others.
+//! A wait without any known value is indexed under the type alone. Every wait that is found is then compared in full.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,13 +36,12 @@ pub fn bucket_of(filter: &EventMatch, correlation: &Correlation) -> Arc<str> {
     }
 }
 
-/// Whether a bucket is for a single correlation value, and not for all events of a kind.
+/// Whether a bucket is for a single correlation value rather than for all events of a kind.
 pub fn is_valued(bucket: &str) -> bool {
     bucket.contains('\0')
 }
 
-/// The buckets in which an event is stored or searched: those of its kinds alone, and those with
-/// each of the given attributes.
+/// The buckets for storing or searching an event: one per kind, and one per kind and given attribute.
 pub fn buckets_of<'a>(
     event: &CloudEvent,
     attributes: impl Iterator<Item = &'a str> + Clone,
@@ -69,8 +67,7 @@ pub fn attributes_of(event: &CloudEvent) -> impl Iterator<Item = &str> + Clone {
         .chain(event.attributes.keys().map(String::as_str))
 }
 
-/// The attributes that make an event worth keeping: some definition names them, and the event
-/// carries them.
+/// The attributes that make an event worth keeping: the event carries them, and a definition correlates by them.
 pub fn attributes_to_keep(event: &CloudEvent, consumed: &[EventMatch]) -> BTreeSet<Arc<str>> {
     let filters = consumed.iter().filter(|filter| filter.is_kind(event));
     let attributes = filters.flat_map(|filter| filter.correlation.iter().map(|(name, _)| name));

@@ -6,7 +6,7 @@ use swirl_model::ids::InstanceId;
 
 use super::Correlation;
 
-/// An event with this attribute reaches only the instance that it names (decision 49).
+/// An event with this attribute reaches only the instance named by it (decision 49).
 const ADDRESSEE: &str = "swirlinstanceid";
 
 /// The only instance that an event may reach, if it names one.
@@ -14,23 +14,22 @@ pub fn addressee(event: &CloudEvent) -> Option<InstanceId> {
     event.attribute(ADDRESSEE).map(InstanceId::new)
 }
 
-/// The way in which an event matches a filter.
+/// How an event matches a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
     No,
-    /// It has no correlation: any event of the kind will do.
+    /// The filter has no correlation: any event of the kind matches.
     Kind,
-    /// A correlation, but no value of it is known yet.
+    /// The filter has a correlation, but none of its values is known yet.
     Unknown,
-    /// All known values are equal.
+    /// The event equals the filter in all values known so far.
     Known,
 }
 
 impl Fit {
-    /// Whether an event that came before the wait began may go to it: only a correlation binds the
-    /// two. `untouched`: no other instance had the event. `was_there`: the instance had begun when
-    /// the event came. An event that another instance had already isn't early for one that began
-    /// later (decision 48).
+    /// Whether the wait may get an event that came before the wait began. That takes a correlation. `untouched`: no
+    /// other instance has consumed the event. `was_there`: the instance had already begun when the event came. If
+    /// another instance has consumed the event, an instance that began later doesn't get it (decision 48).
     pub fn early(self, untouched: bool, was_there: bool) -> bool {
         match self {
             Fit::No | Fit::Kind => false,
@@ -40,7 +39,7 @@ impl Fit {
     }
 }
 
-/// The value that an event must have in this attribute to be the instance's, as far as known.
+/// The value of this attribute that an event for the instance must have, if it is known.
 pub(super) fn known_value<'a>(
     attribute: &str,
     explicit: &'a Option<String>,
@@ -77,7 +76,7 @@ pub fn fit(filter: &EventMatch, correlation: &Correlation, event: &CloudEvent) -
     }
 }
 
-/// The values that an event has in the attributes that a filter correlates by.
+/// The event's values of the attributes that a filter correlates by.
 pub fn learnt(filter: &EventMatch, event: &CloudEvent) -> Correlation {
     let names = filter.correlation.iter().map(|(name, _)| name);
     names

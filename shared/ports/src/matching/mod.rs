@@ -1,6 +1,5 @@
-//! How events match the scopes that wait for them and the instances that they start: plain rules
-//! that every backend shares. Each backend decides itself where records are kept, and which process
-//! wins a race.
+//! Pure rules, shared by all backends, for matching events with the scopes that wait for them and the instances that
+//! they start. Each backend decides for itself where to keep records and which process wins a race.
 
 mod buckets;
 mod fit;
@@ -15,5 +14,5 @@ pub use fit::{Fit, addressee, fit, learnt};
 pub use sets::Set;
 pub use starts::{Outcome, PendingStart, Role, group_of, has_all, roles};
 
-/// Values that an instance or an event correlates by: by attribute name, in lower case.
+/// The correlation values of an instance or an event, keyed by lower-case attribute name.
 pub type Correlation = BTreeMap<Arc<str>, String>;

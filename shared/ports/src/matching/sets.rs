@@ -15,14 +15,14 @@ use crate::events::Trigger;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Set {
     pub definition: DefinitionId,
-    /// By the place in the definition's list; a newer version may have other places.
+    /// Keyed by position in the definition's list; positions may differ in a newer version.
     pub events: BTreeMap<usize, (Timestamp, StartEvent)>,
-    /// The values that every event of the set has, as far as it has them.
+    /// The values on which every event of the set that has them agrees.
     pub values: Correlation,
-    /// The values that its events have in common so far.
+    /// The values that the set's events have in common so far.
     #[serde(default)]
     pub agreed: Correlation,
-    /// The correlation values that its events give the instance.
+    /// The correlation values that the instance gets from the set's events.
     #[serde(default)]
     pub learnt: Correlation,
 }
@@ -38,7 +38,7 @@ impl Set {
         }
     }
 
-    /// By the first event, or by the last if each one restarts the timeout.
+    /// Counts from the first event, or from the last one if each event restarts the timeout.
     pub fn too_old(&self, trigger: &Trigger, at: Timestamp) -> bool {
         let Some(timeout_ms) = trigger.timeout_ms else {
             return false;
@@ -52,7 +52,7 @@ impl Set {
         since.is_some_and(|since| at.0.saturating_sub(since.0) > timeout_ms as i64)
     }
 
-    /// Finds its events' places in another version of the definition.
+    /// Finds the positions of the set's events in another version of the definition.
     pub fn refit(&mut self, trigger: &Trigger) {
         if self.definition == trigger.definition {
             return;
@@ -68,8 +68,7 @@ impl Set {
         }
     }
 
-    /// The first of these roles that is free, and whose values are those of the other events as far
-    /// as they have the same attributes.
+    /// The first free role whose values equal those of the other events, for all attributes that they share.
     pub fn free<'a>(&self, roles: &'a [Role]) -> Option<&'a Role> {
         let agrees = |(name, value)| self.agreed.get(name).is_none_or(|agreed| agreed == value);
         roles
@@ -77,7 +76,7 @@ impl Set {
             .find(|role| !self.events.contains_key(&role.place) && role.values.iter().all(agrees))
     }
 
-    /// True: the set is complete now.
+    /// Returns true once the set is complete.
     pub fn put(
         &mut self,
         trigger: &Trigger,

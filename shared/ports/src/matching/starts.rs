@@ -11,7 +11,7 @@ use swirl_model::scope::StartEvent;
 use super::{Correlation, learnt};
 use crate::events::{Ingested, Start, Trigger};
 
-/// The outcome of an ingested event. If it is ingested again before it was acknowledged, the outcome is the same.
+/// The outcome of an ingested event. Ingesting the event again before it was acknowledged gives the same outcome.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     pub woken: Vec<ScopeRef>,
@@ -23,13 +23,12 @@ pub struct Outcome {
 pub struct PendingStart {
     pub definition: DefinitionId,
     pub events: Vec<StartEvent>,
-    /// The values that it will correlate by. Until it exists, this acts in its place.
+    /// The values that the instance will correlate by. Until the instance exists, this record stands in for it.
     pub correlation: Correlation,
 }
 
 impl Outcome {
-    /// The starts as these triggers name them. A newer version that was deployed meanwhile takes the
-    /// start over.
+    /// The starts in terms of these triggers. If a newer version was deployed meanwhile, that version is started.
     pub fn ingested(&self, triggers: &[Trigger]) -> Ingested {
         let starts = self.starts.iter().filter_map(|begun| begun.start(triggers));
         Ingested {
@@ -74,22 +73,22 @@ impl PendingStart {
     }
 }
 
-/// A place that an event may take in a trigger.
+/// A position that an event may take in a trigger.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Role {
     /// In the trigger's list of events.
     pub place: usize,
-    /// The values that it gives the instance: all attributes that its definition names.
+    /// The values that the event gives the instance: those of all attributes that its definition names.
     pub learnt: Correlation,
-    /// Those by which it finds its instance and the events that belong to it. A rule with a constant
-    /// is only a filter.
+    /// The values that link the event to its instance and to the other events of the set. A rule with a constant is
+    /// only a filter.
     pub values: Correlation,
-    /// It has all of them: it goes to an active instance, and starts one only if there is none
-    /// (decision 75).
+    /// The event has all of these values: it goes to an active instance, and starts one only if there is none (decision
+    /// 75).
     pub bound: bool,
 }
 
-/// The places that an event may take in a trigger, in the order of its list.
+/// The positions that an event may take in a trigger, in the order of the trigger's list.
 pub fn roles(trigger: &Trigger, event: &CloudEvent) -> Vec<Role> {
     let places = trigger.events.iter().enumerate();
     let fitting = places.filter(|(_, filter)| may_start(filter, event));
@@ -108,8 +107,8 @@ pub fn roles(trigger: &Trigger, event: &CloudEvent) -> Vec<Role> {
     fitting.map(role).collect()
 }
 
-/// The values by which all events of a trigger go together, as far as this one has them. Sets of
-/// other values need not be considered.
+/// The values that all events of a trigger must share, as far as this event has them. Sets with other values need not
+/// be considered.
 pub fn group_of(trigger: &Trigger, event: &CloudEvent) -> Correlation {
     let all = trigger.events.iter().map(open);
     let common = all.reduce(|common, open| &common & &open);
@@ -119,21 +118,21 @@ pub fn group_of(trigger: &Trigger, event: &CloudEvent) -> Correlation {
         .collect()
 }
 
-/// Whether these are all among those.
+/// Whether `those` contains all of `these`.
 pub fn has_all(those: &Correlation, these: &Correlation) -> bool {
     these
         .iter()
         .all(|(name, value)| those.get(name) == Some(value))
 }
 
-/// The attributes, in lower case, whose values come from events.
+/// The attributes whose values come from events, in lower case.
 fn open(filter: &EventMatch) -> BTreeSet<String> {
     let rules = filter.correlation.iter();
     let open = rules.filter(|(_, constant)| constant.is_none());
     open.map(|(name, _)| name.to_ascii_lowercase()).collect()
 }
 
-/// Whether an event may start an instance as one of these.
+/// Whether an event that matches this filter may start an instance.
 fn may_start(filter: &EventMatch, event: &CloudEvent) -> bool {
     let carried = |name: &str| event.attribute(name).is_some();
     filter.is_kind(event)

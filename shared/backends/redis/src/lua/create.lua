@@ -1,7 +1,7 @@
 -- ARGV: 4 header, 5 record, 6 flags, 7 workflow, 8 version, 9 key ('' if none), 10 how long it is kept ('' if its
 -- definition doesn't say), 11 the process that waits for the end ('' if none), 12 the Redis key of its business key ('' if
 -- none), 13 number of correlation values, then name and value of each, then sequence, due time and kind of timers. KEYS: 10 keys by which instances were started, 11.. listings.
--- Returns nothing, or the header of the instance that is there.
+-- Returns nothing, or the header of the instance that already exists.
 
 begin('z')
 if STATUS then

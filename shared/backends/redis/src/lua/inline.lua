@@ -7,7 +7,7 @@
 -- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 how long it is kept
 -- ('' if its definition doesn't say), 9 status, 10 output, 11 error ('' if none), 12 when it ended, 13 lines of history,
 -- 14 the number of elements that hold them, 15.. the elements; then what it is found by, if anything, as in commands.lua.
--- Returns nothing, or the header of the instance that is there.
+-- Returns nothing, or the header of the instance that already exists.
 
 local function main(KEYS, ARGV)
   local call = redis.call

@@ -5,7 +5,7 @@
 -- 5 by workflow.
 -- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 how
 -- long it is kept ('' if its definition doesn't say), 9 the process that waits for the end ('' if none).
--- Returns nothing, or the header of the instance that is there.
+-- Returns nothing, or the header of the instance that already exists.
 
 local function main(KEYS, ARGV)
   local call = redis.call
