@@ -87,6 +87,9 @@ def IN(s): any(s == .; .);
 def IN(src; s): any(src == s; .);
 def INDEX(stream; f): reduce stream as $row ({}; .[$row | f | tostring] |= $row);
 def INDEX(f): INDEX(.[]; f);
+def JOIN($index; f): [.[] | [., $index[f]]];
+def JOIN($index; stream; f): stream | [., $index[f]];
+def JOIN($index; stream; f; g): stream | [., $index[f]] | g;
 def GROUP_BY(f): group_by(f);
 def ascii(f): f | ascii;
 def index($i): _indices($i) | if . == null then null else .[0] end;
@@ -131,3 +134,7 @@ def _turned: reverse;
 def reverse: if . == null or . == {} or . == "" then [] else _turned end;
 def @uri: tostring | encode_uri | split("%21") | join("!") | split("%27") | join("'") | split("%28") | join("(")
   | split("%29") | join(")") | split("%2A") | join("*");
+def format($f): if $f == "text" then @text elif $f == "json" then @json elif $f == "html" then @html
+  elif $f == "uri" then @uri elif $f == "csv" then @csv elif $f == "tsv" then @tsv elif $f == "sh" then @sh
+  elif $f == "base64" then @base64 elif $f == "base64d" then @base64d
+  else error("\($f | if type == "string" then . else "\(type) (\(tojson))" end) is not a valid format") end;

@@ -192,9 +192,12 @@ impl Ctx<'_> {
         let Body::Actions(list) = body else {
             return true;
         };
-        let actions = &self.def.workflow[list].actions;
-        let mut rules = actions.iter().map(|id| &self.def.workflow[*id].results);
-        rules.any(|rule| !rule.ignore)
+        let mut actions = self.def.workflow[list].actions.iter();
+        actions.any(|id| {
+            let action = &self.def.workflow[*id];
+            // The result of an action that nobody waits for isn't ignored: it has none.
+            !action.results.ignore || action.kind.is_detached()
+        })
     }
 
     /// Appends the iterations' results to the output collection, which is made if it is missing.

@@ -62,6 +62,18 @@ pub enum ActionKind {
     Subflow(Subflow),
 }
 
+impl ActionKind {
+    /// `invoke: async`.
+    pub fn is_detached(&self) -> bool {
+        match self {
+            ActionKind::Call(call) => call.detached,
+            ActionKind::Event(event) => event.detached,
+            ActionKind::Expression { detached, .. } => *detached,
+            ActionKind::Subflow(subflow) => subflow.detached,
+        }
+    }
+}
+
 impl Default for ActionKind {
     fn default() -> ActionKind {
         ActionKind::Event(EventAction::default())

@@ -153,9 +153,6 @@ impl Ctx<'_> {
         let only_ids = only.map(|node| self.error_list(node, "retryableErrors"));
         let except_ids = except.map(|node| self.error_list(node, "nonRetryableErrors"));
         let named = obj.get("retryRef").map(|node| self.retry_ref(node));
-        if let (Some(_), Some(_)) = (only, except) {
-            self.exclusive(obj, "an action", &["retryableErrors", "nonRetryableErrors"]);
-        }
         if detached {
             let why = "an action that nobody waits for is not retried";
             for name in ["retryRef", "retryableErrors", "nonRetryableErrors"] {

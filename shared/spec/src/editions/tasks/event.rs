@@ -14,9 +14,14 @@ const PROPERTIES: &[&str] = &[
     "source",
     "type",
     "correlationToken",
+    CORRELATION,
     "metadata",
     KIND,
 ];
+
+/// Of the edition that followed, in documents from between the two.
+const CORRELATION: &str = "correlation";
+const ATTRIBUTE_NAME: &str = "contextAttributeName";
 
 /// Documents from the time of the editions that followed have it.
 const KIND: &str = "kind";
@@ -50,16 +55,20 @@ impl Reader<'_, '_> {
         let name = self.need_string(obj, "an event", "name")?;
         let mut correlation = Vec::new();
         if let (Some(token), Some(node)) = (token, obj.get("correlationToken")) {
-            let attribute = token.to_ascii_lowercase();
-            if attribute.chars().all(|c| c.is_ascii_alphanumeric()) {
-                correlation.push(Correlation {
-                    attribute: attribute.into(),
-                    value: None,
-                });
-            } else {
-                let message = format!("'{token}' cannot be the name of an event's attribute");
-                let hint = "names of CloudEvents attributes have letters and digits only";
-                self.error(node, codes::BAD_ATTRIBUTE, message, hint.to_owned());
+            correlation.extend(self.correlated_attribute(node, &token));
+        }
+        if let Some(node) = obj.get(CORRELATION) {
+            let message = "'correlation' is another edition's name for 'correlationToken'; it is taken as that";
+            let hint = "write correlationToken: NAME".to_owned();
+            self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
+            for item in self.list(node, "'correlation'").unwrap_or_default() {
+                let Some(entry) = self.object(item, "a correlation", &[ATTRIBUTE_NAME]) else {
+                    continue;
+                };
+                let attribute = self.need_string(entry, "a correlation", ATTRIBUTE_NAME);
+                let place = entry.get(ATTRIBUTE_NAME).unwrap_or(item);
+                let found = attribute.and_then(|name| self.correlated_attribute(place, &name));
+                correlation.extend(found);
             }
         }
         match (&source, &kind) {
@@ -95,6 +104,20 @@ impl Reader<'_, '_> {
             metadata,
         });
         Some(())
+    }
+
+    fn correlated_attribute(&mut self, node: &Node, name: &str) -> Option<Correlation> {
+        let attribute = name.to_ascii_lowercase();
+        if !attribute.chars().all(|c| c.is_ascii_alphanumeric()) {
+            let message = format!("'{name}' cannot be the name of an event's attribute");
+            let hint = "names of CloudEvents attributes have letters and digits only";
+            self.error(node, codes::BAD_ATTRIBUTE, message, hint.to_owned());
+            return None;
+        }
+        Some(Correlation {
+            attribute: attribute.into(),
+            value: None,
+        })
     }
 
     /// `source` or `type`: an empty one is as good as none (decision 96).

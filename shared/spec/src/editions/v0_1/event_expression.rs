@@ -87,6 +87,10 @@ fn tokens(text: &str, names: &[String]) -> Result<Vec<Token>, String> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
+        if let Some(after) = after_null_check(rest) {
+            rest = after;
+            continue;
+        }
         let (token, length) = match first {
             '(' => (Token::Open, 1),
             ')' => (Token::Close, 1),
@@ -97,6 +101,9 @@ fn tokens(text: &str, names: &[String]) -> Result<Vec<Token>, String> {
                 }
                 let token = if first == '&' { Token::And } else { Token::Or };
                 (token, 2)
+            }
+            '=' => {
+                return Err("an '=' that doesn't follow 'name', 'trigger' or 'event'".to_owned());
             }
             '\'' | '"' => quoted(rest)?,
             _ => word(rest, names)?,
@@ -112,6 +119,17 @@ fn quoted(text: &str) -> Result<(Token, usize), String> {
     let inner = &text[1..];
     let end = inner.find(quote).ok_or("a quote is never closed")?;
     Ok((Token::Name(inner[..end].to_owned()), end + 2))
+}
+
+/// The text after `trigger != null &&`, which always holds: an event that is there has a trigger.
+fn after_null_check(text: &str) -> Option<&str> {
+    let subjects = ["name", "trigger", "event"];
+    let after = subjects.iter().find_map(|word| text.strip_prefix(word))?;
+    let after = after.trim_start().strip_prefix("!=")?.trim_start();
+    let after = after.strip_prefix("null")?.trim_start();
+    let and = ["&&", "and ", "AND ", "And "];
+    let after = and.iter().find_map(|word| after.strip_prefix(word))?;
+    Some(after.trim_start())
 }
 
 /// A trigger's name, the longest that fits; else an operator or a name that nothing has.
@@ -302,6 +320,10 @@ mod tests {
             ("name eq 'Video Uploaded'", "Video Uploaded"),
             ("trigger.equals('a') or trigger.equals(\"b\")", "any(a b)"),
             ("trigger == 'a' && trigger.equals( 'c' )", "all(a c)"),
+            (
+                "trigger != null && (trigger.equals('a') || trigger.equals('b'))",
+                "any(a b)",
+            ),
         ] {
             assert_eq!(parse(text), expected, "{text}");
         }
@@ -321,6 +343,17 @@ mod tests {
             "not",
             "()",
             "trigger.equals('a'",
+            "a = b",
+            "a == b",
+            "a != b",
+            "=",
+            "a =",
+            "!= a",
+            "a or = b",
+            "source == 's'",
+            "trigger.name == 'a'",
+            "trigger != null",
+            "trigger = a",
         ] {
             assert!(parse(text).starts_with("error"), "{text}");
         }
