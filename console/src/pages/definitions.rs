@@ -82,7 +82,7 @@ pub async fn show(
     let path = ["definitions", id.as_str(), version.as_str()];
     let found = visitor.asking.get(&path, &[]).await?;
     let drawn = ["definitions", id.as_str(), version.as_str(), "diagram"];
-    let chart = visitor.asking.text(&drawn).await?;
+    let chart = visitor.asking.text(&drawn, &[]).await?;
     let resources = list(&found, "resources").iter().filter_map(Value::as_str);
     page(&Page {
         shell: shell.with_done(done.done.as_deref()),
