@@ -179,6 +179,7 @@ async fn definitions(dev: &Dev, browser: &Browser<'_>) {
         &refused.text,
         &["line 6", "unknown-property", "edn", "id: written"],
     );
+    while_it_is_written(dev, browser).await;
     let deployed = browser
         .send(
             "/definitions",
@@ -214,6 +215,40 @@ async fn definitions(dev: &Dev, browser: &Browser<'_>) {
     dev.get("/api/v1/definitions/written/1")
         .await
         .refused(404, "unknown-workflow");
+}
+
+/// The editor's script asks for the findings; nothing is deployed.
+async fn while_it_is_written(dev: &Dev, browser: &Browser<'_>) {
+    let check = async |document: &str| {
+        let answer = browser
+            .send("/deploy/findings", &[("document", document)])
+            .await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.text
+    };
+    let wrong = DOCUMENT.replace("end: true", "edn: true");
+    has(
+        &check(&wrong.replace('\n', "\r\n")).await,
+        &["unknown-property", "data-line=\"6\"", "<b>error</b>"],
+    );
+    let good = check(DOCUMENT).await;
+    has(&good, &["✓ It can be deployed as written 1."]);
+    assert!(!good.contains("<ul"), "{good}");
+    has(&check(" \n").await, &["Nothing has been checked yet."]);
+    let known = dev.get("/api/v1/definitions/waiter").await.is(200);
+    let known = known["document"].as_str().unwrap();
+    has(&check(known).await, &["deployed like this already"]);
+    let other = known.replace("Begin", "Other");
+    has(&check(&other).await, &["raise the version"]);
+    has(&check(&"#".repeat(1 << 21)).await, &["larger than"]);
+    dev.get("/api/v1/definitions/written")
+        .await
+        .refused(404, "unknown-workflow");
+    let cookie = browser.cookie.borrow().clone();
+    let form = ("content-type", "application/x-www-form-urlencoded");
+    let headers = [("cookie", cookie.as_str()), form];
+    let forged = dev.post("/console/deploy/findings", &headers, "document=a");
+    assert_eq!(forged.await.status, 403, "no page of the console sent it");
 }
 
 /// A search, what a batch would act on, the batch, and its end.

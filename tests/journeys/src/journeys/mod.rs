@@ -33,7 +33,7 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 21] = [
+pub const ALL: [Journey; 22] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
     }),
@@ -66,6 +66,9 @@ pub const ALL: [Journey; 21] = [
     }),
     journey("deploy a wrong definition, and correct it", |stage| {
         Box::pin(definitions::correct(stage))
+    }),
+    journey("see the findings while writing a definition", |stage| {
+        Box::pin(definitions::write(stage))
     }),
     journey("start an instance with the form of its schema", |stage| {
         Box::pin(definitions::start(stage))
