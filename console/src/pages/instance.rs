@@ -55,8 +55,8 @@ struct Page {
     back: Option<Back>,
     may: May,
     states: Vec<String>,
-    /// The data of the main flow, if it may be edited now and is small enough for a form.
-    editable: Option<String>,
+    /// The data of the main flow, if it may be edited now and is small enough for a form; otherwise empty.
+    editable: String,
 }
 
 /// The line of the history at which it is shown.
@@ -155,8 +155,8 @@ pub async fn show(visitor: Visitor, Path(id): Path<String>, Query(look): Query<L
         },
         states: states(&history),
         editable: match pill.class {
-            "faulted" => editable(all_places),
-            _ => None,
+            "faulted" => editable(all_places).unwrap_or_default(),
+            _ => String::new(),
         },
         places: all_places.iter().take(PLACES_MAX).map(place).collect(),
         more_places: all_places.len().saturating_sub(PLACES_MAX),
@@ -210,7 +210,10 @@ async fn history(visitor: &Visitor, id: &str, look: &Look) -> Result<Value, Refu
         None => vec![("last", lines.as_str())],
     };
     query.extend(at.iter().map(|at| ("to", at.as_str())));
-    visitor.asking.get(&["instances", id, "history"], &query).await
+    visitor
+        .asking
+        .get(&["instances", id, "history"], &query)
+        .await
 }
 
 fn back(at: usize, total: usize, entry: &Value) -> Back {
@@ -374,26 +377,19 @@ pub async fn operate(
     let mut word = action.as_str();
     let body = match word {
         "cancel" | "suspend" | "resume" => String::new(),
-        "retry" => continued(&form, json!({}))?,
-        "rerun" => continued(&form, json!({"state": form.get("state")}))?,
+        "retry" => "{}".to_owned(),
+        "rerun" => json!({"state": form.get("state")}).to_string(),
         "migrate" => json!({"version": form.get("version").trim()}).to_string(),
         "skip" => {
             let result = form.given("result").unwrap_or("null");
             parsed("result", result)?.to_string()
         }
         "edit" => {
-            parsed("data", form.get("data"))?;
-            let body = match form.given("state") {
-                None => {
-                    word = "retry";
-                    json!({})
-                }
-                Some(state) => {
-                    word = "rerun";
-                    json!({"state": state})
-                }
+            word = match form.given("state") {
+                None => "retry",
+                Some(_) => "rerun",
             };
-            continued(&form, body)?
+            edited(&visitor, &id, &form).await?
         }
         _ => return Err(Failure::not_found("unknown action")),
     };
@@ -412,13 +408,23 @@ fn parsed(what: &str, text: &str) -> Result<Value, Failure> {
     })
 }
 
-/// With the data and the version that the form has, if it has any.
-fn continued(form: &Form, mut body: Value) -> Result<String, Failure> {
+/// The body for an instance that continues with what was changed in the form. Data that is as it was is left out: the
+/// instance may have failed where nothing else fits.
+async fn edited(visitor: &Visitor, id: &str, form: &Form) -> Result<String, Failure> {
+    let mut body = json!({});
     if let Some(data) = form.given("data") {
-        body["data"] = parsed("data", data)?;
+        let data = parsed("data", data)?;
+        let found = visitor.asking.get(&["instances", id], &[]).await?;
+        let mut places = list(&found, "scopes").iter();
+        let root = places.find(|place| place["scope"] == "r");
+        if root.and_then(|root| root.get("data")) != Some(&data) {
+            body["data"] = data;
+        }
     }
-    if let Some(version) = form.given("version") {
-        body["version"] = json!(version.trim());
+    for name in ["state", "version"] {
+        if let Some(given) = form.given(name) {
+            body[name] = json!(given);
+        }
     }
     Ok(body.to_string())
 }

@@ -70,6 +70,7 @@ pub async fn check(dev: &Dev) {
     let browser = Browser::new(dev).await;
     instances(dev, &browser).await;
     failures(dev, &browser).await;
+    edited(dev, &browser).await;
     definitions(dev, &browser).await;
     events(dev, &browser).await;
     schedules(&browser).await;
@@ -161,6 +162,58 @@ async fn failures(dev: &Dev, browser: &Browser<'_>) {
     assert_eq!(skipped.status, 200);
     let done = having(dev, &id, "completed").await;
     assert_eq!(done["output"]["result"], json!({"by": "hand"}));
+}
+
+/// One form changes data, version and state.
+async fn edited(dev: &Dev, browser: &Browser<'_>) {
+    let input = json!({"key": "console-edit", "failures": 100});
+    let id = started(dev, "faulty", input).await;
+    let failed = having(dev, &id, "faulted").await;
+    let data = &failed["scopes"][0]["data"];
+    let path = format!("/instances/{id}");
+    let page = browser.page(&path).await;
+    has(
+        &page,
+        &[
+            "Edit and continue…",
+            "console-edit",
+            "<option>Prepare</option>",
+        ],
+    );
+    let edit = async |fields: &[(&str, &str)]| {
+        let answer = browser.send(&format!("{path}/edit"), fields).await;
+        (answer.status, answer.text)
+    };
+    let (status, text) = edit(&[("data", "{")]).await;
+    assert_eq!(status, 400);
+    has(&text, &["not valid JSON"]);
+    let (status, _) = edit(&[("version", "9")]).await;
+    assert_eq!(status, 422, "there is no such version");
+    let unchanged = format!("{data:#}");
+    let (status, text) = edit(&[("data", &unchanged), ("reason", "once more")]).await;
+    assert_eq!(status, 200, "{text}");
+    let history = format!("/api/v1/instances/{id}/history");
+    let again = |history: &serde_json::Value| {
+        let entries = history["entries"].as_array().unwrap();
+        entries
+            .iter()
+            .filter(|entry| entry["event"] == "ended")
+            .count()
+            == 2
+    };
+    let found = dev.until(&history, "failed again", again).await;
+    let entries = found["entries"].as_array().unwrap();
+    let operated = entries.iter().find(|entry| entry["event"] == "operated");
+    let operated = operated.unwrap();
+    assert_eq!(operated["reason"], "once more");
+    assert!(operated.get("data").is_none(), "nothing was changed");
+    let changed = json!({"key": "console-edited", "failures": 0}).to_string();
+    let fields = [("data", changed.as_str()), ("state", "Prepare")];
+    let (status, text) = edit(&fields).await;
+    assert_eq!(status, 200, "{text}");
+    has(&text, &["at the state that you chose"]);
+    let done = having(dev, &id, "completed").await;
+    assert_eq!(done["output"]["key"], "console-edited", "{done:#}");
 }
 
 async fn definitions(dev: &Dev, browser: &Browser<'_>) {
