@@ -107,6 +107,8 @@ const CASES: &[Case] = &[
     ("coordinator.batch_instances", "7", NONE),
     ("coordinator.batch_examined", "1000000", NONE),
     ("coordinator.batches_active", "7", NONE),
+    ("coordinator.keep_batches", "1h", NONE),
+    ("coordinator.keep_batches_max", "7", NONE),
     ("lifecycle.bytes_max", "1MiB", NONE),
     ("lifecycle.age_max", "1h", NONE),
     ("worker.lease", "5s", NONE),

@@ -84,8 +84,8 @@ impl Asking {
     }
 
     /// An answer that isn't JSON.
-    pub async fn text(&self, path: &[&str]) -> Result<String, Refusal> {
-        let bytes = self.ask(Method::GET, path, &[], &[], "").await?;
+    pub async fn text(&self, path: &[&str], query: &[(&str, &str)]) -> Result<String, Refusal> {
+        let bytes = self.ask(Method::GET, path, query, &[], "").await?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 

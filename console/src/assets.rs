@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 
 const CSS: &str = include_str!("../assets/console.css");
 const SCRIPT: &str = include_str!("../assets/console.js");
+const EDITOR: &str = include_str!("../assets/editor.js");
 const ICON: &str = include_str!("../assets/icon.svg");
 
 pub async fn asset(Path(name): Path<String>) -> Response {
@@ -17,6 +18,7 @@ pub async fn asset(Path(name): Path<String>) -> Response {
             format!(".chart {{ {} }}", swirl_presentation::style()),
         ),
         "console.js" => ("text/javascript", SCRIPT.to_owned()),
+        "editor.js" => ("text/javascript", EDITOR.to_owned()),
         "icon.svg" => ("image/svg+xml", ICON.to_owned()),
         _ => return StatusCode::NOT_FOUND.into_response(),
     };

@@ -33,6 +33,7 @@ pub fn router(console: Console) -> Router {
             get(pages::definitions::index).post(pages::definitions::deploy),
         )
         .route("/deploy", get(pages::definitions::editor))
+        .route("/deploy/findings", post(pages::definitions::check))
         .route(definition, get(pages::definitions::show))
         .route(
             "/definitions/{id}/{version}/delete",

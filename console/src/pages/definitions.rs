@@ -82,7 +82,7 @@ pub async fn show(
     let path = ["definitions", id.as_str(), version.as_str()];
     let found = visitor.asking.get(&path, &[]).await?;
     let drawn = ["definitions", id.as_str(), version.as_str(), "diagram"];
-    let chart = visitor.asking.text(&drawn).await?;
+    let chart = visitor.asking.text(&drawn, &[]).await?;
     let resources = list(&found, "resources").iter().filter_map(Value::as_str);
     page(&Page {
         shell: shell.with_done(done.done.as_deref()),
@@ -105,12 +105,23 @@ struct Editor {
     shell: Shell,
     document: String,
     refused: String,
+    told: String,
+    findings: Vec<Finding>,
+}
+
+/// The findings alone, for the editor's script.
+#[derive(Template)]
+#[template(path = "findings.html")]
+struct Findings {
+    told: String,
     findings: Vec<Finding>,
 }
 
 struct Finding {
     severity: String,
     place: String,
+    /// The number of that line; 0 if there is none.
+    number: u64,
     /// The line of the document that it is about; empty if it is about none.
     line: String,
     code: String,
@@ -118,23 +129,71 @@ struct Finding {
     hint: String,
 }
 
+/// The origin of a document, for messages.
+const NAME: (&str, &str) = ("name", "definition written in the console");
+
+/// Where findings will be.
+const NOTHING_YET: &str = "Nothing has been checked yet.";
+
 pub async fn editor(visitor: Visitor) -> Answer {
     let shell = Shell::new(&visitor, "definitions", "Deploy a definition").await?;
     page(&Editor {
         shell,
         document: String::new(),
         refused: String::new(),
+        told: NOTHING_YET.to_owned(),
         findings: Vec::new(),
     })
 }
 
-pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
-    // Browsers end lines as mail does.
-    let document = form.get("document").replace("\r\n", "\n");
-    let query = [("name", "definition written in the console")];
+/// Browsers end lines as mail does.
+fn document(form: &Form) -> String {
+    form.get("document").replace("\r\n", "\n")
+}
+
+/// Checks a document that is being written. A refusal is an answer here, not a failure of the request.
+pub async fn check(visitor: Visitor, form: Form) -> Answer {
+    let document = document(&form);
+    if document.trim().is_empty() {
+        return page(&Findings {
+            told: NOTHING_YET.to_owned(),
+            findings: Vec::new(),
+        });
+    }
+    let query = [NAME, ("dryRun", "true")];
     let sent = visitor
         .asking
         .post(&["definitions"], &query, &[], &document);
+    let (told, body) = match sent.await {
+        Ok(body) => {
+            let (id, version) = (text(&body, "id"), text(&body, "version"));
+            let told = match body["outcome"] == "unchanged" {
+                true => format!("✓ {id} {version} is deployed like this already."),
+                false => format!("✓ It can be deployed as {id} {version}."),
+            };
+            (told, body)
+        }
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => return Err(refusal.into()),
+        Err(refusal) => {
+            let told = match list(&refusal.body, "diagnostics").len() {
+                0 => format!("✕ {}", refusal.detail),
+                1 => "✕ 1 finding.".to_owned(),
+                count => format!("✕ {count} findings."),
+            };
+            (told, refusal.body)
+        }
+    };
+    page(&Findings {
+        told,
+        findings: findings(&body, &document),
+    })
+}
+
+pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
+    let document = document(&form);
+    let sent = visitor
+        .asking
+        .post(&["definitions"], &[NAME], &[], &document);
     match sent.await {
         Ok(body) => {
             let (id, version) = (text(&body, "id"), text(&body, "version"));
@@ -154,17 +213,21 @@ pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
                 return Err(refusal.into());
             }
             let shell = Shell::new(&visitor, "definitions", "Deploy a definition").await?;
-            let findings = list(&refusal.body, "diagnostics").iter();
-            let findings = findings.map(|one| finding(one, &document));
             let editor = Editor {
                 shell,
-                findings: findings.collect(),
+                told: String::new(),
+                findings: findings(&refusal.body, &document),
                 refused: refusal.detail,
                 document,
             };
             with_status(refusal.status, &editor)
         }
     }
+}
+
+fn findings(body: &Value, document: &str) -> Vec<Finding> {
+    let all = list(body, "diagnostics").iter();
+    all.map(|one| finding(one, document)).collect()
 }
 
 fn finding(finding: &Value, document: &str) -> Finding {
@@ -180,6 +243,7 @@ fn finding(finding: &Value, document: &str) -> Finding {
     Finding {
         line: line.and_then(written).unwrap_or_default().trim().to_owned(),
         severity: text(finding, "severity"),
+        number: line.unwrap_or(0),
         place: match (line, path.is_empty()) {
             (Some(line), _) => format!("line {line}"),
             (None, false) => path,

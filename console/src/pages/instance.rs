@@ -11,7 +11,7 @@ use swirl_model::time::Timestamp;
 use swirl_presentation::timeline::{Tone, describe, error};
 
 use crate::answer::{Answer, Failure, go_to, list, page, text};
-use crate::asking::segment;
+use crate::asking::{Refusal, segment};
 use crate::shell::Shell;
 use crate::timeline::{timeline, took};
 use crate::tree::tree;
@@ -51,10 +51,21 @@ struct Page {
     total: usize,
     earlier: Option<usize>,
     later: Option<usize>,
+    /// It is shown as it was.
+    back: Option<Back>,
     may: May,
     states: Vec<String>,
-    /// The data of the main flow, if it may be edited now and is small enough for a form.
-    editable: Option<String>,
+    /// The data of the main flow, if it may be edited now and is small enough for a form; otherwise empty.
+    editable: String,
+}
+
+/// The line of the history at which it is shown.
+struct Back {
+    at: usize,
+    instant: String,
+    text: String,
+    previous: Option<usize>,
+    next: Option<usize>,
 }
 
 /// The actions that are possible in its current status.
@@ -107,32 +118,33 @@ pub struct Look {
     /// The first line of the history that is shown.
     #[serde(default)]
     from: Option<usize>,
+    /// The line of the history at which the instance is shown.
+    #[serde(default)]
+    at: Option<usize>,
 }
 
 pub async fn show(visitor: Visitor, Path(id): Path<String>, Query(look): Query<Look>) -> Answer {
-    let found = visitor.asking.get(&["instances", &id], &[]).await?;
+    let at = look.at.map(|at| at.to_string());
+    let then: Vec<(&str, &str)> = at.iter().map(|at| ("at", at.as_str())).collect();
+    let found = visitor.asking.get(&["instances", &id], &then).await?;
     let id = text(&found, "id");
     let (workflow, version) = (text(&found, "workflow"), text(&found, "version"));
     let shell = Shell::new(&visitor, "instances", format!("{workflow} – instance")).await?;
-    let path = ["instances", id.as_str(), "history"];
-    let lines = LINES.to_string();
-    let history = match look.from {
-        Some(from) => {
-            let from = from.to_string();
-            let query = [("after", from.as_str()), ("limit", lines.as_str())];
-            visitor.asking.get(&path, &query).await?
-        }
-        None => visitor.asking.get(&path, &[("last", &lines)]).await?,
-    };
-    let chart = visitor.asking.text(&["instances", &id, "diagram"]).await;
+    let history = history(&visitor, &id, &look).await?;
+    let drawn = ["instances", id.as_str(), "diagram"];
+    let chart = visitor.asking.text(&drawn, &then).await;
     let pill = status(&found);
     let has_ended = !matches!(pill.class, "running" | "waiting" | "suspended");
     let count = |name: &str| history[name].as_u64().unwrap_or_default() as usize;
     let (first, total) = (count("before"), count("total"));
     let shown = list(&history, "entries").len();
     let all_places = list(&found, "scopes");
+    let back = look.at.map(|at| back(at, total, &found["entry"]));
     let runs = !has_ended;
-    let now = now();
+    let now = match &back {
+        None => now(),
+        Some(back) => Timestamp::parse(&back.instant).unwrap_or_else(|_| now()),
+    };
     page(&Page {
         may: May {
             cancel: runs,
@@ -143,8 +155,8 @@ pub async fn show(visitor: Visitor, Path(id): Path<String>, Query(look): Query<L
         },
         states: states(&history),
         editable: match pill.class {
-            "faulted" => editable(all_places),
-            _ => None,
+            "faulted" => editable(all_places).unwrap_or_default(),
+            _ => String::new(),
         },
         places: all_places.iter().take(PLACES_MAX).map(place).collect(),
         more_places: all_places.len().saturating_sub(PLACES_MAX),
@@ -162,7 +174,7 @@ pub async fn show(visitor: Visitor, Path(id): Path<String>, Query(look): Query<L
             .map(|(index, entry)| line(first + index + 1, entry))
             .collect(),
         earlier: (first > 0).then(|| first.saturating_sub(LINES)),
-        later: (first + shown < total).then_some(first + shown),
+        later: (first + shown < look.at.unwrap_or(total)).then_some(first + shown),
         first: first + 1,
         total,
         took: lasted(&found, now),
@@ -177,15 +189,41 @@ pub async fn show(visitor: Visitor, Path(id): Path<String>, Query(look): Query<L
         id,
         workflow,
         version,
-        shell: match look.from {
+        shell: match look.from.or(look.at) {
             None if !has_ended => shell.with_news(),
             // An action that was accepted just now may not be carried out yet.
             None if look.done.is_some() && pill.class == "faulted" => shell.with_news(),
             _ => shell,
         }
         .with_done(look.done.as_deref()),
+        back,
         pill,
     })
+}
+
+/// The part of the history that is shown.
+async fn history(visitor: &Visitor, id: &str, look: &Look) -> Result<Value, Refusal> {
+    let lines = LINES.to_string();
+    let [from, at] = [look.from, look.at].map(|number| number.map(|number| number.to_string()));
+    let mut query = match &from {
+        Some(from) => vec![("after", from.as_str()), ("limit", lines.as_str())],
+        None => vec![("last", lines.as_str())],
+    };
+    query.extend(at.iter().map(|at| ("to", at.as_str())));
+    visitor
+        .asking
+        .get(&["instances", id, "history"], &query)
+        .await
+}
+
+fn back(at: usize, total: usize, entry: &Value) -> Back {
+    Back {
+        at,
+        instant: text(entry, "at"),
+        text: describe(entry).text.trim_start().to_owned(),
+        previous: (at > 1).then(|| at - 1),
+        next: (at < total).then(|| at + 1),
+    }
 }
 
 fn now() -> Timestamp {
@@ -244,6 +282,9 @@ fn data(found: &Value, places: &[Value]) -> Vec<Tree> {
             open,
         });
     };
+    if let Some(recorded) = found["entry"].get("data") {
+        add("Recorded in this line".to_owned(), recorded, true);
+    }
     if let Some(output) = found.get("output") {
         add("Output".to_owned(), output, true);
     }
@@ -336,26 +377,19 @@ pub async fn operate(
     let mut word = action.as_str();
     let body = match word {
         "cancel" | "suspend" | "resume" => String::new(),
-        "retry" => continued(&form, json!({}))?,
-        "rerun" => continued(&form, json!({"state": form.get("state")}))?,
+        "retry" => "{}".to_owned(),
+        "rerun" => json!({"state": form.get("state")}).to_string(),
         "migrate" => json!({"version": form.get("version").trim()}).to_string(),
         "skip" => {
             let result = form.given("result").unwrap_or("null");
             parsed("result", result)?.to_string()
         }
         "edit" => {
-            parsed("data", form.get("data"))?;
-            let body = match form.given("state") {
-                None => {
-                    word = "retry";
-                    json!({})
-                }
-                Some(state) => {
-                    word = "rerun";
-                    json!({"state": state})
-                }
+            word = match form.given("state") {
+                None => "retry",
+                Some(_) => "rerun",
             };
-            continued(&form, body)?
+            edited(&visitor, &id, &form).await?
         }
         _ => return Err(Failure::not_found("unknown action")),
     };
@@ -374,13 +408,23 @@ fn parsed(what: &str, text: &str) -> Result<Value, Failure> {
     })
 }
 
-/// With the data and the version that the form has, if it has any.
-fn continued(form: &Form, mut body: Value) -> Result<String, Failure> {
+/// The body for an instance that continues with what was changed in the form. Data that is as it was is left out: the
+/// instance may have failed where nothing else fits.
+async fn edited(visitor: &Visitor, id: &str, form: &Form) -> Result<String, Failure> {
+    let mut body = json!({});
     if let Some(data) = form.given("data") {
-        body["data"] = parsed("data", data)?;
+        let data = parsed("data", data)?;
+        let found = visitor.asking.get(&["instances", id], &[]).await?;
+        let mut places = list(&found, "scopes").iter();
+        let root = places.find(|place| place["scope"] == "r");
+        if root.and_then(|root| root.get("data")) != Some(&data) {
+            body["data"] = data;
+        }
     }
-    if let Some(version) = form.given("version") {
-        body["version"] = json!(version.trim());
+    for name in ["state", "version"] {
+        if let Some(given) = form.given(name) {
+            body[name] = json!(given);
+        }
     }
     Ok(body.to_string())
 }

@@ -39,7 +39,8 @@ const FIGURES: [(&str, &str); 6] = [
 pub async fn show(visitor: Visitor) -> Answer {
     let shell = Shell::new(&visitor, "system", "System").await?;
     let ready = visitor.asking.get(&["/readyz"], &[]).await?;
-    let metrics = visitor.asking.text(&["/metrics"]).await.unwrap_or_default();
+    let metrics = visitor.asking.text(&["/metrics"], &[]).await;
+    let metrics = metrics.unwrap_or_default();
     let limited = list(&ready, "limited").iter().filter_map(Value::as_str);
     page(&Page {
         shell: shell.with_news(),

@@ -45,6 +45,9 @@ struct Whole {
 pub struct Deploy {
     /// The origin of the document, for messages.
     name: Option<String>,
+    /// The document is only checked.
+    #[serde(default, rename = "dryRun")]
+    dry_run: bool,
 }
 
 pub async fn deploy(
@@ -55,6 +58,7 @@ pub async fn deploy(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    let dry_run = query.dry_run;
     let source = read(query, &headers, body).await?;
     let caller = match (caller, peer) {
         (Some(Extension(caller)), _) => caller.name,
@@ -65,7 +69,11 @@ pub async fn deploy(
         return Err(too_many());
     };
     let _place = place.wait().await;
-    let (status, id, outcome) = match api.deploy(source).await? {
+    let (outcome, warnings) = match dry_run {
+        true => api.check(source).await?,
+        false => (api.deploy(source).await?, Vec::new()),
+    };
+    let (status, id, outcome) = match outcome {
         Outcome::New(id) => (StatusCode::CREATED, id, "new"),
         Outcome::Unchanged(id) => (StatusCode::OK, id, "unchanged"),
         // A request replaces nothing.
@@ -90,6 +98,11 @@ pub async fn deploy(
             .with("diagnostics", findings));
         }
     };
+    if dry_run {
+        let body = json!({"id": &*id.workflow, "version": &*id.version, "outcome": outcome,
+            "dryRun": true, "diagnostics": warnings});
+        return Ok(Json(body).into_response());
+    }
     let location = located(&["definitions", &id.workflow, &id.version]);
     let body = json!({"id": &*id.workflow, "version": &*id.version, "outcome": outcome});
     let mut response = (status, Json(body)).into_response();

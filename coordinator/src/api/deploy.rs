@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;
+use serde_json::Value;
 use swirl_deployment::{Deployer, Outcome, Reader, Source};
 use swirl_ports::{Batches, InstanceQueries};
 use swirl_service::{BatchLimits, Batching, Error, Service};
@@ -155,5 +156,13 @@ impl Api {
         replaces: bool,
     ) -> Result<Outcome, Error> {
         self.deployer.deploy(reader, source, replaces).await
+    }
+
+    /// What deploying a document would lead to, and the warnings about it; see [`Deployer::check`].
+    ///
+    /// # Errors
+    /// The store failed.
+    pub(super) async fn check(&self, source: Source) -> Result<(Outcome, Vec<Value>), Error> {
+        self.deployer.check(self.reader.clone(), source).await
     }
 }

@@ -3,11 +3,14 @@
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
 use swirl_ports::HistoryPart;
-use swirl_presentation::{Format, Trail, render, render_with};
+use swirl_presentation::{Format, Rewound, Trail, render, render_with};
 
 use super::Api;
 use super::problem::{Problem, cut};
+use super::request::Parameters;
+use super::rewind;
 
 /// How much of a history is drawn: the last entries.
 const ENTRIES_MAX: usize = 20_000;
@@ -23,8 +26,28 @@ pub async fn definition(
     Ok(picture(render(&definition.workflow, Format::Svg)))
 }
 
-pub async fn instance(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Drawn {
+    /// The number of the history's entry at which it is shown.
+    at: Option<u64>,
+}
+
+pub async fn instance(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    Parameters(drawn): Parameters<Drawn>,
+) -> Result<Response, Problem> {
     let called = api.service.called(&id).await?;
+    if let Some(at) = drawn.at {
+        let found = api.queries.instance(&called).await?;
+        let instance = found.ok_or_else(|| Problem::no_instance(&id))?;
+        let past = rewind::past(&api, &instance, at).await?;
+        let workflow = &past.definition.workflow;
+        let rewound = Rewound::new(workflow, &past.entries);
+        let trail = Trail::rewound(&past.entries, &rewound);
+        return Ok(picture(render_with(workflow, &trail)));
+    }
     let found = api.queries.view(&called).await?;
     let (instance, scopes) = found.ok_or_else(|| Problem::no_instance(&id))?;
     let definition = api

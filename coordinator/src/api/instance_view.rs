@@ -11,7 +11,7 @@ use super::listing;
 use super::problem::Problem;
 
 /// The maximum number of scopes of an instance in an answer.
-const SCOPES_MAX: usize = 1_000;
+pub(super) const SCOPES_MAX: usize = 1_000;
 
 /// An instance, and those of its scopes that have not ended.
 pub async fn shown(api: &Api, found: &(Instance, Vec<Scope>)) -> Result<Value, Problem> {

@@ -13,6 +13,7 @@ use super::Api;
 use super::instance_view::shown;
 use super::problem::Problem;
 use super::request::Parameters;
+use super::rewind;
 use super::start;
 
 /// The limit of the state data in an answer, in bytes of JSON. Scopes beyond the limit are shown
@@ -27,6 +28,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(200);
 #[serde(deny_unknown_fields)]
 pub struct Look {
     wait: Option<String>,
+    /// The number of the history's entry at which it is shown.
+    at: Option<u64>,
 }
 
 /// All facts about an instance, apart from its history.
@@ -36,6 +39,15 @@ pub async fn one(
     Parameters(look): Parameters<Look>,
 ) -> Result<Json<Value>, Problem> {
     let called = api.service.called(&id).await?;
+    if let Some(at) = look.at {
+        if look.wait.is_some() {
+            let detail = "'wait' and 'at' exclude each other";
+            return Err(Problem::bad_request("invalid-query", detail));
+        }
+        let found = api.queries.instance(&called).await?;
+        let found = found.ok_or_else(|| Problem::no_instance(&id))?;
+        return Ok(Json(rewind::view(&api, found, at).await?));
+    }
     let found = match look.wait {
         Some(wait) => {
             let wait = start::parse_wait(&wait)?;
@@ -70,6 +82,8 @@ pub struct Since {
     limit: Option<usize>,
     /// This many of the last entries, in place of `after`.
     last: Option<usize>,
+    /// The number of the last entry, for `after` and `last`.
+    to: Option<u64>,
 }
 
 pub async fn history(
@@ -84,26 +98,37 @@ pub async fn history(
             return Err(Problem::bad_request("invalid-query", detail));
         }
     }
-    let part = match (since.last, since.after) {
-        (Some(_), Some(_)) => {
+    let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    let known = match (since.last, since.after, since.to) {
+        (Some(_), Some(_), _) => {
             let detail = "'after' and 'last' exclude each other";
             return Err(Problem::bad_request("invalid-query", detail));
         }
-        (Some(last), None) => HistoryPart::Last(last),
-        (None, known) => HistoryPart::After {
-            known: known.unwrap_or(0),
-            limit: since.limit.unwrap_or(ENTRIES_MAX),
-        },
+        (Some(last), None, None) => Err(last),
+        (Some(last), None, Some(to)) => Ok(to.saturating_sub(wide(last))),
+        (None, known, _) => Ok(known.unwrap_or(0)),
+    };
+    let limit = since.limit.unwrap_or(ENTRIES_MAX);
+    let part = match known {
+        Err(last) => HistoryPart::Last(last),
+        Ok(known) => {
+            let until = since.to.map(|to| to.saturating_sub(known));
+            let until = until.and_then(|count| usize::try_from(count).ok());
+            HistoryPart::After {
+                known,
+                limit: until.map_or(limit, |count| count.min(limit)),
+            }
+        }
     };
     let id = api.service.called(&id).await?;
     let Some(instance) = api.queries.instance(&id).await? else {
         return Err(Problem::no_instance(id.as_str()));
     };
     let page = api.queries.history_page(&id, part).await?;
-    let shown = page.entries.iter();
-    let shown = shown.take(since.limit.unwrap_or(ENTRIES_MAX));
+    let shown = page.entries.iter().take(limit);
     let entries: Vec<Value> = shown.map(timeline::entry).collect();
-    let more = page.before + (entries.len() as u64) < page.total;
+    let end = since.to.map_or(page.total, |to| to.min(page.total));
+    let more = page.before + (entries.len() as u64) < end;
     Ok(Json(json!({
         "id": id.as_str(),
         "workflow": &*instance.header.definition.workflow,

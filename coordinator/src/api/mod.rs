@@ -29,6 +29,7 @@ mod paging;
 mod places;
 mod problem;
 mod request;
+mod rewind;
 mod router;
 mod schedules;
 mod start;

@@ -147,6 +147,8 @@ pub fn batch_limits(settings: &Coordinator) -> BatchLimits {
         active: settings.batches_active,
         instances: settings.batch_instances,
         examined: settings.batch_examined,
+        kept_for: settings.keep_batches,
+        kept: settings.keep_batches_max,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -64,6 +65,7 @@ async fn nothing_is_silently_cut() {
             active: 2,
             instances: 3,
             examined: 5,
+            ..BatchLimits::default()
         },
         ..Setup::new(guarded(None))
     };
@@ -218,11 +220,43 @@ async fn what_a_carrier_did_and_did_not_record_is_not_done_again() {
 
 #[tokio::test]
 async fn old_batches_are_dropped() {
-    let setup = Setup::new(guarded(None));
+    dropped(BatchLimits::default()).await;
+    dropped(BatchLimits {
+        kept: 7,
+        ..BatchLimits::default()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn batches_are_kept_for_a_time() {
+    let setup = Setup {
+        limits: BatchLimits {
+            kept_for: Duration::from_secs(3_600),
+            ..BatchLimits::default()
+        },
+        ..Setup::new(guarded(None))
+    };
     let store = setup.store.clone();
     let running = setup.start().await;
     let now = running.batching.service.clock.now();
-    let order = |id: String, created_at: Timestamp, matched: usize| BatchOrder {
+    for (id, minutes) in [("old", 70), ("recent", 50)] {
+        let order = order(id.to_owned(), Timestamp(now.0 - minutes * 60_000), 0);
+        assert!(store.create_batch(&order, &[]).await.unwrap());
+    }
+    let carrier = running.batching.clone();
+    let carried = tokio::spawn(async move { carrier.run().await });
+    eventually("that the old one is dropped", async || {
+        let old = store.batch("old").await.unwrap();
+        old.is_none().then_some(())
+    })
+    .await;
+    assert!(store.batch("recent").await.unwrap().is_some());
+    carried.abort();
+}
+
+fn order(id: String, created_at: Timestamp, matched: usize) -> BatchOrder {
+    BatchOrder {
         id,
         operation: "cancel".to_owned(),
         result: None,
@@ -234,8 +268,18 @@ async fn old_batches_are_dropped() {
         rate: 1,
         created_at,
         matched: matched as u32,
+    }
+}
+
+async fn dropped(limits: BatchLimits) {
+    let setup = Setup {
+        limits,
+        ..Setup::new(guarded(None))
     };
-    // Ended long ago; paused since then; and 102 that have just ended.
+    let store = setup.store.clone();
+    let running = setup.start().await;
+    let now = running.batching.service.clock.now();
+    // Ended long ago; paused since then; and two more than are kept that have just ended.
     let old = order("old".to_owned(), Timestamp(0), 0);
     assert!(store.create_batch(&old, &[]).await.unwrap());
     let paused = order("paused".to_owned(), Timestamp(0), 1);
@@ -243,19 +287,19 @@ async fn old_batches_are_dropped() {
     assert!(store.create_batch(&paused, &instances).await.unwrap());
     let pause = store.change_batch("paused", BatchState::Paused, now);
     pause.await.unwrap();
-    for n in 0..102 {
-        let order = order(format!("b{n}"), now.plus_ms(n), 0);
+    for n in 0..limits.kept + 2 {
+        let order = order(format!("b{n}"), now.plus_ms(n as u64), 0);
         assert!(store.create_batch(&order, &[]).await.unwrap());
     }
     let carrier = running.batching.clone();
     let carried = tokio::spawn(async move { carrier.run().await });
     let kept = eventually("that old ones are dropped", async || {
         let all = store.batches().await.unwrap();
-        (all.len() <= 101).then_some(all)
+        (all.len() <= limits.kept + 1).then_some(all)
     });
     let kept = kept.await;
     let ids: Vec<&str> = kept.iter().map(|batch| &*batch.order.id).collect();
-    assert_eq!(ids.len(), 101);
+    assert_eq!(ids.len(), limits.kept + 1);
     assert!(ids.contains(&"paused") && !ids.contains(&"old"));
     assert!(!ids.contains(&"b0") && !ids.contains(&"b1") && ids.contains(&"b2"));
     carried.abort();

@@ -255,6 +255,8 @@ impl Values<'_> {
             batch_instances: self.count("coordinator.batch_instances"),
             batch_examined: self.count("coordinator.batch_examined"),
             batches_active: self.count("coordinator.batches_active"),
+            keep_batches: self.duration("coordinator.keep_batches"),
+            keep_batches_max: self.count("coordinator.keep_batches_max"),
             drain_delay: self.duration("coordinator.drain_delay"),
             health_listen: match self.value("coordinator.health_listen") {
                 Some(Value::Text(address)) => address.parse().ok(),

@@ -164,6 +164,9 @@ pub struct Coordinator {
     pub batch_instances: usize,
     pub batch_examined: usize,
     pub batches_active: usize,
+    /// How long, and how many, batches are kept after their end.
+    pub keep_batches: Duration,
+    pub keep_batches_max: usize,
     pub drain_delay: Duration,
     pub shutdown_deadline: Duration,
     /// Health and metrics alone.

@@ -130,6 +130,22 @@ impl Loader {
         given: &[(String, String)],
         wanted: &Wanted,
     ) -> Result<Deployment, Refusal> {
+        let read = self.read_all_while(name, document, files, given, wanted);
+        read.map(|(deployment, _)| deployment)
+    }
+
+    /// As [`Loader::read_while`]; also returns the warnings.
+    ///
+    /// # Errors
+    /// As for [`Loader::read`].
+    pub fn read_all_while(
+        &self,
+        name: &str,
+        document: &[u8],
+        files: Option<FileResources>,
+        given: &[(String, String)],
+        wanted: &Wanted,
+    ) -> Result<(Deployment, Vec<Diagnostic>), Refusal> {
         let mut all = self.given.clone();
         all.retain(|(uri, _)| given.iter().all(|(known, _)| known != uri));
         all.extend_from_slice(given);
@@ -161,12 +177,13 @@ impl Loader {
             let found = Text::new(document).calls(&problems);
             return Err(Refusal::Functions(found));
         }
-        Ok(Deployment {
+        let deployment = Deployment {
             name: name.to_owned(),
             document: String::from_utf8_lossy(document).into_owned(),
             resources,
             workflow,
-        })
+        };
+        Ok((deployment, reading.diagnostics.into_vec()))
     }
 
     /// Makes the functions of a definition callable, before its first instance can be there.
@@ -180,6 +197,19 @@ impl Loader {
             ..
         } = deployment;
         self.caller.prepare(id, workflow, resources)
+    }
+
+    /// Whether [`Loader::prepare`] would succeed. Nothing is kept.
+    ///
+    /// # Errors
+    /// As for [`Loader::prepare`].
+    pub fn check_prepare(&self, deployment: &Deployment) -> Result<(), Vec<Problem>> {
+        let Deployment {
+            workflow,
+            resources,
+            ..
+        } = deployment;
+        self.caller.check_prepare(workflow, resources)
     }
 
     fn fetcher(&self, files: Option<FileResources>, given: &[(String, String)]) -> Fetcher {

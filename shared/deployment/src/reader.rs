@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
+use swirl_functions::Problem;
 use swirl_functions::resources::Wanted;
 use swirl_model::ids::DefinitionId;
 use swirl_service::Deployment;
@@ -50,6 +51,15 @@ pub trait Reader: Send + Sync {
     /// # Errors
     /// As for [`Reader::read`].
     fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>>;
+
+    /// Reads a document, and looks for what [`Reader::prepare`] would find, but keeps nothing. Also returns the warnings.
+    ///
+    /// # Errors
+    /// As for [`Reader::read`].
+    fn check(&self, source: &Source) -> Result<(Deployment, Vec<Value>), Vec<Value>> {
+        let deployment = self.read(source)?;
+        Ok((deployment, Vec::new()))
+    }
 
     /// Whether two documents differ only in comments and layout.
     fn says_the_same(&self, old: &str, new: &str) -> bool {
@@ -123,13 +133,33 @@ impl Reader for DocumentReader {
         says_the_same(old, new)
     }
 
-    fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>> {
-        self.loader.prepare(id, deployment).map_err(|problems| {
-            let text = Text::new(deployment.document.as_bytes());
-            let found = problems.iter().map(|problem| text.function(problem));
-            rows(&deployment.name, &found.collect::<Vec<_>>())
-        })
+    fn check(&self, source: &Source) -> Result<(Deployment, Vec<Value>), Vec<Value>> {
+        let Source {
+            name,
+            document,
+            resources,
+            wanted,
+        } = source;
+        let (document, files) = (document.as_bytes(), self.files());
+        let read = self
+            .loader
+            .read_all_while(name, document, files, resources, wanted);
+        let (deployment, warnings) = read.map_err(|refusal| refusal.findings(name))?;
+        let prepared = self.loader.check_prepare(&deployment);
+        prepared.map_err(|problems| about_functions(&deployment, &problems))?;
+        Ok((deployment, rows(name, &warnings)))
     }
+
+    fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>> {
+        let prepared = self.loader.prepare(id, deployment);
+        prepared.map_err(|problems| about_functions(deployment, &problems))
+    }
+}
+
+fn about_functions(deployment: &Deployment, problems: &[Problem]) -> Vec<Value> {
+    let text = Text::new(deployment.document.as_bytes());
+    let found = problems.iter().map(|problem| text.function(problem));
+    rows(&deployment.name, &found.collect::<Vec<_>>())
 }
 
 impl Refusal {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use swirl_engine::Definition;
+use swirl_engine::{Definition, Problem};
 use swirl_functions::resources::Waiting;
 use swirl_model::ids::DefinitionId;
-use swirl_ports::InstanceQueries;
-use swirl_service::{Deployed, Error, Service, instances_of};
+use swirl_ports::{DefinitionRecord, InstanceQueries};
+use swirl_service::{Deployed, Deployment, Error, Service, instances_of};
 use tokio::sync::Mutex;
 
 use crate::reader::{Reader, Source};
@@ -48,6 +48,44 @@ impl Deployer {
         }
     }
 
+    /// What deploying a document would lead to, and the warnings about it. Nothing is stored, and no function is
+    /// prepared; nothing more is fetched for it once the future is dropped.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn check(
+        &self,
+        reader: Arc<dyn Reader>,
+        mut source: Source,
+    ) -> Result<(Outcome, Vec<Value>), Error> {
+        let reading = reader.clone();
+        let sizes = self.service.registry.sizes();
+        let (_waiting, wanted) = Waiting::begin();
+        source.wanted = wanted;
+        let checked = blocking(move || {
+            if source.wanted.is_over() {
+                return Err(Vec::new());
+            }
+            let (deployment, warnings) = reading.check(&source)?;
+            let compiled = Definition::compile_within(deployment.workflow.clone(), sizes);
+            compiled.map_err(|problems| problems.iter().map(problem).collect::<Vec<_>>())?;
+            Ok((deployment, warnings))
+        });
+        let (deployment, warnings) = match checked.await {
+            Ok(checked) => checked,
+            Err(findings) => return Ok((Outcome::Invalid(findings), Vec::new())),
+        };
+        let id = Definition::id_of(&deployment.workflow);
+        let known = self.service.registry.store().get(&id).await?;
+        let outcome = match known {
+            None => Outcome::New(id),
+            Some(old) if !is_same(&*reader, &old, &deployment) => Outcome::Conflict(id),
+            Some(old) if old.deleted.is_some() => Outcome::New(id),
+            Some(_) => Outcome::Unchanged(id),
+        };
+        Ok((outcome, warnings))
+    }
+
     /// Reads and deploys a document; nothing more is fetched for it once the future is dropped. Running instances keep
     /// the definition that they started with. `replaces`: another document under the same id and version is replaced,
     /// unless instances of it are there. For one process alone.
@@ -77,8 +115,7 @@ impl Deployer {
         let service = &self.service;
         let known = service.registry.store().get(&id).await?;
         if let Some(old) = &known {
-            let same = old.resources == deployment.resources
-                && reader.says_the_same(&old.document, &deployment.document);
+            let same = is_same(&*reader, old, &deployment);
             match (same, old.deleted.is_some()) {
                 (true, false) => return Ok(Outcome::Unchanged(id)),
                 (true, true) => {
@@ -121,15 +158,18 @@ impl Deployer {
             Deployed::Conflict(id) => Outcome::Conflict(id),
             Deployed::Invalid(problems) => {
                 undo().await?;
-                Outcome::Invalid(
-                    problems
-                        .iter()
-                        .map(|problem| finding(&problem.to_string()))
-                        .collect(),
-                )
+                Outcome::Invalid(problems.iter().map(problem).collect())
             }
         })
     }
+}
+
+fn is_same(reader: &dyn Reader, old: &DefinitionRecord, new: &Deployment) -> bool {
+    old.resources == new.resources && reader.says_the_same(&old.document, &new.document)
+}
+
+fn problem(problem: &Problem) -> Value {
+    finding(&problem.to_string())
 }
 
 fn finding(message: &str) -> Value {

@@ -192,6 +192,32 @@ impl Caller {
         workflow: &Workflow,
         resources: &[(String, String)],
     ) -> Result<(), Vec<Problem>> {
+        let prepared = self.compile(workflow, resources)?;
+        let mut definitions = self
+            .definitions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        definitions.insert(definition.clone(), Arc::new(prepared));
+        Ok(())
+    }
+
+    /// Whether [`Caller::prepare`] would succeed. Nothing is kept.
+    ///
+    /// # Errors
+    /// As for [`Caller::prepare`].
+    pub fn check_prepare(
+        &self,
+        workflow: &Workflow,
+        resources: &[(String, String)],
+    ) -> Result<(), Vec<Problem>> {
+        self.compile(workflow, resources).map(drop)
+    }
+
+    fn compile(
+        &self,
+        workflow: &Workflow,
+        resources: &[(String, String)],
+    ) -> Result<Prepared, Vec<Problem>> {
         let documents = Documents {
             resources,
             settings: &self.settings,
@@ -239,15 +265,10 @@ impl Caller {
             };
             prepared.insert(function.name.clone(), entry);
         }
-        if !problems.is_empty() {
-            return Err(problems);
+        match problems.is_empty() {
+            true => Ok(prepared),
+            false => Err(problems),
         }
-        let mut definitions = self
-            .definitions
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        definitions.insert(definition.clone(), Arc::new(prepared));
-        Ok(())
     }
 
     /// The longest that any action gives this function, and the client's own limit for that. An

@@ -229,6 +229,9 @@ pub enum Event {
         /// The batch that it belongs to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         batch: Option<String>,
+        /// The parent that was suspended or resumed, and this sub-workflow with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        with: Option<InstanceId>,
     },
     /// No worker could drive it: the instance is suspended, until an operator resumes it.
     GivenUp {

@@ -14,6 +14,7 @@ pub mod line;
 mod mermaid;
 mod paint;
 pub mod place;
+mod rewind;
 mod size;
 mod svg;
 pub mod text;
@@ -25,6 +26,7 @@ use swirl_model::workflow::Workflow;
 
 pub use counts::Counts;
 pub use paint::escape;
+pub use rewind::Rewound;
 pub use trail::Trail;
 
 /// The format of a diagram.

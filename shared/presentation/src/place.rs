@@ -112,7 +112,7 @@ fn list(workflow: &Workflow, run: &ListRun, place: &mut Value) {
 }
 
 /// An action's name, or the name of its function, event or sub-workflow.
-fn name(workflow: &Workflow, action: &Action) -> Option<String> {
+pub(crate) fn name(workflow: &Workflow, action: &Action) -> Option<String> {
     if let Some(name) = &action.name {
         return Some(name.to_string());
     }

@@ -211,15 +211,18 @@ fn describe_event(event: &Event, data: &Value) -> (Tone, String) {
             from,
             to,
             batch,
+            with,
         } => {
             let given = |name: &str| data.get(name).map(Value::to_string);
             let mut text = format!("operator: {}", clean(action));
+            let with = with.as_ref().map(|parent| parent.as_str().to_owned());
             for (before, value) in [
                 (" from version ", from),
                 (" to version ", to),
                 (" to state ", state),
                 (" with the result ", &given("result")),
                 (" with the data ", &given("data")),
+                (", with its parent ", &with),
                 (", by ", by),
                 (", in batch ", batch),
                 (", because: ", reason),
@@ -350,6 +353,7 @@ mod tests {
                 "reason": "paid by phone", "data": {"result": {"paid": true}}}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "operated", "action": "migrate", "from": "1",
                 "to": "2", "by": "ada", "batch": "b7"}),
+            json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "operated", "action": "suspend", "with": "2f6c"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "call_repeated", "function": "pay", "call": 3}),
         ];
         let timeline = |colour| Timeline::new(colour, true).lines(&entries);
@@ -363,6 +367,7 @@ mod tests {
             60.000s  operator: skip with the result {"paid":true}, by ada, because: paid by phone
                      result: {"paid":true}
             60.000s  operator: migrate from version 1 to version 2, by ada, in batch b7
+            60.000s  operator: suspend, with its parent 2f6c
             60.000s    call of pay made again: the attempt before recorded no answer
         "#);
         assert!(timeline(true).contains("\x1b[32mcompleted\x1b[0m"));

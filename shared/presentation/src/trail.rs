@@ -10,6 +10,7 @@ use swirl_model::scope::{Cursor, Scope};
 use swirl_model::workflow::Workflow;
 
 use super::chart::{Chart, Flow, Mark, Node, Trace};
+use super::rewind::Rewound;
 
 /// The states that an instance was in, and the ways that it took between them. States are known by name:
 /// those of branches, too.
@@ -33,6 +34,30 @@ impl Trail {
 
     /// Of an instance's history and its scopes that have not ended.
     pub fn new(workflow: &Workflow, history: &[HistoryEntry], scopes: &[Scope]) -> Trail {
+        let mut trail = Trail::past(history);
+        for scope in scopes {
+            let Cursor::At(position) = &scope.cursor else {
+                continue;
+            };
+            let state = position.state.map(|id| id.0 as usize);
+            let Some(state) = state.and_then(|index| workflow.states.get(index)) else {
+                continue;
+            };
+            trail.mark(&state.name, scope.fault.is_some());
+        }
+        trail
+    }
+
+    /// Of an instance at an earlier entry, with the history up to that.
+    pub fn rewound(history: &[HistoryEntry], rewound: &Rewound<'_>) -> Trail {
+        let mut trail = Trail::past(history);
+        for (state, failed) in rewound.here() {
+            trail.mark(state, failed);
+        }
+        trail
+    }
+
+    fn past(history: &[HistoryEntry]) -> Trail {
         let mut trail = Trail::default();
         let mut last: BTreeMap<&ScopeId, Arc<str>> = BTreeMap::new();
         for entry in history {
@@ -52,25 +77,19 @@ impl Trail {
                 _ => {}
             }
         }
-        for scope in scopes {
-            let Cursor::At(position) = &scope.cursor else {
-                continue;
-            };
-            let state = position.state.map(|id| id.0 as usize);
-            let Some(state) = state.and_then(|index| workflow.states.get(index)) else {
-                continue;
-            };
-            let mark = match scope.fault {
-                Some(_) => Mark::Failed,
-                None => Mark::Here,
-            };
-            // If several branches are in one state, the one that failed counts.
-            let found = trail.marks.entry(state.name.clone()).or_insert(mark);
-            if *found != Mark::Failed {
-                *found = mark;
-            }
-        }
         trail
+    }
+
+    fn mark(&mut self, state: &Arc<str>, failed: bool) {
+        let mark = match failed {
+            true => Mark::Failed,
+            false => Mark::Here,
+        };
+        // If several branches are in one state, the one that failed counts.
+        let found = self.marks.entry(state.clone()).or_insert(mark);
+        if *found != Mark::Failed {
+            *found = mark;
+        }
     }
 
     pub(super) fn paint(&self, chart: &mut Chart) {

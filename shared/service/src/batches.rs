@@ -1,6 +1,7 @@
 //! Batches: one action on many instances, carried out at a bounded rate by any one coordinator at a time.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -14,9 +15,7 @@ use crate::{Action, Error, NotRemoved, Operator, Service, Target, draw_name};
 pub const RATE: u32 = 50;
 pub const RATE_MAX: u32 = 1_000;
 
-/// Batches that have ended are kept for this time, and at most so many of them, with so many instances together.
-const KEPT_MS: i64 = 30 * 24 * 3_600_000;
-const KEPT_MAX: usize = 100;
+/// Batches that have ended are kept with so many instances together, unless it is only one.
 const KEPT_INSTANCES_MAX: u64 = 500_000;
 /// How often those that are too old are looked for.
 const DROP_MS: u64 = 60_000;
@@ -103,6 +102,9 @@ pub struct BatchLimits {
     pub instances: usize,
     /// How many instances are examined to find those that match.
     pub examined: usize,
+    /// How long those that have ended are kept, and at most how many of them.
+    pub kept_for: Duration,
+    pub kept: usize,
 }
 
 impl Default for BatchLimits {
@@ -111,6 +113,8 @@ impl Default for BatchLimits {
             active: 10,
             instances: 50_000,
             examined: 200_000,
+            kept_for: Duration::from_secs(30 * 24 * 3_600),
+            kept: 100,
         }
     }
 }
@@ -270,14 +274,15 @@ impl Batching {
     /// Drops those that ended too long ago, and the oldest of those that are too many.
     async fn drop_old(&self, now: Timestamp) -> Result<(), Error> {
         let (mut kept, mut instances) = (0, 0);
+        let kept_ms = i64::try_from(self.limits.kept_for.as_millis()).unwrap_or(i64::MAX);
         for batch in self.store.batches().await? {
             let Some(ended_at) = batch.ended_at else {
                 continue;
             };
             kept += 1;
             instances += u64::from(batch.order.matched);
-            let is_old = now.0.saturating_sub(ended_at.0) > KEPT_MS;
-            if is_old || kept > KEPT_MAX || kept > 1 && instances > KEPT_INSTANCES_MAX {
+            let is_old = now.0.saturating_sub(ended_at.0) > kept_ms;
+            if is_old || kept > self.limits.kept || kept > 1 && instances > KEPT_INSTANCES_MAX {
                 self.store.drop_batch(&batch.order.id).await?;
             }
         }

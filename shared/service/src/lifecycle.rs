@@ -111,6 +111,7 @@ fn lifecycle_event(
             from,
             to,
             batch,
+            with,
         } => {
             let found = match &**action {
                 "suspend" => (Of::Workflow, "suspended", "suspendedAt"),
@@ -129,6 +130,9 @@ fn lifecycle_event(
                 if let Some(value) = value {
                     data.set(name, text(value, MESSAGE_BYTES_MAX));
                 }
+            }
+            if let Some(parent) = with {
+                data.set("with", Data::string(parent.as_str()));
             }
             found
         }
@@ -299,6 +303,7 @@ mod tests {
                 from: None,
                 to: None,
                 batch: None,
+                with: Some(InstanceId::new("parent")),
             })
         };
         for (action, kind) in [
@@ -309,6 +314,7 @@ mod tests {
             let event = operated(action).unwrap();
             assert!(event.contains(&format!("workflow.{kind}.v1")), "{event}");
             assert!(event.contains(r#""by":"ann","reason":"why""#), "{event}");
+            assert!(event.contains(r#""with":"parent""#), "{event}");
         }
         assert_eq!(operated("cancel"), None, "its end is an entry of its own");
     }

@@ -167,6 +167,7 @@ impl Service {
                 from: Some(moved.from.to_string()),
                 to: Some(moved.to.to_string()),
                 batch: operator.batch.clone(),
+                with: None,
             },
             data: None,
         }

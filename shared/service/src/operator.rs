@@ -306,6 +306,7 @@ impl Service {
                 from: None,
                 to: None,
                 batch: operator.batch.clone(),
+                with: None,
             },
             data: match action {
                 Action::Skip(result) => Some(given("result", result)),

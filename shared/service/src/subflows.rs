@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use swirl_engine::awaited;
 use swirl_model::WorkflowError;
 use swirl_model::error::names;
-use swirl_model::event::{Input, StartInstance};
-use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::event::{Event, HistoryEntry, Input, StartInstance};
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Instance, ParentLink, Status};
 use swirl_model::scope::{ActionStep, Scope};
 use swirl_ports::{OutboxEntry, Suspended};
@@ -28,7 +28,9 @@ impl Service {
                 && let Some(instance) = self.store.instance(&id).await?
             {
                 for child in self.awaited_by(&instance).await? {
-                    let outbox = self.set_suspended(&child, instance.state.suspended).await?;
+                    let outbox = self
+                        .set_suspended(&child, instance.state.suspended, &id)
+                        .await?;
                     open.push((child, outbox));
                 }
             }
@@ -51,10 +53,38 @@ impl Service {
         Ok(found)
     }
 
-    /// Returns the entries that the instance's outbox has for it.
-    async fn set_suspended(&self, id: &InstanceId, on: bool) -> Result<Vec<OutboxEntry>, Error> {
-        if self.is_suspended(id).await? == on {
+    /// Returns the entries that the instance's outbox has for it. `with`: the one that it follows.
+    async fn set_suspended(
+        &self,
+        id: &InstanceId,
+        on: bool,
+        with: &InstanceId,
+    ) -> Result<Vec<OutboxEntry>, Error> {
+        let instance = self.store.instance(id).await?;
+        let follows = instance.is_some_and(|instance| {
+            instance.state.status == Status::Running && instance.state.suspended != on
+        });
+        if !follows {
             return Ok(Vec::new());
+        }
+        // Before it is done, as for an operator's own action: a process that dies in between leaves the line twice.
+        let entry = HistoryEntry {
+            at: self.clock.now(),
+            scope: ScopeId::root(),
+            event: Event::Operated {
+                action: if on { "suspend" } else { "resume" }.into(),
+                by: None,
+                reason: None,
+                state: None,
+                from: None,
+                to: None,
+                batch: None,
+                with: Some(with.clone()),
+            },
+            data: None,
+        };
+        if let Err(error) = self.store.note(id, entry).await {
+            tracing::warn!(%error, "that it is suspended or resumed is missing in the history");
         }
         let done = self.store.suspend(id, on, self.clock.now()).await?;
         let Suspended { wake, outbox } = done.unwrap_or_default();
@@ -152,10 +182,10 @@ impl Service {
                 continue;
             }
             // It isn't waited for yet: nothing follows from it.
-            let mut outbox = self.set_suspended(&start.id, true).await?;
+            let mut outbox = self.set_suspended(&start.id, true, starter).await?;
             // Resumed meanwhile: that process may not have seen the new one.
             if !self.is_suspended(starter).await? {
-                outbox.extend(self.set_suspended(&start.id, false).await?);
+                outbox.extend(self.set_suspended(&start.id, false, starter).await?);
             }
             self.store.flushed(&outbox).await?;
             return Ok(());

@@ -207,6 +207,7 @@ fn entry(action: &str) -> HistoryEntry {
             from: None,
             to: None,
             batch: Some("b".to_owned()),
+            with: None,
         },
         data: None,
     }

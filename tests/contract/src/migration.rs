@@ -29,6 +29,7 @@ fn line() -> HistoryEntry {
             from: Some("1.0.0".to_owned()),
             to: Some("2.0.0".to_owned()),
             batch: None,
+            with: None,
         },
         data: None,
     }

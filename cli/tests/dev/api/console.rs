@@ -70,6 +70,7 @@ pub async fn check(dev: &Dev) {
     let browser = Browser::new(dev).await;
     instances(dev, &browser).await;
     failures(dev, &browser).await;
+    edited(dev, &browser).await;
     definitions(dev, &browser).await;
     events(dev, &browser).await;
     schedules(&browser).await;
@@ -163,6 +164,58 @@ async fn failures(dev: &Dev, browser: &Browser<'_>) {
     assert_eq!(done["output"]["result"], json!({"by": "hand"}));
 }
 
+/// One form changes data, version and state.
+async fn edited(dev: &Dev, browser: &Browser<'_>) {
+    let input = json!({"key": "console-edit", "failures": 100});
+    let id = started(dev, "faulty", input).await;
+    let failed = having(dev, &id, "faulted").await;
+    let data = &failed["scopes"][0]["data"];
+    let path = format!("/instances/{id}");
+    let page = browser.page(&path).await;
+    has(
+        &page,
+        &[
+            "Edit and continue…",
+            "console-edit",
+            "<option>Prepare</option>",
+        ],
+    );
+    let edit = async |fields: &[(&str, &str)]| {
+        let answer = browser.send(&format!("{path}/edit"), fields).await;
+        (answer.status, answer.text)
+    };
+    let (status, text) = edit(&[("data", "{")]).await;
+    assert_eq!(status, 400);
+    has(&text, &["not valid JSON"]);
+    let (status, _) = edit(&[("version", "9")]).await;
+    assert_eq!(status, 422, "there is no such version");
+    let unchanged = format!("{data:#}");
+    let (status, text) = edit(&[("data", &unchanged), ("reason", "once more")]).await;
+    assert_eq!(status, 200, "{text}");
+    let history = format!("/api/v1/instances/{id}/history");
+    let again = |history: &serde_json::Value| {
+        let entries = history["entries"].as_array().unwrap();
+        entries
+            .iter()
+            .filter(|entry| entry["event"] == "ended")
+            .count()
+            == 2
+    };
+    let found = dev.until(&history, "failed again", again).await;
+    let entries = found["entries"].as_array().unwrap();
+    let operated = entries.iter().find(|entry| entry["event"] == "operated");
+    let operated = operated.unwrap();
+    assert_eq!(operated["reason"], "once more");
+    assert!(operated.get("data").is_none(), "nothing was changed");
+    let changed = json!({"key": "console-edited", "failures": 0}).to_string();
+    let fields = [("data", changed.as_str()), ("state", "Prepare")];
+    let (status, text) = edit(&fields).await;
+    assert_eq!(status, 200, "{text}");
+    has(&text, &["at the state that you chose"]);
+    let done = having(dev, &id, "completed").await;
+    assert_eq!(done["output"]["key"], "console-edited", "{done:#}");
+}
+
 async fn definitions(dev: &Dev, browser: &Browser<'_>) {
     has(
         &browser.page("/definitions").await,
@@ -179,6 +232,7 @@ async fn definitions(dev: &Dev, browser: &Browser<'_>) {
         &refused.text,
         &["line 6", "unknown-property", "edn", "id: written"],
     );
+    while_it_is_written(dev, browser).await;
     let deployed = browser
         .send(
             "/definitions",
@@ -214,6 +268,40 @@ async fn definitions(dev: &Dev, browser: &Browser<'_>) {
     dev.get("/api/v1/definitions/written/1")
         .await
         .refused(404, "unknown-workflow");
+}
+
+/// The editor's script asks for the findings; nothing is deployed.
+async fn while_it_is_written(dev: &Dev, browser: &Browser<'_>) {
+    let check = async |document: &str| {
+        let answer = browser
+            .send("/deploy/findings", &[("document", document)])
+            .await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.text
+    };
+    let wrong = DOCUMENT.replace("end: true", "edn: true");
+    has(
+        &check(&wrong.replace('\n', "\r\n")).await,
+        &["unknown-property", "data-line=\"6\"", "<b>error</b>"],
+    );
+    let good = check(DOCUMENT).await;
+    has(&good, &["✓ It can be deployed as written 1."]);
+    assert!(!good.contains("<ul"), "{good}");
+    has(&check(" \n").await, &["Nothing has been checked yet."]);
+    let known = dev.get("/api/v1/definitions/waiter").await.is(200);
+    let known = known["document"].as_str().unwrap();
+    has(&check(known).await, &["deployed like this already"]);
+    let other = known.replace("Begin", "Other");
+    has(&check(&other).await, &["raise the version"]);
+    has(&check(&"#".repeat(1 << 21)).await, &["larger than"]);
+    dev.get("/api/v1/definitions/written")
+        .await
+        .refused(404, "unknown-workflow");
+    let cookie = browser.cookie.borrow().clone();
+    let form = ("content-type", "application/x-www-form-urlencoded");
+    let headers = [("cookie", cookie.as_str()), form];
+    let forged = dev.post("/console/deploy/findings", &headers, "document=a");
+    assert_eq!(forged.await.status, 403, "no page of the console sent it");
 }
 
 /// A search, what a batch would act on, the batch, and its end.

@@ -47,9 +47,44 @@ pub async fn check(dev: &Dev) {
         "a place: {wrong:#}"
     );
 
+    tried(dev).await;
     with_what_it_refers_to(dev).await;
     wrong_bodies(dev).await;
     reading(dev).await;
+}
+
+/// With `dryRun` a document is checked, and nothing is done.
+async fn tried(dev: &Dev) {
+    let path = format!("{PATH}?dryRun=true");
+    let check = async |document: String| dev.post(&path, &[YAML], document).await;
+    let new = greeting("7.0.0");
+    assert_eq!(
+        check(new.clone()).await.is(200),
+        json!({"id": "greeting", "version": "7.0.0", "outcome": "new", "dryRun": true, "diagnostics": []})
+    );
+    dev.get(&format!("{PATH}/greeting/7.0.0"))
+        .await
+        .refused(404, "unknown-workflow");
+    let same = check(greeting("1.0.0")).await.is(200);
+    assert_eq!(same["outcome"], "unchanged");
+    let other = greeting("1.0.0").replace("Greet", "Other");
+    check(other).await.refused(409, "definition-conflict");
+    let wrong = new.replace("end: true", "transition: Nowhere");
+    let wrong = check(wrong).await.refused(422, "definition-invalid");
+    assert_eq!(wrong["diagnostics"][0]["code"], "unknown-state");
+    // What only the functions' own code finds.
+    let function = new.replace(
+        "states:",
+        "functions: [{name: f, type: custom, operation: 'rest:FETCH:http://localhost/'}]\nstates:",
+    );
+    let function = check(function).await.refused(422, "definition-invalid");
+    assert_eq!(
+        function["diagnostics"][0]["code"], "function-invalid",
+        "{function:#}"
+    );
+    let loose = new.replace("states:", "keepActive: 'false'\nstates:");
+    let loose = check(loose).await.is(200);
+    assert_eq!(loose["diagnostics"][0]["severity"], "warning", "{loose:#}");
 }
 
 async fn with_what_it_refers_to(dev: &Dev) {

@@ -17,6 +17,7 @@ mod lifecycle;
 mod migrate;
 mod operate;
 mod removed;
+mod rewind;
 mod search;
 mod start;
 mod steer;
@@ -177,6 +178,7 @@ async fn every_route() {
     removed::check(&dev).await;
     batches::check(&dev).await;
     migrate::check(&dev).await;
+    rewind::check(&dev).await;
     called::check(&dev).await;
     search::check(&dev).await;
     search::attributes(&dev).await;

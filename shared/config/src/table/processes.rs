@@ -161,6 +161,21 @@ pub const SETTINGS: &[Setting] = &[
     .default("10")
     .coordinator(),
     Setting::new(
+        "coordinator.keep_batches",
+        duration(SECOND_MS, 3650 * DAY_MS),
+        "How long batches can be looked at after their end, with what became of each instance.",
+    )
+    .default("30d")
+    .coordinator(),
+    Setting::new(
+        "coordinator.keep_batches_max",
+        count(1, 1_000),
+        "How many batches are kept after their end; older ones are dropped. They have 500,000 instances together at most, \
+         or are only one.",
+    )
+    .default("100")
+    .coordinator(),
+    Setting::new(
         "coordinator.drain_delay",
         STOP,
         "How long requests are still taken when the coordinator is to stop and reports that it isn't ready: \

@@ -91,6 +91,8 @@ pub fn facts(instances: &[Recorded], workflows: &[&Workflow]) -> Facts {
                 {
                     event(entry, &mut facts);
                 }
+                // It follows from what happened to its parent.
+                Event::Operated { with: Some(_), .. } if index > 0 => {}
                 Event::Operated { action, .. } => operated(index, entry, action, &mut facts),
                 Event::GivenUp { .. } => {
                     let why = "a worker gave the instance up: a scenario cannot say that";

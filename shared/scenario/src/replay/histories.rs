@@ -179,7 +179,10 @@ pub fn by_scope(history: &[HistoryEntry]) -> BTreeMap<Path, Vec<&HistoryEntry>> 
         }
     }
     let mut scopes: BTreeMap<Path, Vec<&HistoryEntry>> = BTreeMap::new();
-    for entry in history {
+    // Those of a sub-workflow that is suspended with its parent are missing in recordings of older versions.
+    let follows =
+        |entry: &&HistoryEntry| matches!(entry.event, Event::Operated { with: Some(_), .. });
+    for entry in history.iter().filter(|entry| !follows(entry)) {
         let mut above = "r".to_owned();
         let mut path = Path::new();
         for (fork, index) in steps(entry) {

@@ -1,8 +1,9 @@
 //! A suspension that its coordinator didn't live to hand on to sub-workflows (decision 89).
 
+use swirl_model::event::Event;
 use swirl_model::instance::Status;
 use swirl_model::time::Timestamp;
-use swirl_ports::ExecutionStore;
+use swirl_ports::{ExecutionStore, InstanceQueries};
 use swirl_service::Action;
 use swirl_world::{Mock, World};
 
@@ -94,6 +95,29 @@ fn the_reconciler_hands_on_what_a_coordinator_left() {
             .wait(async move { store.unflushed(10).await })
             .unwrap();
         assert_eq!(left, []);
+    }
+
+    // The histories say with whom.
+    for one in &all {
+        let workflow = &*one.header.definition.workflow;
+        let parent = one.header.parent.as_ref();
+        let awaits = parent.filter(|parent| !parent.detached);
+        let expected = match awaits.map(|parent| parent.scope.instance.to_string()) {
+            Some(with) => vec![
+                ("suspend".to_owned(), with.clone()),
+                ("resume".to_owned(), with),
+            ],
+            None => Vec::new(),
+        };
+        let (store, id) = (world.store.clone(), one.header.id.clone());
+        let history = world.wait(async move { store.history(&id).await }).unwrap();
+        let followed = history.iter().filter_map(|entry| match &entry.event {
+            Event::Operated { action, with, .. } => {
+                Some((action.to_string(), with.as_ref()?.to_string()))
+            }
+            _ => None,
+        });
+        assert_eq!(followed.collect::<Vec<_>>(), expected, "{workflow}");
     }
 
     // An instance that was handed on isn't handed on again: an operator may let a part continue.

@@ -38,6 +38,39 @@ pub async fn correct(stage: Stage) -> Result<()> {
     Ok(())
 }
 
+pub async fn write(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[]).await?;
+    let browser = &stage.browser;
+    browser.open("/deploy").await?;
+    browser.shows(&["Nothing has been checked yet."]).await?;
+    let label = "Document, in YAML or JSON";
+    let good = greeting("1.0.0", "Hello");
+    browser
+        .fill(label, &good.replace("end: true", "transition: Nowhere"))
+        .await?;
+    browser
+        .shows(&["✕ 1 finding.", "unknown-state", "line 5", "Nowhere"])
+        .await?;
+    browser.press("line 5").await?;
+    let script = "const one = document.activeElement;
+        return one.value.slice(one.selectionStart, one.selectionEnd)";
+    let line = browser.run(script).await?;
+    let line = line.as_str().unwrap_or_default();
+    ensure!(line.contains("Nowhere"), "not the line: {line}");
+    // Written over the selection.
+    browser
+        .keys("  - {name: Greet, type: inject, data: {text: Hi}, end: true}")
+        .await?;
+    browser
+        .shows(&["✓ It can be deployed as greeting 1.0.0."])
+        .await?;
+    browser.lacks("unknown-state").await?;
+    let listed = dev.api.get("/definitions").await?;
+    ensure!(listed["definitions"] == serde_json::json!([]), "{listed}");
+    browser.press("Check and deploy").await?;
+    browser.shows(&["The definition is deployed."]).await
+}
+
 pub async fn start(stage: Stage) -> Result<()> {
     let dev = stage.dev(&[VISIT]).await?;
     let browser = &stage.browser;

@@ -92,18 +92,16 @@ pub async fn edit(stage: Stage) -> Result<()> {
     let id = orders(&dev).await?;
     let browser = &stage.browser;
     browser.open(&format!("/instances/{id}")).await?;
-    browser.press("Edit the data…").await?;
+    browser.press("Edit and continue…").await?;
     let label = "State data, as JSON";
     let data = browser.filled(label).await?;
     ensure!(data.contains("250000"), "not the data: {data}");
     let edited = data.replace("250000", "25000");
     browser.fill(label, &edited.replace('}', "")).await?;
-    browser
-        .press_refused("Continue with this data", 400)
-        .await?;
+    browser.press_refused("Continue", 400).await?;
     browser.shows(&["the data is not valid JSON"]).await?;
     browser.open(&format!("/instances/{id}")).await?;
-    browser.press("Edit the data…").await?;
+    browser.press("Edit and continue…").await?;
     browser.fill(label, &edited).await?;
     browser
         .fill(
@@ -111,7 +109,7 @@ pub async fn edit(stage: Stage) -> Result<()> {
             "the amount was in another currency",
         )
         .await?;
-    browser.press("Continue with this data").await?;
+    browser.press("Continue").await?;
     browser
         .shows(&[
             "The instance continues at the step that failed.",

@@ -6,6 +6,7 @@ mod definitions;
 mod events;
 mod faults;
 mod operate;
+mod rewind;
 mod ways;
 
 use anyhow::Result;
@@ -32,7 +33,7 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 19] = [
+pub const ALL: [Journey; 22] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
     }),
@@ -51,6 +52,9 @@ pub const ALL: [Journey; 19] = [
     journey("edit the data of an instance, and retry", |stage| {
         Box::pin(faults::edit(stage))
     }),
+    journey("wind an instance back, step by step", |stage| {
+        Box::pin(rewind::steps(stage))
+    }),
     journey("retry twenty instances with a batch", |stage| {
         Box::pin(faults::batch(stage))
     }),
@@ -62,6 +66,9 @@ pub const ALL: [Journey; 19] = [
     }),
     journey("deploy a wrong definition, and correct it", |stage| {
         Box::pin(definitions::correct(stage))
+    }),
+    journey("see the findings while writing a definition", |stage| {
+        Box::pin(definitions::write(stage))
     }),
     journey("start an instance with the form of its schema", |stage| {
         Box::pin(definitions::start(stage))
@@ -87,6 +94,11 @@ pub const ALL: [Journey; 19] = [
     Journey {
         name: "skip a step without scripts",
         run: |stage| Box::pin(ways::without_scripts(stage)),
+        scripts: false,
+    },
+    Journey {
+        name: "wind an instance back without scripts",
+        run: |stage| Box::pin(rewind::steps(stage)),
         scripts: false,
     },
     journey("the checks find what is wrong with a page", |stage| {

@@ -112,6 +112,7 @@ async fn pages(dev: &Dev) -> Result<Vec<String>> {
         format!("/instances/{faulted}"),
         format!("/instances/{done}"),
         format!("/instances/{waits}"),
+        format!("/instances/{faulted}?at=5"),
         "/batches".to_owned(),
         "/definitions".to_owned(),
         "/definitions/order/1.0.0".to_owned(),

@@ -1,0 +1,219 @@
+//! An instance as it was at an earlier entry of its history (`?at=`).
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use swirl_engine::Definition;
+use swirl_model::event::{Event, HistoryEntry};
+use swirl_model::ids::{DefinitionId, InstanceId};
+use swirl_model::instance::{Instance, Status};
+use swirl_ports::{HistoryPage, HistoryPart, InstanceQueries};
+use swirl_presentation::{Rewound, timeline};
+
+use super::Api;
+use super::instance_view::{SCOPES_MAX, shown};
+use super::problem::Problem;
+
+/// The last entries up to the requested one are considered: so many, and as many as this number of reads brings.
+const ENTRIES_MAX: u64 = 20_000;
+const READS_MAX: usize = 24;
+/// The number of entries that are read at a time.
+const CHUNK: u64 = 1_000;
+/// The number of entries after the requested one that are searched for a change of the version.
+const AHEAD_MAX: u64 = 10_000;
+
+/// The history up to an entry.
+pub struct Past {
+    /// Without recorded data, except for the last one.
+    pub entries: Vec<HistoryEntry>,
+    /// The number of entries before these.
+    pub left_out: u64,
+    /// The definition that the instance ran with.
+    pub definition: Arc<Definition>,
+}
+
+/// Reads the history up to the entry with this number.
+///
+/// # Errors
+/// There is no such entry, or it is no longer kept.
+pub async fn past(api: &Api, instance: &Instance, at: u64) -> Result<Past, Problem> {
+    let header = &instance.header;
+    let (entries, left_out) = until(&*api.queries, &header.id, at).await?;
+    let version = match entries.iter().rev().find_map(moved_to) {
+        Some(version) => Some(version.to_owned()),
+        None => later_moved_from(api, instance, at).await?,
+    };
+    let id = DefinitionId {
+        workflow: header.definition.workflow.clone(),
+        version: version.map_or_else(|| header.definition.version.clone(), Arc::from),
+    };
+    Ok(Past {
+        definition: api.service.registry.get(&id).await?,
+        entries,
+        left_out,
+    })
+}
+
+/// The instance at the entry with this number, in the form of [`shown`].
+pub async fn view(api: &Api, instance: Instance, at: u64) -> Result<Value, Problem> {
+    let past = past(api, &instance, at).await?;
+    let rewound = Rewound::new(&past.definition.workflow, &past.entries);
+    let output = instance.state.output.as_ref().map(Value::from);
+    let version = &instance.header.definition.version;
+    let was = (&past.definition.id.version != version).then(|| past.definition.id.version.clone());
+    let mut view = shown(api, &(instance, Vec::new())).await?;
+    if let Some(members) = view.as_object_mut() {
+        // They may have had other values then.
+        for name in ["attributes", "correlation", "error", "output"] {
+            members.remove(name);
+        }
+    }
+    view["status"] = json!(rewound.status.as_str());
+    view["suspended"] = json!(rewound.suspended);
+    view["endedAt"] = json!(rewound.ended_at.map(|at| format!("{at:.3}")));
+    if let Some(version) = was {
+        view["version"] = json!(&*version);
+    }
+    if let Some(error) = &rewound.error {
+        view["error"] = Value::from(&error.to_data());
+    }
+    if rewound.status == Status::Completed
+        && let Some(output) = output
+    {
+        view["output"] = output;
+    }
+    let mut places = rewound.places();
+    if places.len() > SCOPES_MAX {
+        view["scopesLeftOut"] = json!(places.len() - SCOPES_MAX);
+        places.truncate(SCOPES_MAX);
+    }
+    view["scopes"] = places.into();
+    view["at"] = json!(at);
+    view["entry"] = past.entries.last().map(timeline::entry).into();
+    if past.left_out > 0 {
+        view["entriesLeftOut"] = json!(past.left_out);
+    }
+    Ok(view)
+}
+
+/// The last entries up to `at`, in order, and the number of those before them.
+async fn until(
+    queries: &dyn InstanceQueries,
+    id: &InstanceId,
+    at: u64,
+) -> Result<(Vec<HistoryEntry>, u64), Problem> {
+    if at == 0 {
+        let detail = "the entries of a history are numbered from 1";
+        return Err(Problem::bad_request("invalid-range", detail));
+    }
+    let mut chunks: Vec<Vec<HistoryEntry>> = Vec::new();
+    let (mut end, mut reads) = (at, 0);
+    'all: while end > at.saturating_sub(ENTRIES_MAX) {
+        let mut chunk = Vec::new();
+        let mut known = end.saturating_sub(CHUNK);
+        while known < end {
+            if reads == READS_MAX {
+                break 'all;
+            }
+            reads += 1;
+            let page = read(queries, id, known, end - known).await?;
+            if at > page.total || page.before >= at {
+                return Err(no_entry(at, &page));
+            }
+            if page.entries.is_empty() || page.before >= end {
+                break 'all;
+            }
+            if page.before > known {
+                // Those before are no longer kept.
+                chunk.clear();
+            }
+            known = page.before + page.entries.len() as u64;
+            chunk.extend(
+                page.entries
+                    .into_iter()
+                    .enumerate()
+                    .map(|(index, mut entry)| {
+                        if page.before + index as u64 + 1 != at {
+                            entry.data = None;
+                        }
+                        entry
+                    }),
+            );
+        }
+        let begins = known - chunk.len() as u64;
+        let is_first = begins > end.saturating_sub(CHUNK);
+        end = begins;
+        chunks.push(chunk);
+        if is_first {
+            break;
+        }
+    }
+    let entries = chunks.into_iter().rev().flatten().collect();
+    Ok((entries, end))
+}
+
+async fn read(
+    queries: &dyn InstanceQueries,
+    id: &InstanceId,
+    known: u64,
+    count: u64,
+) -> Result<HistoryPage, Problem> {
+    let part = HistoryPart::After {
+        known,
+        limit: usize::try_from(count).unwrap_or(usize::MAX),
+    };
+    Ok(queries.history_page(id, part).await?)
+}
+
+fn no_entry(at: u64, page: &HistoryPage) -> Problem {
+    let detail = match at > page.total {
+        true => format!(
+            "the history has {} entries: there is no entry {at}",
+            page.total
+        ),
+        false => format!(
+            "entry {at} is no longer kept: the first of those that are is {}",
+            page.before + 1
+        ),
+    };
+    Problem::bad_request("invalid-range", detail)
+}
+
+fn moved_to(entry: &HistoryEntry) -> Option<&str> {
+    match &entry.event {
+        Event::Operated { to, .. } => to.as_deref(),
+        _ => None,
+    }
+}
+
+/// The version that the instance was moved from at the first time after this entry.
+async fn later_moved_from(
+    api: &Api,
+    instance: &Instance,
+    at: u64,
+) -> Result<Option<String>, Problem> {
+    let id = &instance.header.id;
+    let workflow = &instance.header.definition.workflow;
+    let catalog = api.service.registry.catalog().await?;
+    let versions = catalog.all().iter();
+    if versions
+        .filter(|one| one.id().workflow == *workflow)
+        .count()
+        < 2
+    {
+        return Ok(None);
+    }
+    let mut known = at;
+    while known < at + AHEAD_MAX {
+        let page = read(&*api.queries, id, known, CHUNK).await?;
+        let found = page.entries.iter().find_map(|entry| match &entry.event {
+            Event::Operated { from, .. } => from.clone(),
+            _ => None,
+        });
+        if found.is_some() || page.entries.is_empty() {
+            return Ok(found);
+        }
+        known = page.before + page.entries.len() as u64;
+    }
+    Ok(None)
+}

@@ -1,0 +1,362 @@
+//! An instance as it was at an earlier entry of its history. It is worked out from the entries alone: state data, timers
+//! and the values of correlations are in none of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use swirl_model::WorkflowError;
+use swirl_model::event::{Event, HistoryEntry};
+use swirl_model::ids::ScopeId;
+use swirl_model::instance::{EndStatus, Status};
+use swirl_model::scope::Purpose;
+use swirl_model::time::Timestamp;
+use swirl_model::workflow::{
+    ActionKind, EventDef, EventId, EventState, State, StateKind, Workflow,
+};
+
+use crate::place;
+
+/// The status of an instance, and the places of its scopes, after some of its entries.
+pub struct Rewound<'w> {
+    workflow: &'w Workflow,
+    pub status: Status,
+    pub suspended: bool,
+    pub ended_at: Option<Timestamp>,
+    pub error: Option<WorkflowError>,
+    scopes: BTreeMap<ScopeId, Seen<'w>>,
+}
+
+/// A scope, as far as its entries describe it.
+#[derive(Default)]
+struct Seen<'w> {
+    /// The name, also of a state that the definition doesn't have.
+    name: Option<Arc<str>>,
+    state: Option<&'w State>,
+    compensating: bool,
+    doing: &'static str,
+    action: Option<String>,
+    attempt: u32,
+    branches: u32,
+    consumed: Vec<Arc<str>>,
+    error: Option<WorkflowError>,
+}
+
+/// After something is done, and before the next thing begins.
+const GOING_ON: &str = "continuing";
+
+impl<'w> Rewound<'w> {
+    /// Of the entries up to the requested one. If the first ones are missing, scopes without later entries are missing,
+    /// too.
+    pub fn new(workflow: &'w Workflow, entries: &[HistoryEntry]) -> Rewound<'w> {
+        let mut rewound = Rewound {
+            workflow,
+            status: Status::Running,
+            suspended: false,
+            ended_at: None,
+            error: None,
+            scopes: BTreeMap::new(),
+        };
+        for entry in entries {
+            rewound.take(entry);
+        }
+        rewound
+    }
+
+    /// The scopes that had not ended, in the form of [`place::place`].
+    pub fn places(&self) -> Vec<Value> {
+        let scopes = self.scopes.iter();
+        scopes
+            .map(|(id, seen)| seen.place(self.workflow, id))
+            .collect()
+    }
+
+    /// The states in which scopes were, and whether they failed there.
+    pub(crate) fn here(&self) -> impl Iterator<Item = (&Arc<str>, bool)> {
+        let scopes = self.scopes.values();
+        scopes.filter_map(|seen| Some((seen.name.as_ref()?, seen.error.is_some())))
+    }
+
+    fn take(&mut self, entry: &HistoryEntry) {
+        let id = &entry.scope;
+        match &entry.event {
+            Event::StateEntered {
+                state,
+                name,
+                purpose,
+            } => {
+                self.end_branches(id, "");
+                let states = &self.workflow.states;
+                let own = states.get(state.0 as usize);
+                let own = own.filter(|state| state.name == *name);
+                let state = own.or_else(|| states.iter().find(|state| state.name == *name));
+                let seen = Seen {
+                    name: Some(name.clone()),
+                    state,
+                    compensating: *purpose == Purpose::Compensation,
+                    ..Seen::default()
+                };
+                self.scopes.insert(id.clone(), seen);
+                self.go_on(id, "beginning");
+            }
+            // A branch may have ended with it: if it goes on, its next entry says so.
+            Event::StateLeft { .. } => {
+                self.end_branches(id, "");
+                self.close(id, "ending");
+            }
+            Event::ActionStarted {
+                action, attempt, ..
+            } => {
+                let doing = self.doing(id, action);
+                let seen = self.of(id);
+                (seen.doing, seen.attempt, seen.error) = (doing, *attempt, None);
+                seen.action = Some(action.clone());
+            }
+            Event::ActionCompleted { .. } | Event::ActionSkipped { .. } => {
+                match self.of(id).name.is_some() || id.is_root() {
+                    true => self.go_on(id, GOING_ON),
+                    // A branch of actions may have ended with it.
+                    false => drop(self.scopes.remove(id)),
+                }
+            }
+            Event::ActionFailed {
+                error, retry_ms, ..
+            } => {
+                let seen = self.of(id);
+                match retry_ms {
+                    Some(_) => seen.doing = "waiting to retry",
+                    None => seen.fail(error),
+                }
+            }
+            Event::EventConsumed { name, .. } => {
+                self.of(id).consumed.push(name.clone());
+                self.go_on(id, GOING_ON);
+            }
+            Event::Forked { branches, .. } => {
+                let seen = self.of(id);
+                seen.branches = seen.branches.max(*branches);
+                self.go_on(id, GOING_ON);
+            }
+            Event::Joined { fork } => {
+                self.end_branches(id, &format!("{fork}."));
+                self.of(id).branches = 0;
+                self.go_on(id, GOING_ON);
+            }
+            Event::TimedOut { .. } | Event::ErrorHandled { .. } | Event::Compensating { .. } => {
+                self.of(id).error = None;
+                self.go_on(id, GOING_ON);
+            }
+            Event::BranchFailed { error } => self.of(id).fail(error),
+            Event::Retried => {
+                self.of(id).error = None;
+                self.go_on(id, GOING_ON);
+                if id.is_root() {
+                    (self.status, self.ended_at, self.error) = (Status::Running, None, None);
+                }
+            }
+            Event::CallRepeated { .. } => self.of(id).doing = "calling a function",
+            Event::Operated { action, .. } => match &**action {
+                "suspend" => self.suspended = true,
+                "resume" => self.suspended = false,
+                _ => {}
+            },
+            Event::GivenUp { .. } => self.suspended = true,
+            Event::Idle => {
+                self.scopes.insert(
+                    id.clone(),
+                    Seen {
+                        doing: "kept active",
+                        ..Seen::default()
+                    },
+                );
+            }
+            Event::Ended { status, error } => self.end(id, entry.at, *status, error.as_ref()),
+            Event::InstanceStarted => self.of(id).doing = "starting",
+            // They say nothing about where a scope is.
+            _ => {}
+        }
+    }
+
+    fn of(&mut self, id: &ScopeId) -> &mut Seen<'w> {
+        self.scopes.entry(id.clone()).or_insert_with(|| Seen {
+            doing: GOING_ON,
+            ..Seen::default()
+        })
+    }
+
+    fn end(
+        &mut self,
+        id: &ScopeId,
+        at: Timestamp,
+        status: EndStatus,
+        error: Option<&WorkflowError>,
+    ) {
+        (self.status, self.ended_at) = (Status::from(status), Some(at));
+        self.error = error.cloned();
+        match (status, error) {
+            // It may continue, so its scopes stay where they are.
+            (EndStatus::Faulted, Some(error)) => self.of(id).fail(error),
+            _ => self.scopes.clear(),
+        }
+    }
+
+    /// Branches end with the state or the fork that began them. `of`: what their ids have after the parent's.
+    fn end_branches(&mut self, parent: &ScopeId, of: &str) {
+        let prefix = format!("{}.{of}", parent.as_str());
+        self.scopes
+            .retain(|id, _| !id.as_str().starts_with(&prefix));
+    }
+
+    fn close(&mut self, id: &ScopeId, doing: &'static str) {
+        match id.is_root() {
+            true => {
+                let seen = self.of(id);
+                (seen.doing, seen.action) = (doing, None);
+            }
+            false => drop(self.scopes.remove(id)),
+        }
+    }
+
+    /// The scope's work goes on; if its state waits for events then, it does that.
+    fn go_on(&mut self, id: &ScopeId, doing: &'static str) {
+        let workflow = self.workflow;
+        let seen = self.of(id);
+        seen.action = None;
+        seen.doing = match seen.state.map(|state| &state.kind) {
+            Some(StateKind::Sleep(_)) if doing == "beginning" => "sleeping",
+            // It waits once its action is done.
+            Some(StateKind::Callback(_)) if doing == "beginning" => doing,
+            Some(kind) if !awaited(workflow, kind, &seen.consumed).is_empty() => {
+                "waiting for events"
+            }
+            _ if seen.branches > 0 => "waiting for branches",
+            _ => doing,
+        };
+    }
+
+    /// What a scope does in an action of this name.
+    fn doing(&self, id: &ScopeId, action: &str) -> &'static str {
+        // A branch of actions belongs to a state of the scope that forked.
+        let mut around = Some(id.as_str());
+        let mut state = None;
+        while let (None, Some(at)) = (state, around) {
+            state = self
+                .scopes
+                .get(&ScopeId::new(at))
+                .and_then(|seen| seen.state);
+            around = at.rsplitn(3, '.').nth(2);
+        }
+        let actions = || {
+            let all = self.workflow.actions.iter();
+            all.filter(|one| place::name(self.workflow, one).as_deref() == Some(action))
+        };
+        let within = state.map(|state| format!("{}/", state.pointer));
+        let own = within.and_then(|within| {
+            let mut actions = actions();
+            actions.find(|action| action.pointer.starts_with(&within))
+        });
+        match own.or_else(|| actions().next()).map(|action| &action.kind) {
+            Some(ActionKind::Call(call)) if !call.detached => "calling a function",
+            Some(ActionKind::Subflow(subflow)) if !subflow.detached => "waiting for a sub-workflow",
+            Some(ActionKind::Event(event)) if event.consume.is_some() && !event.detached => {
+                "waiting for an answer"
+            }
+            _ => GOING_ON,
+        }
+    }
+}
+
+impl Seen<'_> {
+    fn fail(&mut self, error: &WorkflowError) {
+        self.doing = "failed";
+        self.error = Some(error.clone());
+    }
+
+    fn place(&self, workflow: &Workflow, id: &ScopeId) -> Value {
+        let mut place = json!({"scope": id.as_str(), "doing": self.doing});
+        if let Some(name) = &self.name {
+            place["state"] = json!(&**name);
+        }
+        if self.compensating {
+            place["compensating"] = json!(true);
+        }
+        if let Some(action) = &self.action {
+            place["action"] = json!(action);
+            place["attempt"] = json!(self.attempt);
+        }
+        if self.branches > 0 {
+            place["branches"] = json!(self.branches);
+        }
+        if let Some(error) = &self.error {
+            place["error"] = Value::from(&error.to_data());
+        }
+        if self.doing == "waiting for events"
+            && let Some(state) = self.state
+        {
+            let events = awaited(workflow, &state.kind, &self.consumed);
+            place["waitsFor"] = events.into_iter().map(shown).collect();
+        }
+        place
+    }
+}
+
+/// An event in the form of [`place::place`]: the attributes that it is correlated by have no known values.
+fn shown(def: &EventDef) -> Value {
+    let attributes = def.correlation.iter();
+    let attributes: Map<String, Value> = attributes
+        .map(|one| (one.attribute.to_string(), Value::Null))
+        .collect();
+    json!({
+        "name": &*def.name,
+        "source": def.source,
+        "type": def.kind,
+        "correlation": attributes,
+    })
+}
+
+/// The events that a state still waits for when these have come.
+fn awaited<'w>(
+    workflow: &'w Workflow,
+    kind: &StateKind,
+    consumed: &[Arc<str>],
+) -> Vec<&'w EventDef> {
+    let ids = match kind {
+        StateKind::Event(state) => of_entries(workflow, state, consumed),
+        StateKind::SwitchEvents(switch) if consumed.is_empty() => {
+            let conditions = switch.conditions.iter();
+            conditions.map(|condition| condition.event).collect()
+        }
+        StateKind::Callback(callback) if consumed.is_empty() => vec![callback.event],
+        _ => Vec::new(),
+    };
+    let mut found: Vec<&EventDef> = Vec::new();
+    for id in ids {
+        if let Some(def) = workflow.events.get(id.0 as usize)
+            && !consumed.contains(&def.name)
+            && !found.iter().any(|other| other.name == def.name)
+        {
+            found.push(def);
+        }
+    }
+    found
+}
+
+fn of_entries(workflow: &Workflow, state: &EventState, consumed: &[Arc<str>]) -> Vec<EventId> {
+    let came = |id: &EventId| {
+        let def = workflow.events.get(id.0 as usize);
+        def.is_some_and(|def| consumed.contains(&def.name))
+    };
+    let mut left = Vec::new();
+    for entry in &state.entries {
+        let arrived = |index: u16| entry.events.get(usize::from(index)).is_some_and(came);
+        match entry.wait.holds(&arrived) {
+            true if state.exclusive => return Vec::new(),
+            true => {}
+            false => left.extend(&entry.events),
+        }
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests;
