@@ -7,6 +7,7 @@ use swirl_model::event::EventMatch;
 use swirl_model::ids::DefinitionId;
 use swirl_model::schedule::Calendar;
 use swirl_model::time::Timestamp;
+use swirl_ports::matching::Listeners;
 use swirl_ports::{DefinitionHead, Interests, Trigger};
 
 /// The catalog of all deployed definitions and of the events they listen to.
@@ -23,6 +24,9 @@ pub struct Catalog {
     pub triggers: Vec<Trigger>,
     /// Consumed events with a correlation, of all versions: these are kept for later instances.
     pub consumed: Vec<EventMatch>,
+    /// All events that start instances or that instances wait for, of all versions; of deleted ones too, since a
+    /// deletion doesn't see an instance that starts meanwhile.
+    pub listeners: Listeners,
 }
 
 /// A definition that is deployed.
@@ -100,6 +104,12 @@ impl Catalog {
             ids.map(|(place, one)| (one.id().clone(), place)).collect()
         };
         let workflows = latest.iter().enumerate();
+        let listeners = all.iter().flat_map(|one| {
+            let consumed = one.interests.consumed.iter().map(|event| &event.filter);
+            let trigger = one.interests.trigger.iter();
+            consumed.chain(trigger.flat_map(|trigger| &trigger.events))
+        });
+        let listeners = Listeners::new(listeners);
         Catalog {
             revision,
             by_id: places(&all),
@@ -111,6 +121,7 @@ impl Catalog {
                 .filter_map(|one| one.interests.trigger.clone())
                 .collect(),
             consumed: correlated.map(|event| event.filter.clone()).collect(),
+            listeners,
             latest,
             all,
         }

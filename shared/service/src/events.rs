@@ -7,12 +7,33 @@ use swirl_ports::Start;
 
 use crate::{Error, Reach, Service};
 
+/// Where an event comes from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Origin {
+    /// Its sender may repeat it, and hears then that it is a repeat.
+    Outside,
+    Instance,
+}
+
+fn is_logged() -> bool {
+    tracing::enabled!(tracing::Level::DEBUG)
+}
+
 impl Service {
     /// Processes an event. When this returns, all effects of the event have been committed; an
     /// error means that it must be delivered again.
     pub async fn publish(&self, event: &CloudEvent) -> Result<(), Error> {
-        let explain = tracing::enabled!(tracing::Level::DEBUG);
-        self.ingest(event, explain).await.map(|_| ())
+        self.ingest(event, Origin::Outside, is_logged())
+            .await
+            .map(|_| ())
+    }
+
+    /// As [`Service::publish`], for an event that an instance produced. Its id is derived, so the event log needs to know
+    /// it only if something listens to it: then it must not take effect twice. Otherwise it leaves no record here.
+    pub(crate) async fn publish_produced(&self, event: &CloudEvent) -> Result<(), Error> {
+        self.ingest(event, Origin::Instance, is_logged())
+            .await
+            .map(|_| ())
     }
 
     /// As [`Service::publish`]; and returns the outcome.
@@ -20,11 +41,16 @@ impl Service {
     /// # Errors
     /// As for [`Service::publish`].
     pub async fn publish_explained(&self, event: &CloudEvent) -> Result<Reach, Error> {
-        self.ingest(event, true).await
+        self.ingest(event, Origin::Outside, true).await
     }
 
-    async fn ingest(&self, event: &CloudEvent, explain: bool) -> Result<Reach, Error> {
-        let reach = self.spread(event, explain).await?;
+    async fn ingest(
+        &self,
+        event: &CloudEvent,
+        origin: Origin,
+        explain: bool,
+    ) -> Result<Reach, Error> {
+        let reach = self.spread(event, origin, explain).await?;
         self.recent.note(event, &reach, self.clock.now());
         if explain {
             let (kind, source, id) = (&event.kind, &event.source, &event.id);
@@ -33,9 +59,21 @@ impl Service {
         Ok(reach)
     }
 
-    async fn spread(&self, event: &CloudEvent, explain: bool) -> Result<Reach, Error> {
+    async fn spread(
+        &self,
+        event: &CloudEvent,
+        origin: Origin,
+        explain: bool,
+    ) -> Result<Reach, Error> {
         let now = self.clock.now();
         let catalog = self.registry.catalog().await?;
+        if origin == Origin::Instance && !catalog.listeners.any(event) {
+            let mut reach = Reach::default();
+            if explain {
+                reach.explain(event, &catalog, &[]);
+            }
+            return Ok(reach);
+        }
         let open = self.open_triggers(&catalog);
         let triggers = open.as_deref().unwrap_or(&catalog.triggers);
         let ingested = self
