@@ -1,8 +1,5 @@
 //! The beginning and the end of instances, their outboxes, and the removal of ended ones.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use futures::future::try_join_all;
 use redis::{Cmd, Value};
 use swirl_model::event::{Command, HistoryEntry, Input};
@@ -16,6 +13,7 @@ use swirl_ports::{
 
 use crate::Redis;
 use crate::attributes;
+use crate::events::Begun;
 use crate::following;
 use crate::keys::Span;
 use crate::record::{encode, end_letter, flags, timer_kind};
@@ -65,20 +63,21 @@ impl Redis {
             return created(found, &header);
         }
         let events = &root.start_events;
-        let correlation = if events.is_empty() {
-            BTreeMap::new()
+        let begun = if events.is_empty() {
+            Begun::default()
         } else {
             self.begun(&header, events).await?
         };
+        let correlation = &begun.correlation;
         let is_plain = self.options().plain
             && correlation.is_empty()
             && root.timers.is_empty()
             && header.instance_key.is_none();
         let found = if is_plain {
-            self.run(&START, self.start_call(&header, &root, watched)?)
-                .await?
+            let call = self.start_call(&header, &root, watched, &begun)?;
+            self.run(&START, call).await?
         } else {
-            let call = self.create_call(&header, &root, watched, &correlation)?;
+            let call = self.create_call(&header, &root, watched, &begun)?;
             self.run(&CREATE, call).await?
         };
         let created = created(found, &header)?;
@@ -102,7 +101,7 @@ impl Redis {
         header: &Header,
         root: &Scope,
         watched: bool,
-        correlation: &BTreeMap<Arc<str>, String>,
+        begun: &Begun,
     ) -> Result<Cmd> {
         let id = &header.id;
         let shard = self.keys().shard(id);
@@ -113,8 +112,12 @@ impl Redis {
         self.beginning(&mut call, header, root, watched)?;
         let key = InstanceKey::of(header).map(|key| self.named_key(&key));
         call.arg(key.unwrap_or_default());
-        call.arg(correlation.len());
-        for (name, value) in correlation {
+        call.arg(begun.had.len());
+        for (generation, digest) in &begun.had {
+            call.arg(generation).arg(digest);
+        }
+        call.arg(begun.correlation.len());
+        for (name, value) in &begun.correlation {
             call.arg(&**name).arg(value);
         }
         for timer in &root.timers {
@@ -124,7 +127,13 @@ impl Redis {
         Ok(call)
     }
 
-    fn start_call(&self, header: &Header, root: &Scope, watched: bool) -> Result<Cmd> {
+    fn start_call(
+        &self,
+        header: &Header,
+        root: &Scope,
+        watched: bool,
+        begun: &Begun,
+    ) -> Result<Cmd> {
         let id = &header.id;
         let shard = self.keys().shard(id);
         let index = |name| self.keys().index(shard, name);
@@ -134,10 +143,14 @@ impl Redis {
             index("keys"),
             index("lt:r"),
             index("lw:r"),
+            index(&format!("got:{id}")),
         ];
         let mut call = START.call(&keys);
         call.arg(id.as_str());
         self.beginning(&mut call, header, root, watched)?;
+        for (generation, digest) in &begun.had {
+            call.arg(generation).arg(digest);
+        }
         Ok(call)
     }
 

@@ -10,7 +10,7 @@ use swirl_ports::{EventLog, Ingested, Result, Trigger};
 use super::deliver::Delivery;
 use super::names::event_digest;
 use super::shard::{Beginning, DeliveredMark, Retained};
-use super::starts::GiveUp;
+use super::starts::{Alone, GiveUp, Starts};
 use crate::Redis;
 
 #[async_trait]
@@ -24,7 +24,9 @@ impl EventLog for Redis {
     ) -> Result<Ingested> {
         let digest = event_digest(event);
         let kept = self.to_keep(event, consumed);
-        let generation = match self.begin_event(&digest, at, kept.as_ref()).await? {
+        let alone = Alone::of(event, triggers);
+        let begun = self.begin_event(&digest, at, kept.as_ref(), &alone).await?;
+        let (generation, alone) = match begun {
             Beginning::Duplicate => {
                 return Ok(Ingested {
                     duplicate: true,
@@ -32,13 +34,17 @@ impl EventLog for Redis {
                 });
             }
             Beginning::Done(outcome) => return Ok(outcome.ingested(triggers)),
-            Beginning::Open { generation, old } => {
+            Beginning::Open {
+                generation,
+                old,
+                alone,
+            } => {
                 if let Some(old) = old {
                     let (mut buckets, values) = old.buckets();
                     buckets.extend(values);
                     self.take_out(&digest, &buckets).await?;
                 }
-                generation
+                (generation, alone)
             }
         };
         let delivery = Delivery::new(event, generation.clone(), false);
@@ -50,14 +56,25 @@ impl EventLog for Redis {
                 .await?;
             self.take_from_kinds(&digest, kept).await?;
         }
-        let (starts, claims) = match addressee(event) {
-            Some(_) => Default::default(),
-            None => self.begin_starts(event, &digest, triggers, at).await?,
+        let Starts {
+            starts,
+            claims,
+            may_differ,
+        } = match addressee(event) {
+            Some(_) => Starts::default(),
+            None => {
+                self.begin_starts(event, &digest, triggers, &alone, at)
+                    .await?
+            }
         };
         let outcome = Outcome {
             woken: spread.woken,
             starts,
         };
+        if !may_differ {
+            // Another offer would deliver it to the same waits, and begin the same starts.
+            return Ok(outcome.ingested(triggers));
+        }
         let noted = self
             .finish_event(&digest, &generation, &outcome, &claims)
             .await?;

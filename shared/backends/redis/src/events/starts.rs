@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
-use swirl_ports::matching::{Correlation, PendingStart, Role, Set, group_of, has_all, roles};
+use swirl_ports::matching::{
+    Correlation, PendingStart, Role, Set, addressee, group_of, has_all, roles,
+};
 use swirl_ports::{Error, Result, Trigger};
 
-use super::names::{StartKeys, start_digest};
+use super::names::{StartKeys, digest, start_digest};
 use super::shard::{json, read};
 use crate::Redis;
 use crate::keys::Span;
@@ -74,23 +76,88 @@ enum Change {
     Write(Option<PendingStart>),
 }
 
+/// The starts of an event.
+#[derive(Debug, Default)]
+pub(super) struct Starts {
+    pub starts: Vec<PendingStart>,
+    /// The groups in which claims were made for it.
+    pub claims: Vec<String>,
+    /// Another offer may have another outcome: this one must be stored.
+    pub may_differ: bool,
+}
+
+/// Workflows that an event starts by itself, whatever else is there: they are recorded when its offer begins, so that
+/// their starts need not be stored. `None`: an older build began the offer.
+#[derive(Debug, Default)]
+pub(super) struct Alone(Option<BTreeSet<String>>);
+
+impl Alone {
+    pub fn of(event: &CloudEvent, triggers: &[Trigger]) -> Alone {
+        let mut names = BTreeSet::new();
+        if addressee(event).is_none() {
+            let is_alone = |trigger: &&Trigger| {
+                let roles = roles(trigger, event);
+                roles.first().is_some_and(|role| is_alone(trigger, role))
+            };
+            let alone = triggers.iter().filter(is_alone);
+            names.extend(alone.map(|trigger| digest(&trigger.definition.workflow)));
+        }
+        Alone(Some(names))
+    }
+
+    /// As [`Alone::text`] wrote it.
+    pub fn read(text: &str) -> Alone {
+        let names = text.strip_prefix('=');
+        let split = |names: &str| names.split(',').map(str::to_owned).collect();
+        Alone(names.map(split))
+    }
+
+    pub fn text(&self) -> String {
+        let names: Vec<&str> = self.0.iter().flatten().map(String::as_str).collect();
+        format!("={}", names.join(","))
+    }
+
+    /// Whether the first offer starts this workflow so; `None`: that isn't known.
+    fn has(&self, trigger: &Trigger) -> Option<bool> {
+        let names = self.0.as_ref()?;
+        Some(names.contains(&digest(&trigger.definition.workflow)))
+    }
+}
+
+/// Whether an event in this role starts an instance by itself that has no correlation.
+fn is_alone(trigger: &Trigger, role: &Role) -> bool {
+    trigger.exclusive && !role.bound && role.learnt.is_empty()
+}
+
 impl Redis {
-    /// The starts of an event, and the groups in which claims were made for it.
+    /// Begins the starts of an event.
     pub(super) async fn begin_starts(
         &self,
         event: &CloudEvent,
         digest: &str,
         triggers: &[Trigger],
+        recorded: &Alone,
         at: Timestamp,
-    ) -> Result<(Vec<PendingStart>, Vec<String>)> {
-        let (mut starts, mut claims) = (Vec::new(), Vec::new());
+    ) -> Result<Starts> {
+        let mut begun = Starts::default();
         for trigger in triggers {
             let roles = roles(trigger, event);
             let Some(first) = roles.first() else {
                 continue;
             };
+            match recorded.has(trigger) {
+                // Also if a newer version, which takes the start over, would collect it with others.
+                Some(true) => {
+                    begun.starts.push(alone(trigger, event, first));
+                    continue;
+                }
+                // The workflow was deployed after the first offer.
+                Some(false) if is_alone(trigger, first) => continue,
+                _ => {}
+            }
+            begun.may_differ = true;
             if trigger.exclusive && !first.bound {
-                starts.push(alone(trigger, event, first));
+                begun.starts.push(alone(trigger, event, first));
                 continue;
             }
             let group = match trigger.exclusive {
@@ -106,10 +173,10 @@ impl Redis {
                 at,
             };
             let workflow = &trigger.definition.workflow;
-            claims.push(start_digest(workflow, &chance.group));
-            starts.extend(self.take_chance(&chance).await?);
+            begun.claims.push(start_digest(workflow, &chance.group));
+            begun.starts.extend(self.take_chance(&chance).await?);
         }
-        Ok((starts, claims))
+        Ok(begun)
     }
 
     async fn take_chance(&self, chance: &Chance<'_>) -> Result<Option<PendingStart>> {
