@@ -116,10 +116,10 @@ pub async fn work(
     ));
 
     let system = cluster.system(telemetry.clone());
-    let effects = Arc::new(PublishingEffects::new(
-        system.service(),
-        cluster.bus.clone(),
-    ));
+    let publishing = |service| Arc::new(PublishingEffects::new(service, cluster.bus.clone()));
+    let service = system.service();
+    let service = service.clone().carrying_out(publishing(service), settings.recording);
+    let effects = publishing(service);
     let mut driver = system.driver(Calls { caller, secrets }, effects, driving(settings));
     driver.shares = Some(Shares::aside(threads(), aside));
     driver.activity = Some(Shares::equal(threads() * ACTIVE_PER_THREAD));

@@ -61,6 +61,9 @@ pub async fn coordinate(
     let scheme = if tls.is_some() { "https" } else { "http" };
     let system = cluster.system(telemetry.clone());
     let service = system.running_inline(settings.runs_inline).service();
+    let effects = PublishingEffects::new(service.clone(), cluster.bus.clone());
+    let effects = Arc::new(effects);
+    let service = service.carrying_out(effects.clone(), settings.recording);
     let mut tasks = JoinSet::new();
     tasks.spawn(keep_shards(redis.clone()));
     let (stopping, mut stopped) = watch::channel(false);
@@ -79,9 +82,8 @@ pub async fn coordinate(
     start(&mut tasks, service.clone(), |service| async move {
         service.run_schedules().await;
     });
-    let effects = PublishingEffects::new(service.clone(), cluster.bus.clone());
     start(&mut tasks, service.clone(), |service| async move {
-        service.run_reconciler(&effects, SWEEP).await;
+        service.run_reconciler(&*effects, SWEEP).await;
     });
     let batching = Batching {
         service: service.clone(),

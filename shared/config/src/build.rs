@@ -252,6 +252,7 @@ impl Values<'_> {
             hosts: (is_open || !hosts.is_empty()).then_some(hosts),
             tls: cert.zip(key),
             runs_inline: self.flag("coordinator.runs_inline"),
+            recording: self.text("history.data").parse().unwrap_or_default(),
             batch_instances: self.count("coordinator.batch_instances"),
             batch_examined: self.count("coordinator.batch_examined"),
             batches_active: self.count("coordinator.batches_active"),

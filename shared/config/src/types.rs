@@ -160,6 +160,8 @@ pub struct Coordinator {
     /// Certificate and key.
     pub tls: Option<(PathBuf, PathBuf)>,
     pub runs_inline: bool,
+    /// Of instances that run inline.
+    pub recording: Recording,
     /// How many instances a batch may have, how many are examined to find them, and how many batches may be under way.
     pub batch_instances: usize,
     pub batch_examined: usize,

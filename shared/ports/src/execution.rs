@@ -225,8 +225,8 @@ pub struct NewRecords {
     pub inline_run: Option<Box<InlineRun>>,
 }
 
-/// The whole run of an instance that needed nothing but data and didn't fail. It has no business key, and only the
-/// client that started it waits for it.
+/// The whole run of an instance that needed nothing but data and didn't fail. It has no business key, no correlation,
+/// and only the client that started it waits for it.
 #[derive(Debug)]
 pub struct InlineRun {
     /// The root as it ended, with its first revision.
@@ -236,11 +236,16 @@ pub struct InlineRun {
     pub output: Option<Data>,
     pub error: Option<WorkflowError>,
     pub at: Timestamp,
+    /// Events that it produced: with its creation they are in the outbox.
+    pub effects: Vec<Command>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Created {
     New,
+    /// The same, and its whole run left these effects: to be carried out now, and then reported to
+    /// [`ExecutionStore::flushed`].
+    WithEffects(Vec<OutboxEntry>),
     /// The same id exists: nothing was changed. A key that was used with another input or
     /// workflow is a conflict.
     Exists {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use swirl_engine::derive;
 use swirl_model::ids::InstanceId;
 use swirl_ports::{Clock, EventLog, ExecutionStore, Queue};
-use swirl_runtime::{Observer, Registry};
+use swirl_runtime::{Effects, Observer, Recording, Registry};
 
 use crate::Recent;
 
@@ -20,13 +20,35 @@ pub struct Service {
     pub installation: Arc<str>,
     /// Instances that need nothing but data run where they are started, instead of on a worker.
     pub runs_inline: bool,
+    /// How this process runs those that an event starts or that produce events; `None`: a worker does.
+    pub inline_effects: Option<InlineEffects>,
     /// The observer that is notified of those.
     pub observer: Option<Arc<dyn Observer>>,
     /// The last events that this process received.
     pub recent: Arc<Recent>,
 }
 
+/// What an instance with events needs to run where it is started.
+#[derive(Clone)]
+pub struct InlineEffects {
+    /// Publishes its events. The service in there runs no such instances itself, so that those which start each other
+    /// don't run within each other.
+    pub effects: Arc<dyn Effects>,
+    /// How much of events the history keeps. If it is all, a worker runs the instance.
+    pub recording: Recording,
+}
+
 impl Service {
+    /// Runs instances with events where they are started.
+    #[must_use]
+    pub fn carrying_out(self, effects: Arc<dyn Effects>, recording: Recording) -> Service {
+        let inline_effects = Some(InlineEffects { effects, recording });
+        Service {
+            inline_effects,
+            ..self
+        }
+    }
+
     /// The id of a batch: the same for the same request.
     pub fn batch_id(&self, request: &str) -> String {
         self.derive(&["batch", request]).as_str().to_owned()

@@ -10,9 +10,12 @@ use swirl_model::scope::Scope;
 use swirl_model::trace::{Trace, TraceContext};
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{Created, InlineRun, NewRecords};
-use swirl_runtime::{StartCause, Unknown, instance_of, observed_of, run_inline};
+use swirl_runtime::{
+    Recording, StartCause, Unknown, flush, instance_of, observed_of, run_inline, trace_events,
+};
 
 use crate::named::InUse;
+use crate::service::InlineEffects;
 use crate::{Error, Service};
 
 /// From the instance with this many before it on, a chain in which nothing waits for anything is probably endless.
@@ -126,8 +129,8 @@ impl Service {
             .create_watched(&definition, id.clone(), new, (false, watched))
             .await?
         {
-            Ok((Created::New, Some(instance))) => Ok(Ok(Started::Ended(instance))),
-            Ok((Created::New, None)) => Ok(Ok(Started::New(id))),
+            Ok((_, Some(instance))) => Ok(Ok(Started::Ended(instance))),
+            Ok((Created::New | Created::WithEffects(_), None)) => Ok(Ok(Started::New(id))),
             Ok((Created::Exists { conflict: false }, _)) => Ok(Ok(Started::Existing(id))),
             Ok((Created::Exists { conflict: true }, _)) => {
                 let key = request.key.unwrap_or_default();
@@ -181,10 +184,16 @@ impl Service {
         if let Err(InUse { key, by }) = self.take_key(&header).await? {
             return Ok(Err(Refused::KeyInUse { key, by }));
         }
+        let keeps_events = |inline: &&InlineEffects| {
+            let own = definition.workflow.recording;
+            own.unwrap_or(inline.recording) == Recording::All
+        };
+        let inline = self.inline_effects.as_ref();
+        let inline = inline.filter(|inline| !keeps_events(inline));
         if self.runs_inline
             && header.instance_key.is_none()
-            && let Some(inline_run) = run_inline(definition, &header, &root, now)
-            && let Some(made) = self.create_inline(&header, &root, inline_run).await?
+            && let Some(run) = run_inline(definition, &header, &root, now, inline.is_some())
+            && let Some(made) = self.create_inline(&header, &root, run, inline).await?
         {
             return Ok(Ok(made));
         }
@@ -208,9 +217,13 @@ impl Service {
         &self,
         header: &Header,
         root: &Scope,
-        inline_run: InlineRun,
+        mut inline_run: InlineRun,
+        inline: Option<&InlineEffects>,
     ) -> Result<Option<(Created, Option<Box<Instance>>)>, Error> {
         let instance = Box::new(instance_of(&Arc::new(header.clone()), &inline_run));
+        if let Some(observer) = &self.observer {
+            trace_events(&**observer, header, &root.id, &mut inline_run.effects);
+        }
         let observed = self.observer.as_ref().map(|observer| {
             let follows = observer.follows(&instance.header);
             (
@@ -229,16 +242,23 @@ impl Service {
             Err(swirl_ports::Error::TooLarge { .. }) => return Ok(None),
             created => created?,
         };
-        if created != Created::New {
+        let outbox = match created {
+            Created::New => Vec::new(),
+            Created::WithEffects(outbox) => outbox,
             // It may have begun like others, and its task may be lost.
-            self.queue
-                .push(vec![ScopeRef::root(header.id.clone())])
-                .await;
-            return Ok(Some((created, None)));
-        }
+            Created::Exists { .. } => {
+                self.queue
+                    .push(vec![ScopeRef::root(header.id.clone())])
+                    .await;
+                return Ok(Some((created, None)));
+            }
+        };
         if let Some((observer, observed)) = observed {
             observer.committed(observed);
         }
-        Ok(Some((created, Some(instance))))
+        if let Some(inline) = inline {
+            flush(&*self.store, &*inline.effects, outbox).await;
+        }
+        Ok(Some((Created::New, Some(instance))))
     }
 }

@@ -86,6 +86,7 @@ impl System {
             registry: self.registry.clone(),
             installation: self.installation.clone(),
             runs_inline: self.runs_inline,
+            inline_effects: None,
             observer: self.observer.clone(),
             recent: self.recent.clone(),
         }

@@ -33,6 +33,7 @@ pub fn inline_run(id: &str, entries: u32) -> NewRecords {
         output: Some(data!({"out": 1})),
         error: None,
         at: at(7),
+        effects: Vec::new(),
     }));
     new
 }

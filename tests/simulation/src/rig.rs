@@ -22,7 +22,7 @@ use swirl_ports::{
     CallRequest, Clock, ExecutionStore, Filter, FunctionCaller, InstanceQueries, InstanceRecords,
     Queue, Secrets,
 };
-use swirl_runtime::{Driver, Effects, Registry, Settings};
+use swirl_runtime::{Driver, Effects, Recording, Registry, Settings};
 use swirl_service::{Deployment, Service, StartRequest};
 use swirl_system::{Calls, System};
 use swirl_world::VirtualClock;
@@ -436,7 +436,6 @@ pub fn run(case: &Case, faults: Faults, broken: Broken) -> Result<Trace> {
         registry,
     )
     .running_inline(faults.seed.is_multiple_of(2));
-    let service = system.service();
     let calls = Calls {
         caller: Arc::new(Functions {
             clock: clock.clone(),
@@ -446,11 +445,14 @@ pub fn run(case: &Case, faults: Faults, broken: Broken) -> Result<Trace> {
         }),
         secrets: Arc::new(NoSecrets),
     };
-    let watch = Watch {
-        inner: service.clone(),
-        outside: outside.clone(),
+    let watch = |inner| {
+        let outside = outside.clone();
+        Arc::new(Watch { inner, outside })
     };
-    let driver = Arc::new(system.driver(calls, Arc::new(watch), Settings::default()));
+    let service = system.service();
+    let service = service.clone().carrying_out(watch(service), Recording::None);
+    let driver = system.driver(calls, watch(service.clone()), Settings::default());
+    let driver = Arc::new(driver);
     let mut rig = Rig {
         clock,
         store,

@@ -1,6 +1,6 @@
 //! The beginning and the end of instances, their outboxes, and the removal of ended ones.
 
-use futures::future::try_join_all;
+use futures::future::{try_join, try_join_all};
 use redis::{Cmd, Value};
 use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
@@ -59,15 +59,25 @@ impl Redis {
         if let Some(mut inline_run) = inline_run {
             inline_run.root.rev += 1;
             let call = self.whole_call(&header, &inline_run)?;
-            let found = self.run(&INLINE, call).await?;
-            return created(found, &header);
+            let run = self.run(&INLINE, call);
+            let (found, are_kept) = try_join(run, self.are_kept(&root.start_events)).await?;
+            if are_kept {
+                self.started(&id, &root.start_events, false).await?;
+            }
+            let Value::Int(first) = found else {
+                return created(found, &header);
+            };
+            let effects = inline_run.effects.into_iter().zip(first.unsigned_abs()..);
+            let entries = effects.map(|(command, number)| OutboxEntry {
+                instance: id.clone(),
+                id: number,
+                command,
+            });
+            return Ok(Created::WithEffects(entries.collect()));
         }
         let events = &root.start_events;
-        let begun = if events.is_empty() {
-            Begun::default()
-        } else {
-            self.begun(&header, events).await?
-        };
+        let begun = self.begun(&header, events);
+        let (begun, are_kept) = try_join(begun, self.are_kept(events)).await?;
         let correlation = &begun.correlation;
         let is_plain = self.options().plain
             && correlation.is_empty()
@@ -81,7 +91,7 @@ impl Redis {
             self.run(&CREATE, call).await?
         };
         let created = created(found, &header)?;
-        if !events.is_empty() {
+        if are_kept {
             self.started(&id, events, !correlation.is_empty()).await?;
         }
         // Also if it exists: a crash may have come before the steps that follow its creation.
@@ -167,6 +177,7 @@ impl Redis {
             index("ended"),
             index(&format!("lt:{letter}")),
             index(&format!("lw:{letter}")),
+            index("outbox"),
         ];
         let found_by = attributes::heads(&inline_run.root.attributes);
         if !found_by.is_empty() || self.follows() {
@@ -191,6 +202,10 @@ impl Redis {
         let keep = usize::try_from(self.options().history_max.max(1)).unwrap_or(usize::MAX);
         let surplus = inline_run.history.len().saturating_sub(keep);
         crate::history::add(&mut call, &inline_run.history[surplus..], id, limit)?;
+        call.arg(inline_run.effects.len());
+        for effect in &inline_run.effects {
+            call.arg(encode(effect, || format!("an effect of {id}"), limit)?);
+        }
         if !found_by.is_empty() {
             call.arg(found_by);
         }

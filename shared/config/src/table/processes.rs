@@ -53,8 +53,7 @@ pub const SETTINGS: &[Setting] = &[
          arguments and results of all calls and the events that came and went. Secrets are cut out. \
          A definition may say otherwise.",
     )
-    .default("errors")
-    .worker(),
+    .default("errors"),
     Setting::new(
         "history.data_bytes",
         ValueKind::Bytes,

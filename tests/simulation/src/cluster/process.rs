@@ -13,7 +13,7 @@ use futures::task::{ArcWake, waker};
 use swirl_model::ids::ScopeRef;
 use swirl_model::time::Timestamp;
 use swirl_ports::{Clock, DefinitionRecord};
-use swirl_runtime::{Driver, Registry, Settings, Shares};
+use swirl_runtime::{Driver, Recording, Registry, Settings, Shares};
 use swirl_service::Service;
 use swirl_system::{Calls, System};
 use swirl_world::VirtualClock;
@@ -100,11 +100,13 @@ impl Process {
         )
         // Only some do, as during a change of the setting.
         .running_inline((skew_ms + life as i64) % 3 != 1);
+        let watch = |service| {
+            let outside = shared.outside.clone();
+            Arc::new(Watch { service, outside })
+        };
         let service = system.service();
-        let watch = Arc::new(Watch {
-            service: service.clone(),
-            outside: shared.outside.clone(),
-        });
+        let service = service.clone().carrying_out(watch(service), Recording::None);
+        let watch = watch(service.clone());
         let ahead_ms = match shared.store.mutant {
             Mutant::TimersEarly => AHEAD_MS,
             _ => 0,

@@ -42,6 +42,8 @@ pub struct Logged {
 #[derive(Debug, Default, Clone)]
 pub struct Counts {
     pub commits: usize,
+    /// Instances that ran where they were started and left effects.
+    pub with_effects: usize,
     pub refused_commits: usize,
     pub leases_run_out: usize,
     pub failed_calls: usize,
@@ -54,6 +56,7 @@ pub struct Counts {
 impl Counts {
     pub fn add(&mut self, other: &Counts) {
         self.commits += other.commits;
+        self.with_effects += other.with_effects;
         self.refused_commits += other.refused_commits;
         self.leases_run_out += other.leases_run_out;
         self.failed_calls += other.failed_calls;
@@ -278,11 +281,14 @@ impl SharedStore {
             rev: inline_run.root.rev,
             consumed: Vec::new(),
             history: inline_run.history.clone(),
-            commands: vec![Command::End {
-                status: inline_run.status,
-                output: inline_run.output.clone(),
-                error: inline_run.error.clone(),
-            }],
+            commands: {
+                let end = Command::End {
+                    status: inline_run.status,
+                    output: inline_run.output.clone(),
+                    error: inline_run.error.clone(),
+                };
+                inline_run.effects.iter().cloned().chain([end]).collect()
+            },
         });
         if self.mutant == Mutant::HistoryReordered
             && let Some(inline_run) = &mut new.inline_run
@@ -290,8 +296,9 @@ impl SharedStore {
             inline_run.history.reverse();
         }
         let created = block_on(inner.create(new));
-        if let (Ok(Created::New), Some(logged)) = (&created, logged) {
+        if let (Ok(Created::New | Created::WithEffects(_)), Some(logged)) = (&created, logged) {
             let mut state = self.state();
+            state.counts.with_effects += usize::from(logged.commands.len() > 1);
             state.counts.commits += 1;
             state.ended.insert(root.instance);
             state.log.push(logged);

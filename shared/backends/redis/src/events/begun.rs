@@ -6,7 +6,7 @@ use swirl_model::scope::StartEvent;
 use swirl_ports::Result;
 use swirl_ports::matching::Correlation;
 
-use super::names::{event_digest, look_keys};
+use super::names::{EventKeys, event_digest, look_keys};
 use super::shard::DeliveredMark;
 use crate::Redis;
 
@@ -45,6 +45,19 @@ impl Redis {
             }
         }
         Ok(begun)
+    }
+
+    /// Whether some of these events are kept for later waits: then [`Redis::started`] has something to record.
+    pub(crate) async fn are_kept(&self, events: &[StartEvent]) -> Result<bool> {
+        let kept = events.iter().map(|start| {
+            let digest = event_digest(&start.event);
+            let mut cmd = redis::cmd("HEXISTS");
+            cmd.arg(EventKeys::of(self.keys(), &digest).bodies)
+                .arg(digest);
+            self.query::<bool>(cmd)
+        });
+        let kept = futures::future::try_join_all(kept).await?;
+        Ok(kept.contains(&true))
     }
 
     /// Records that an instance was started by these events: it has had them. `correlates`: it does so
