@@ -3,7 +3,7 @@
 use swirl_engine::NewInstance;
 use swirl_model::CloudEvent;
 use swirl_model::Data;
-use swirl_ports::Start;
+use swirl_ports::{Listening, Start};
 
 use crate::{Error, Reach, Service};
 
@@ -76,10 +76,12 @@ impl Service {
         }
         let open = self.open_triggers(&catalog);
         let triggers = open.as_deref().unwrap_or(&catalog.triggers);
-        let ingested = self
-            .events
-            .ingest(event, triggers, &catalog.consumed, now)
-            .await?;
+        let listening = Listening {
+            triggers,
+            consumed: &catalog.consumed,
+            listeners: Some(&catalog.listeners),
+        };
+        let ingested = self.events.ingest(event, listening, now).await?;
         let mut reach = Reach {
             duplicate: ingested.duplicate,
             ..Reach::default()

@@ -3,6 +3,7 @@
 use swirl_model::event::{Command, Input, Slot, Subscription};
 use swirl_model::ids::InstanceId;
 use swirl_model::scope::{Cursor, Work};
+use swirl_ports::Listening;
 
 use crate::Backend;
 use crate::kit::*;
@@ -263,7 +264,7 @@ pub async fn an_addressed_event(b: Backend) {
     );
     let to_b = event("3", "t", &[("swirlinstanceid", "b")]);
     let only = trigger(vec![filter("t", &[])], true);
-    let ingested = b.events.ingest(&to_b, &[only], &[], at(0)).await.unwrap();
+    let ingested = b.events.ingest(&to_b, Listening::new(&[only], &[]), at(0)).await.unwrap();
     assert!(ingested.starts.is_empty());
 }
 
@@ -293,7 +294,7 @@ pub async fn an_unconfirmed_event_has_the_same_outcome(b: Backend) {
     let filters = vec![filter("t", &[]), filter("t", &[])];
     b.waiting("a", filters).await;
     let both = [trigger(vec![filter("t", &[]), filter("u", &[])], false)];
-    let ingest = async |event| b.events.ingest(&event, &both, &[], at(0)).await.unwrap();
+    let ingest = async |event| b.events.ingest(&event, Listening::new(&both, &[]), at(0)).await.unwrap();
     let first = ingest(event("1", "t", &[])).await;
     assert_eq!(ingest(event("1", "t", &[])).await, first);
     let second = ingest(event("2", "u", &[])).await;
@@ -386,7 +387,7 @@ pub async fn events_expire(b: Backend) {
     let kept = vec![filter("t", &[("order", None)])];
     b.ingest(&event("1", "t", &[("order", "1")]), &kept).await;
     b.events
-        .ingest(&event("2", "t", &[("order", "1")]), &[], &kept, at(10))
+        .ingest(&event("2", "t", &[("order", "1")]), Listening::new(&[], &kept), at(10))
         .await
         .unwrap();
     b.events.expire(at(DAY_MS + 10)).await.unwrap();

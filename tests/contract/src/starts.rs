@@ -5,7 +5,7 @@ use swirl_model::event::{Command, EventMatch, Input};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, StartEvent};
 use swirl_model::workflow::Wait;
-use swirl_ports::{Ingested, Trigger};
+use swirl_ports::{Ingested, Listening, Trigger};
 
 use crate::Backend;
 use crate::kit::*;
@@ -17,7 +17,7 @@ fn by_order(kind: &str) -> EventMatch {
 async fn ingest(b: &Backend, event: &CloudEvent, trigger: &Trigger, now: i64) -> Ingested {
     let triggers = std::slice::from_ref(trigger);
     b.events
-        .ingest(event, triggers, &trigger.events, at(now))
+        .ingest(event, Listening::new(triggers, &trigger.events), at(now))
         .await
         .unwrap()
 }
@@ -49,7 +49,7 @@ pub async fn each_event_starts_one(b: Backend) {
     let triggers = [any, other];
     let ingested = b
         .events
-        .ingest(&event("5", "t", &[("order", "1")]), &triggers, &[], at(0))
+        .ingest(&event("5", "t", &[("order", "1")]), Listening::new(&triggers, &[]), at(0))
         .await;
     let starts: Vec<usize> = ingested
         .unwrap()

@@ -14,7 +14,7 @@ use crate::wait::block_on;
 use async_trait::async_trait;
 use swirl_embedded::{Embedded, Options};
 use swirl_model::CloudEvent;
-use swirl_model::event::{Command, EventMatch, HistoryEntry, Input};
+use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
 use swirl_model::time::Timestamp;
@@ -574,15 +574,13 @@ impl EventLog for SharedStore {
     async fn ingest(
         &self,
         event: &CloudEvent,
-        triggers: &[Trigger],
-        consumed: &[EventMatch],
+        mut listening: Listening<'_>,
         at: Timestamp,
     ) -> Result<Ingested> {
-        let consumed = match self.mutant {
-            Mutant::EarlyEventDropped => &[],
-            _ => consumed,
-        };
-        self.call(|inner| block_on(inner.ingest(event, triggers, consumed, at)))
+        if self.mutant == Mutant::EarlyEventDropped {
+            listening.consumed = &[];
+        }
+        self.call(|inner| block_on(inner.ingest(event, listening, at)))
             .await
     }
 

@@ -5,7 +5,7 @@ use swirl_model::CloudEvent;
 use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::{Outcome, addressee, attributes_to_keep};
-use swirl_ports::{EventLog, Ingested, Result, Trigger};
+use swirl_ports::{EventLog, Ingested, Listening, Result};
 
 use super::deliver::Delivery;
 use super::names::event_digest;
@@ -18,12 +18,12 @@ impl EventLog for Redis {
     async fn ingest(
         &self,
         event: &CloudEvent,
-        triggers: &[Trigger],
-        consumed: &[EventMatch],
+        listening: Listening<'_>,
         at: Timestamp,
     ) -> Result<Ingested> {
+        let triggers = listening.triggers;
         let digest = event_digest(event);
-        let kept = self.to_keep(event, consumed);
+        let kept = self.to_keep(event, listening.consumed);
         let alone = Alone::of(event, triggers);
         let begun = self.begin_event(&digest, at, kept.as_ref(), &alone).await?;
         let (generation, alone) = match begun {
@@ -48,7 +48,9 @@ impl EventLog for Redis {
             }
         };
         let delivery = Delivery::new(event, generation.clone(), false);
-        let spread = self.spread(&delivery, kept.as_ref()).await?;
+        let spread = self
+            .spread(&delivery, kept.as_ref(), listening.listeners)
+            .await?;
         if let Some(kept) = &kept
             && !spread.had.is_empty()
         {
