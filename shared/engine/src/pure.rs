@@ -36,6 +36,29 @@ pub(crate) fn is_prompt(workflow: &Workflow) -> bool {
         && workflow.states.iter().flat_map(ways).all(ends_here)
 }
 
+/// Nothing is called, no branches and no other instances are begun: what its instances do between waits for events and
+/// timers takes data alone, so that any process may do it.
+pub(crate) fn needs_no_worker(workflow: &Workflow) -> bool {
+    let works = |state: &State| match &state.kind {
+        StateKind::Sleep(_) => true,
+        StateKind::Event(event) => takes_its_events(workflow, event),
+        StateKind::Callback(callback) => computes(workflow, callback.actions),
+        StateKind::SwitchEvents(switch) => {
+            let conditions = switch.conditions.iter().map(|condition| &condition.next);
+            conditions.chain(&switch.default).all(ends_here)
+        }
+        StateKind::Switch(switch) => {
+            let conditions = switch.conditions.iter().map(|condition| &condition.next);
+            conditions.chain(&switch.default).all(ends_here)
+        }
+        kind => works_on_data(workflow, kind),
+    };
+    workflow.secrets.is_empty()
+        && !workflow.keep_active
+        && workflow.states.iter().all(works)
+        && workflow.states.iter().flat_map(ways).all(ends_here)
+}
+
 /// The ways that a state takes at its end and after its errors.
 fn ways(state: &State) -> impl Iterator<Item = &Next> {
     let handled = state

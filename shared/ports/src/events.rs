@@ -66,7 +66,8 @@ pub struct Start {
 pub struct Ingested {
     /// It was acknowledged before: nothing was done.
     pub duplicate: bool,
-    /// Scopes that got it as an input, and must be put into the queue.
+    /// Scopes that got it as an input, and must be put into the queue. If the event is offered again after a crash, those
+    /// that got it before may be missing: the reconciler finds them.
     pub woken: Vec<ScopeRef>,
     pub starts: Vec<Start>,
 }

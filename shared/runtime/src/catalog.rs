@@ -27,6 +27,8 @@ pub struct Catalog {
     /// All events that start instances or that instances wait for, of all versions; of deleted ones too, since a
     /// deletion doesn't see an instance that starts meanwhile.
     pub listeners: Listeners,
+    /// Those among them whose instances need no worker.
+    pub data_listeners: Listeners,
 }
 
 /// A definition that is deployed.
@@ -104,12 +106,15 @@ impl Catalog {
             ids.map(|(place, one)| (one.id().clone(), place)).collect()
         };
         let workflows = latest.iter().enumerate();
-        let listeners = all.iter().flat_map(|one| {
+        let filters = |one: &Arc<Deployed>| {
             let consumed = one.interests.consumed.iter().map(|event| &event.filter);
             let trigger = one.interests.trigger.iter();
-            consumed.chain(trigger.flat_map(|trigger| &trigger.events))
-        });
-        let listeners = Listeners::new(listeners);
+            let all = consumed.chain(trigger.flat_map(|trigger| &trigger.events));
+            all.cloned().collect::<Vec<EventMatch>>()
+        };
+        let listeners = Listeners::new(all.iter().flat_map(filters));
+        let data = all.iter().filter(|one| one.interests.needs_no_worker);
+        let data_listeners = Listeners::new(data.flat_map(filters));
         Catalog {
             revision,
             by_id: places(&all),
@@ -122,6 +127,7 @@ impl Catalog {
                 .collect(),
             consumed: correlated.map(|event| event.filter.clone()).collect(),
             listeners,
+            data_listeners,
             latest,
             all,
         }

@@ -21,7 +21,11 @@ const STEPS: u32 = 300;
 /// the same result on any machine.
 const WORK: u64 = 300_000;
 /// The events that it may produce: the caller also carries these effects out.
-const EFFECTS: usize = 16;
+pub(crate) const EFFECTS_MAX: usize = 16;
+
+pub(crate) fn bounds() -> Bounds {
+    Bounds::new(STEPS, WORK)
+}
 
 /// The whole run of an instance that needs nothing but data: its creation is then the only commit. An instance that
 /// fails, needs anything else or takes long gets its turns like any other. `with_events`: an event may have started it,
@@ -44,7 +48,7 @@ pub fn run_inline(
     let env = Env {
         now,
         secrets: Data::NULL,
-        bounds: Some(Bounds::new(STEPS, WORK)),
+        bounds: Some(bounds()),
         room: None,
     };
     let mut root = root.clone();
@@ -57,7 +61,9 @@ pub fn run_inline(
         match command {
             // They go with the end. The root has the attributes.
             Command::Arm(_) | Command::Disarm(_) | Command::Index => {}
-            Command::Publish(_) if with_events && effects.len() < EFFECTS => effects.push(command),
+            Command::Publish(_) if with_events && effects.len() < EFFECTS_MAX => {
+                effects.push(command)
+            }
             Command::End {
                 status,
                 output,

@@ -41,7 +41,7 @@ pub use operator::{Action, NotRemoved, Operator};
 pub use publishing::PublishingEffects;
 pub use reach::Reach;
 pub use recent::{Recent, Seen};
-pub use service::{InlineEffects, Service, draw_name};
+pub use service::{Service, draw_name};
 pub use start::{Refused, StartRequest, Started};
 pub use unfit::Unfit;
 

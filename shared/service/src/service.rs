@@ -5,7 +5,7 @@ use std::sync::Arc;
 use swirl_engine::derive;
 use swirl_model::ids::InstanceId;
 use swirl_ports::{Clock, EventLog, ExecutionStore, Queue};
-use swirl_runtime::{Effects, Observer, Recording, Registry};
+use swirl_runtime::{Driver, Observer, Registry};
 
 use crate::Recent;
 
@@ -20,33 +20,22 @@ pub struct Service {
     pub installation: Arc<str>,
     /// Instances that need nothing but data run where they are started, instead of on a worker.
     pub runs_inline: bool,
-    /// How this process runs those that an event starts or that produce events; `None`: a worker does.
-    pub inline_effects: Option<InlineEffects>,
+    /// Runs those that an event starts or that produce events, and turns of waiting instances that need nothing but data;
+    /// `None`: a worker does. The service in its effects has none, so that instances which start each other don't run
+    /// within each other.
+    pub driver: Option<Arc<Driver>>,
     /// The observer that is notified of those.
     pub observer: Option<Arc<dyn Observer>>,
     /// The last events that this process received.
     pub recent: Arc<Recent>,
 }
 
-/// What an instance with events needs to run where it is started.
-#[derive(Clone)]
-pub struct InlineEffects {
-    /// Publishes its events. The service in there runs no such instances itself, so that those which start each other
-    /// don't run within each other.
-    pub effects: Arc<dyn Effects>,
-    /// How much of events the history keeps. If it is all, a worker runs the instance.
-    pub recording: Recording,
-}
-
 impl Service {
-    /// Runs instances with events where they are started.
+    /// With [`Service::driver`].
     #[must_use]
-    pub fn carrying_out(self, effects: Arc<dyn Effects>, recording: Recording) -> Service {
-        let inline_effects = Some(InlineEffects { effects, recording });
-        Service {
-            inline_effects,
-            ..self
-        }
+    pub fn driving(self, driver: Arc<Driver>) -> Service {
+        let driver = Some(driver);
+        Service { driver, ..self }
     }
 
     /// The id of a batch: the same for the same request.

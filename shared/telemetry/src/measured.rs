@@ -21,9 +21,9 @@ use swirl_model::time::Timestamp;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, EventBus, EventLog, ExecutionStore,
     Filter, HistoryPage, HistoryPart, InboxItem, Ingested, InstanceKey, InstanceQueries,
-    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, Listening, Migrated, Migration, NewRecords,
-    Operated, OutboxEntry, Page, Queue, Released, Removed, Result, Store, Summary, Suspended,
-    Whole,
+    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, Listening, Migrated, Migration,
+    NewRecords, Operated, OutboxEntry, Page, Queue, Released, Removed, Result, Store, Summary,
+    Suspended, Whole,
 };
 
 use crate::metrics::{Conflict, Metrics};

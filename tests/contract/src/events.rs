@@ -265,7 +265,11 @@ pub async fn an_addressed_event(b: Backend) {
     );
     let to_b = event("3", "t", &[("swirlinstanceid", "b")]);
     let only = trigger(vec![filter("t", &[])], true);
-    let ingested = b.events.ingest(&to_b, Listening::new(&[only], &[]), at(0)).await.unwrap();
+    let ingested = b
+        .events
+        .ingest(&to_b, Listening::new(&[only], &[]), at(0))
+        .await
+        .unwrap();
     assert!(ingested.starts.is_empty());
 }
 
@@ -295,7 +299,12 @@ pub async fn an_unconfirmed_event_has_the_same_outcome(b: Backend) {
     let filters = vec![filter("t", &[]), filter("t", &[])];
     b.waiting("a", filters).await;
     let both = [trigger(vec![filter("t", &[]), filter("u", &[])], false)];
-    let ingest = async |event| b.events.ingest(&event, Listening::new(&both, &[]), at(0)).await.unwrap();
+    let ingest = async |event| {
+        b.events
+            .ingest(&event, Listening::new(&both, &[]), at(0))
+            .await
+            .unwrap()
+    };
     let first = ingest(event("1", "t", &[])).await;
     assert_eq!(ingest(event("1", "t", &[])).await, first);
     let second = ingest(event("2", "u", &[])).await;
@@ -388,7 +397,11 @@ pub async fn events_expire(b: Backend) {
     let kept = vec![filter("t", &[("order", None)])];
     b.ingest(&event("1", "t", &[("order", "1")]), &kept).await;
     b.events
-        .ingest(&event("2", "t", &[("order", "1")]), Listening::new(&[], &kept), at(10))
+        .ingest(
+            &event("2", "t", &[("order", "1")]),
+            Listening::new(&[], &kept),
+            at(10),
+        )
         .await
         .unwrap();
     b.events.expire(at(DAY_MS + 10)).await.unwrap();
@@ -424,7 +437,7 @@ pub async fn an_event_is_searched_where_definitions_wait(b: Backend) {
     b.waiting("source", vec![by_source]).await;
     b.waiting("pattern", vec![by_pattern]).await;
     b.waiting("other", vec![filter("other", &[])]).await;
-    let listeners = Listeners::new(definitions.iter());
+    let listeners = Listeners::new(definitions.iter().cloned());
     for (id, kept) in [("1", &kept[..]), ("2", &[])] {
         let event = event(id, "t", &[("order", "1"), ("part", "2"), ("place", "x")]);
         let listening = Listening {
@@ -432,7 +445,9 @@ pub async fn an_event_is_searched_where_definitions_wait(b: Backend) {
             ..Listening::new(&[], kept)
         };
         let ingested = b.events.ingest(&event, listening, at(0)).await.unwrap();
-        let all = ["kind", "explicit", "known", "unknown", "constant", "source", "pattern"];
+        let all = [
+            "kind", "explicit", "known", "unknown", "constant", "source", "pattern",
+        ];
         assert_eq!(ingested.woken, all.map(root), "event {id}");
         for id in all {
             let wait = Command::Subscribe(subscription(2, vec![filter("t", &[])]));

@@ -49,7 +49,11 @@ pub async fn each_event_starts_one(b: Backend) {
     let triggers = [any, other];
     let ingested = b
         .events
-        .ingest(&event("5", "t", &[("order", "1")]), Listening::new(&triggers, &[]), at(0))
+        .ingest(
+            &event("5", "t", &[("order", "1")]),
+            Listening::new(&triggers, &[]),
+            at(0),
+        )
         .await;
     let starts: Vec<usize> = ingested
         .unwrap()

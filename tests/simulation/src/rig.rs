@@ -1,5 +1,4 @@
-//! Runs a case in virtual time, with faults: real engine, driver and coordinator over the
-//! in-memory store.
+//! Runs a case in virtual time, with faults: real engine, driver and coordinator over the in-memory store.
 //!
 //! Time advances when nothing is left to do: faults cost none, so timers and answers come as if undisturbed.
 
@@ -22,7 +21,7 @@ use swirl_ports::{
     CallRequest, Clock, ExecutionStore, Filter, FunctionCaller, InstanceQueries, InstanceRecords,
     Queue, Secrets,
 };
-use swirl_runtime::{Driver, Effects, Recording, Registry, Settings};
+use swirl_runtime::{Driver, Effects, Registry, Settings};
 use swirl_service::{Deployment, Service, StartRequest};
 use swirl_system::{Calls, System};
 use swirl_world::VirtualClock;
@@ -449,10 +448,9 @@ pub fn run(case: &Case, faults: Faults, broken: Broken) -> Result<Trace> {
         let outside = outside.clone();
         Arc::new(Watch { inner, outside })
     };
-    let service = system.service();
-    let service = service.clone().carrying_out(watch(service), Recording::None);
-    let driver = system.driver(calls, watch(service.clone()), Settings::default());
-    let driver = Arc::new(driver);
+    let bare = watch(system.service());
+    let service = system.service_with_turns(calls.clone(), bare, Settings::default());
+    let driver = Arc::new(system.driver(calls, watch(service.clone()), Settings::default()));
     let mut rig = Rig {
         clock,
         store,

@@ -215,7 +215,10 @@ impl ChaosStore {
         kept.replayed += 1;
         let effects = inline_run.effects.iter();
         if commands.iter().filter(lasts).ne(effects.chain([&end])) {
-            let text = format!("{}: carried out, and more than its effects and its end followed", header.id);
+            let text = format!(
+                "{}: carried out, and more than its effects and its end followed",
+                header.id
+            );
             kept.violations.push(text);
         }
     }

@@ -171,7 +171,8 @@ fn waiting(folder: &PathBuf, durable: bool) {
     for n in 0..1000 {
         let order = (n * 97).to_string();
         let event = kit::event(&n.to_string(), "t", &[("order", &order)]);
-        let ingested = block_on(store.ingest(&event, Listening::new(&[], &[]), kit::at(0))).unwrap();
+        let ingested =
+            block_on(store.ingest(&event, Listening::new(&[], &[]), kit::at(0))).unwrap();
         assert_eq!(ingested.woken.len(), 1);
     }
     println!("one event to one of them: {:?}", begin.elapsed() / 1000);

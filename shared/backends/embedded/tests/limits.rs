@@ -13,7 +13,9 @@ use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{EndStatus, Retention};
 use swirl_model::scope::{Cursor, Work};
 use swirl_ports::execution::Record;
-use swirl_ports::{Commit, Error, ExecutionStore, Filter, InboxItem, InstanceKey, KeyHolder, Listening};
+use swirl_ports::{
+    Commit, Error, ExecutionStore, Filter, InboxItem, InstanceKey, KeyHolder, Listening,
+};
 
 fn backend(store: Embedded) -> Backend {
     let store = Arc::new(store);

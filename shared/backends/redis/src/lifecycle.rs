@@ -1,6 +1,6 @@
 //! The beginning and the end of instances, their outboxes, and the removal of ended ones.
 
-use futures::future::{try_join, try_join_all};
+use futures::future::try_join;
 use redis::{Cmd, Value};
 use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};

@@ -197,7 +197,9 @@ async fn an_offer_may_die_anywhere() {
         pair.definition = definition("pair");
         let triggers = [only, pair];
         let kept = [by_order("t")];
-        let ingest = one.events.ingest(&event, Listening::new(&triggers, &kept), at(0));
+        let ingest = one
+            .events
+            .ingest(&event, Listening::new(&triggers, &kept), at(0));
         let done = dying(polls, ingest).await;
         let again = two
             .events

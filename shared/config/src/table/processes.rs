@@ -59,8 +59,7 @@ pub const SETTINGS: &[Setting] = &[
         ValueKind::Bytes,
         "The longest such value that is kept; longer ones are cut off.",
     )
-    .default("16KiB")
-    .worker(),
+    .default("16KiB"),
     Setting::new(
         "lifecycle.events",
         ValueKind::Flag,
@@ -132,8 +131,9 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "coordinator.runs_inline",
         ValueKind::Flag,
-        "Instances that need nothing but data (inject, switch by data, expression functions) are carried out \
-         where they are started. Otherwise workers do that too.",
+        "Instances that need nothing but data (inject, switch by data, expression functions, events that start them \
+         and that they produce) are carried out where they are started, and waiting ones that need no more continue \
+         where their event is processed. Otherwise workers do that too.",
     )
     .default("true")
     .coordinator(),

@@ -17,18 +17,19 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    pub fn new<'a>(filters: impl Iterator<Item = &'a EventMatch>) -> Listeners {
-        let mut seen: BTreeSet<(&Option<String>, &Option<String>, &Names)> = BTreeSet::new();
+    pub fn new(filters: impl Iterator<Item = EventMatch>) -> Listeners {
+        let mut seen: BTreeSet<(Option<String>, Option<String>, Names)> = BTreeSet::new();
         let mut all = Listeners::default();
         for filter in filters {
-            if !seen.insert((&filter.kind, &filter.source, &filter.correlation)) {
+            let kind = filter.kind.clone();
+            if !seen.insert((kind, filter.source.clone(), filter.correlation.clone())) {
                 continue;
             }
             match &filter.kind {
                 Some(kind) => all.by_kind.entry(kind.clone()).or_default(),
                 None => &mut all.others,
             }
-            .push(filter.clone());
+            .push(filter);
         }
         all
     }
@@ -63,7 +64,8 @@ mod tests {
     }
 
     fn event(kind: &str, source: &str) -> CloudEvent {
-        let event = swirl_model::data!({"specversion": "1.0", "id": "1", "source": source, "type": kind});
+        let event =
+            swirl_model::data!({"specversion": "1.0", "id": "1", "source": source, "type": kind});
         serde_json::from_str(&event.to_string()).unwrap()
     }
 
@@ -76,7 +78,7 @@ mod tests {
             filter(Some("t"), Some("/other"), &[]),
             filter(None, Some("/s/+"), &[]),
         ];
-        let listeners = Listeners::new(all.iter());
+        let listeners = Listeners::new(all.into_iter());
         let count = |kind, source| listeners.of(&event(kind, source)).count();
         assert_eq!(count("t", "/s"), 2, "the same one counts once");
         assert_eq!((count("t", "/other"), count("t", "/s/1")), (3, 3));

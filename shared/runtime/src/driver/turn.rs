@@ -12,7 +12,7 @@ use crate::Error;
 use crate::observe::{CallOutcome, Observed, trace_events};
 
 /// The outcome of a decision.
-enum Settled {
+pub(super) enum Settled {
     /// It is committed, or there was nothing to commit; the scope is still held.
     Held,
     /// It is committed, and the lease was released.
@@ -56,7 +56,7 @@ impl Driver {
     }
 
     /// Commits a decision, and carries out its consequences.
-    async fn settle(
+    pub(super) async fn settle(
         &self,
         run: &mut Run,
         mut decided: Decided,

@@ -13,7 +13,7 @@ use futures::task::{ArcWake, waker};
 use swirl_model::ids::ScopeRef;
 use swirl_model::time::Timestamp;
 use swirl_ports::{Clock, DefinitionRecord};
-use swirl_runtime::{Driver, Recording, Registry, Settings, Shares};
+use swirl_runtime::{Driver, Registry, Settings, Shares};
 use swirl_service::Service;
 use swirl_system::{Calls, System};
 use swirl_world::VirtualClock;
@@ -104,9 +104,6 @@ impl Process {
             let outside = shared.outside.clone();
             Arc::new(Watch { service, outside })
         };
-        let service = system.service();
-        let service = service.clone().carrying_out(watch(service), Recording::None);
-        let watch = watch(service.clone());
         let ahead_ms = match shared.store.mutant {
             Mutant::TimersEarly => AHEAD_MS,
             _ => 0,
@@ -121,6 +118,9 @@ impl Process {
             local_handoff: (skew_ms + ahead_ms) % 2 == 0,
             ..Settings::default()
         };
+        let bare = watch(system.service());
+        let service = system.service_with_turns(calls.clone(), bare, settings.clone());
+        let watch = watch(service.clone());
         let driving = System {
             clock: Arc::new(SkewedClock {
                 truth: shared.clock.clone(),

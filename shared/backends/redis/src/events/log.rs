@@ -7,10 +7,11 @@ use swirl_model::time::Timestamp;
 use swirl_ports::matching::{Outcome, addressee, attributes_to_keep};
 use swirl_ports::{EventLog, Ingested, Listening, Result};
 
+use super::alone::Alone;
 use super::deliver::Delivery;
 use super::names::event_digest;
 use super::shard::{Beginning, DeliveredMark, Retained};
-use super::starts::{Alone, GiveUp, Starts};
+use super::starts::{GiveUp, Starts};
 use crate::Redis;
 
 #[async_trait]

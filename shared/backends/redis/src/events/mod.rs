@@ -12,10 +12,11 @@
 //! - The outcome of an event is recorded at the end of the offer ([`shard`]); until then a repeated offer
 //!   does all of it again, which changes nothing that is done. It need not be recorded if it can only be the same again:
 //!   the event starts nothing, or only workflows that it starts by itself, whose names are recorded when its offer
-//!   begins ([`starts`]).
+//!   begins ([`alone`]).
 //! - Instances that are being started hold a claim on their correlation values until the event is
 //!   confirmed ([`starts`]); by then they are among the active ones.
 
+mod alone;
 mod begun;
 mod deliver;
 mod early;

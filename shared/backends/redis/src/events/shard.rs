@@ -13,8 +13,8 @@ use swirl_model::time::Timestamp;
 use swirl_ports::Result;
 use swirl_ports::matching::{Outcome, buckets_of};
 
+use super::alone::Alone;
 use super::names::{BucketKeys, EventKeys, SHARDS, digest};
-use super::starts::Alone;
 use crate::Redis;
 use crate::connect::damaged;
 use crate::script::{Lazy, Script};

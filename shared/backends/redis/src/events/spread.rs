@@ -7,9 +7,7 @@ use futures::stream;
 use redis::Cmd;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_ports::Result;
-use swirl_ports::matching::{
-    Listeners, addressee, attributes_of, buckets_of, buckets_with,
-};
+use swirl_ports::matching::{Listeners, addressee, attributes_of, buckets_of, buckets_with};
 
 use super::deliver::{Delivered, Delivery};
 use super::early::PAGE;
@@ -105,7 +103,11 @@ impl Redis {
             }
             None => {
                 let (kinds, values) = buckets_of(event, attributes_of(event));
-                kinds.iter().chain(&values).map(|name| digest(name)).collect()
+                kinds
+                    .iter()
+                    .chain(&values)
+                    .map(|name| digest(name))
+                    .collect()
             }
         };
         // The event first, then the waits. A kept one is also put, and looks, where no definition waits yet: one that is
