@@ -110,7 +110,7 @@ async fn one(
     let now = driver.clock.now();
     let (header, root) = new_instance(definition, id.clone(), new, now)?;
     let inline_run = if at_once {
-        let inline_run = run_inline(definition, &header, &root, now);
+        let inline_run = run_inline(definition, &header, &root, now, false);
         Some(Box::new(inline_run.context("it cannot be carried out")?))
     } else {
         None

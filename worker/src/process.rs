@@ -116,11 +116,11 @@ pub async fn work(
     ));
 
     let system = cluster.system(telemetry.clone());
-    let effects = Arc::new(PublishingEffects::new(
-        system.service(),
-        cluster.bus.clone(),
-    ));
-    let mut driver = system.driver(Calls { caller, secrets }, effects, driving(settings));
+    let calls = Calls { caller, secrets };
+    let publishing = |service| Arc::new(PublishingEffects::new(service, cluster.bus.clone()));
+    let bare = publishing(system.service());
+    let service = system.service_with_turns(calls.clone(), bare, driving(settings));
+    let mut driver = system.driver(calls, publishing(service), driving(settings));
     driver.shares = Some(Shares::aside(threads(), aside));
     driver.activity = Some(Shares::equal(threads() * ACTIVE_PER_THREAD));
     driver.places = Some(Places::new(settings.concurrency));

@@ -26,7 +26,7 @@ const INSTANCES_MAX: usize = 1000;
 /// virtual time is compared with what was recorded before the file is written.
 ///
 /// The answers of calls and the events are in the history only where 'history.data' is 'all' ('swirl dev' keeps
-/// all); SWIRL_HISTORY_DATA=all sets it for a worker.
+/// all); SWIRL_HISTORY_DATA=all sets it for workers and coordinators.
 ///
 /// Exit code 0 if the scenario passes, 1 if it fails or the history is incomplete, 2 if the server
 /// could not be asked or a file not be written.

@@ -8,6 +8,7 @@ use futures::FutureExt;
 use swirl_cluster::{Cluster, FLUSH_MAX};
 use swirl_config::Coordinator;
 use swirl_redis::Redis;
+use swirl_runtime::Settings;
 use swirl_service::{BatchLimits, Batching, PublishingEffects, Service};
 use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
@@ -18,6 +19,7 @@ use super::answers::answers;
 use super::dead_letters::Kept;
 use super::intake;
 use super::lifecycle;
+use super::no_calls;
 use super::watch::watch as watch_queues;
 use crate::access::Access;
 use crate::api::{Api, Reader};
@@ -60,7 +62,15 @@ pub async fn coordinate(
     let tls = tls.transpose().context("coordinator.tls_cert")?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let system = cluster.system(telemetry.clone());
-    let service = system.running_inline(settings.runs_inline).service();
+    let system = system.running_inline(settings.runs_inline);
+    let effects = PublishingEffects::new(system.service(), cluster.bus.clone());
+    let effects = Arc::new(effects);
+    let driving = Settings {
+        recording: settings.recording,
+        recorded_bytes_max: settings.recorded_bytes_max,
+        ..Settings::default()
+    };
+    let service = system.service_with_turns(no_calls::calls(), effects.clone(), driving);
     let mut tasks = JoinSet::new();
     tasks.spawn(keep_shards(redis.clone()));
     let (stopping, mut stopped) = watch::channel(false);
@@ -79,9 +89,8 @@ pub async fn coordinate(
     start(&mut tasks, service.clone(), |service| async move {
         service.run_schedules().await;
     });
-    let effects = PublishingEffects::new(service.clone(), cluster.bus.clone());
     start(&mut tasks, service.clone(), |service| async move {
-        service.run_reconciler(&effects, SWEEP).await;
+        service.run_reconciler(&*effects, SWEEP).await;
     });
     let batching = Batching {
         service: service.clone(),

@@ -231,7 +231,8 @@ async fn bury(mut work: Work, incoming: Incoming, reason: String, _place: OwnedS
     work.progress.end(incoming.sequence());
 }
 
-/// Related events follow when this ends, so it only ends when its event is done, or when all end.
+/// Related events follow when the turn is over: when the instances that the event is for have it, when it is a dead
+/// letter, or when all end.
 async fn take(
     mut work: Work,
     incoming: Incoming,
@@ -242,6 +243,7 @@ async fn take(
     if work.unless_stopping(turn.come()).await.is_none() {
         return;
     }
+    let mut turn = Some(turn);
     let (begun, done_before) = (Instant::now(), work.progress.done());
     let mut pause = PAUSE;
     loop {
@@ -249,7 +251,7 @@ async fn take(
         let Some(Ok(permit)) = work.unless_stopping(at_once.acquire()).await else {
             return;
         };
-        let taken = AssertUnwindSafe(work.service.take_in(&event));
+        let taken = AssertUnwindSafe(work.service.take_in(&event, || drop(turn.take())));
         let dead = match taken.catch_unwind().await {
             Ok(Taken::Done) => return work.progress.end(incoming.sequence()),
             Ok(Taken::Never(reason)) => Some(reason),

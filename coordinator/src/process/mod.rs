@@ -6,6 +6,7 @@ mod coordinate;
 mod dead_letters;
 mod intake;
 mod lifecycle;
+mod no_calls;
 mod progress;
 mod turns;
 mod watch;

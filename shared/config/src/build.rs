@@ -235,23 +235,21 @@ impl Values<'_> {
 
     fn coordinator(&mut self) -> Coordinator {
         let cert = self.path("coordinator.tls_cert");
-        let key = self.path("coordinator.tls_key");
+        let tls = cert.zip(self.path("coordinator.tls_key"));
         self.together("coordinator.tls_cert", "coordinator.tls_key");
         let hosts = self.list("coordinator.allowed_hosts");
-        let is_open = self.text("auth.mode") == "off";
-        let mut origins = Vec::new();
-        for text in self.list("coordinator.cors_origins") {
-            match origin(&text) {
-                Ok(origin) => origins.push(origin),
-                Err(reason) => self.wrong("coordinator.cors_origins", &reason),
-            }
+        let (mut origins, key) = (Vec::new(), "coordinator.cors_origins");
+        for text in self.list(key) {
+            origins.extend(origin(&text).map_err(|reason| self.wrong(key, &reason)));
         }
         Coordinator {
             origins,
             listen: self.address("coordinator.listen"),
-            hosts: (is_open || !hosts.is_empty()).then_some(hosts),
-            tls: cert.zip(key),
+            hosts: (self.text("auth.mode") == "off" || !hosts.is_empty()).then_some(hosts),
+            tls,
             runs_inline: self.flag("coordinator.runs_inline"),
+            recording: self.text("history.data").parse().unwrap_or_default(),
+            recorded_bytes_max: self.count("history.data_bytes"),
             batch_instances: self.count("coordinator.batch_instances"),
             batch_examined: self.count("coordinator.batch_examined"),
             batches_active: self.count("coordinator.batches_active"),

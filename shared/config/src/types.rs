@@ -160,6 +160,9 @@ pub struct Coordinator {
     /// Certificate and key.
     pub tls: Option<(PathBuf, PathBuf)>,
     pub runs_inline: bool,
+    /// Of turns that it takes itself.
+    pub recording: Recording,
+    pub recorded_bytes_max: usize,
     /// How many instances a batch may have, how many are examined to find them, and how many batches may be under way.
     pub batch_instances: usize,
     pub batch_examined: usize,

@@ -13,7 +13,7 @@ use swirl_model::workflow::{
     Comparison, ExprSource, Language, Period, StateKind, Test, Version, Workflow,
 };
 
-use crate::pure::is_pure;
+use crate::pure::{is_prompt, is_pure, needs_no_worker};
 use crate::schema::Validator;
 use crate::sizes::Sizes;
 
@@ -36,6 +36,10 @@ pub struct Definition {
     /// Its instances need nothing but data: nothing is called, waited for, forked, published or
     /// continued.
     pub is_pure: bool,
+    /// The same, but an event may start them, and they may produce events.
+    pub is_prompt: bool,
+    /// Between waits for events and timers its instances need nothing but data.
+    pub needs_no_worker: bool,
     pub limits: Limits,
     /// How many states or actions one step may run before others have a turn.
     pub budget: u32,
@@ -120,6 +124,8 @@ impl Definition {
         Ok(Arc::new(Definition {
             id: Definition::id_of(&workflow),
             is_pure: is_pure(&workflow),
+            is_prompt: is_prompt(&workflow),
+            needs_no_worker: needs_no_worker(&workflow),
             workflow,
             programs,
             paths,

@@ -1,24 +1,91 @@
-//! Definitions whose instances need nothing but data.
+//! Definitions whose instances end with their first turn.
 
-use swirl_model::workflow::{ActionKind, Next, StateKind, Then, Workflow};
+use swirl_model::workflow::{
+    ActionKind, EventState, ListId, Next, State, StateId, StateKind, Then, Workflow,
+};
 
 /// Its states only work on data: nothing is called, waited for, forked, published or continued as another
 /// instance. Its instances end with their first turn, if nothing fails.
 pub(crate) fn is_pure(workflow: &Workflow) -> bool {
+    let works = |state: &State| works_on_data(workflow, &state.kind);
     // Only calls see secrets.
     workflow.secrets.is_empty()
         && !workflow.keep_active
-        && workflow.states.iter().all(|state| {
-            let handled = state
-                .on_errors
-                .iter()
-                .filter_map(|handler| match &handler.then {
-                    Then::Next(next) => Some(next),
-                    Then::Continue | Then::Rethrow | Then::Throw(_) => None,
-                });
-            let mut ways = handled.chain(&state.next);
-            works_on_data(workflow, &state.kind) && ways.all(leaves_nothing)
+        && workflow
+            .states
+            .iter()
+            .all(|state| works(state) && ways(state).all(leaves_nothing))
+}
+
+/// As [`is_pure`], but an event may start it, and it may produce events.
+pub(crate) fn is_prompt(workflow: &Workflow) -> bool {
+    let start = workflow[Workflow::ROOT].start;
+    let works = |(index, state): (usize, &State)| match &state.kind {
+        StateKind::Event(event) => {
+            StateId(index as u32) == start && takes_its_events(workflow, event)
+        }
+        StateKind::Switch(switch) => {
+            let conditions = switch.conditions.iter().map(|condition| &condition.next);
+            conditions.chain(&switch.default).all(ends_here)
+        }
+        kind => works_on_data(workflow, kind),
+    };
+    workflow.secrets.is_empty()
+        && !workflow.keep_active
+        && workflow.states.iter().enumerate().all(works)
+        && workflow.states.iter().flat_map(ways).all(ends_here)
+}
+
+/// Nothing is called, no branches and no other instances are begun: what its instances do between waits for events and
+/// timers takes data alone, so that any process may do it.
+pub(crate) fn needs_no_worker(workflow: &Workflow) -> bool {
+    let works = |state: &State| match &state.kind {
+        StateKind::Sleep(_) => true,
+        StateKind::Event(event) => takes_its_events(workflow, event),
+        StateKind::Callback(callback) => computes(workflow, callback.actions),
+        StateKind::SwitchEvents(switch) => {
+            let conditions = switch.conditions.iter().map(|condition| &condition.next);
+            conditions.chain(&switch.default).all(ends_here)
+        }
+        StateKind::Switch(switch) => {
+            let conditions = switch.conditions.iter().map(|condition| &condition.next);
+            conditions.chain(&switch.default).all(ends_here)
+        }
+        kind => works_on_data(workflow, kind),
+    };
+    workflow.secrets.is_empty()
+        && !workflow.keep_active
+        && workflow.states.iter().all(works)
+        && workflow.states.iter().flat_map(ways).all(ends_here)
+}
+
+/// The ways that a state takes at its end and after its errors.
+fn ways(state: &State) -> impl Iterator<Item = &Next> {
+    let handled = state
+        .on_errors
+        .iter()
+        .filter_map(|handler| match &handler.then {
+            Then::Next(next) => Some(next),
+            Then::Continue | Then::Rethrow | Then::Throw(_) => None,
+        });
+    handled.chain(&state.next)
+}
+
+/// With the events that start an instance it has all that it needs.
+fn takes_its_events(workflow: &Workflow, state: &EventState) -> bool {
+    let mut entries = state.entries.iter();
+    (state.exclusive || state.entries.len() == 1)
+        && entries.all(|entry| {
+            computes(workflow, entry.actions) && entry.next.as_ref().is_none_or(ends_here)
         })
+}
+
+/// Nothing of the instance continues after this way, unless it leads to another state.
+fn ends_here(way: &Next) -> bool {
+    match way {
+        Next::Transition(_) => true,
+        Next::End(end) => end.continue_as.is_none() && end.fail.is_none(),
+    }
 }
 
 fn leaves_nothing(way: &Next) -> bool {
@@ -35,21 +102,7 @@ fn works_on_data(workflow: &Workflow, kind: &StateKind) -> bool {
             let conditions = switch.conditions.iter().map(|condition| &condition.next);
             conditions.chain(&switch.default).all(leaves_nothing)
         }
-        StateKind::Operation(list) => {
-            let list = &workflow[*list];
-            !list.parallel
-                && list.actions.iter().all(|action| {
-                    let action = &workflow[*action];
-                    let is_call = !matches!(
-                        action.kind,
-                        ActionKind::Expression {
-                            detached: false,
-                            ..
-                        }
-                    );
-                    !is_call && action.sleep_before.is_none() && action.sleep_after.is_none()
-                })
-        }
+        StateKind::Operation(list) => computes(workflow, *list),
         StateKind::Callback(_)
         | StateKind::Event(_)
         | StateKind::Foreach(_)
@@ -57,4 +110,21 @@ fn works_on_data(workflow: &Workflow, kind: &StateKind) -> bool {
         | StateKind::Sleep(_)
         | StateKind::SwitchEvents(_) => false,
     }
+}
+
+/// A list of actions that are expressions, one after another.
+fn computes(workflow: &Workflow, list: ListId) -> bool {
+    let list = &workflow[list];
+    !list.parallel
+        && list.actions.iter().all(|action| {
+            let action = &workflow[*action];
+            let is_call = !matches!(
+                action.kind,
+                ActionKind::Expression {
+                    detached: false,
+                    ..
+                }
+            );
+            !is_call && action.sleep_before.is_none() && action.sleep_after.is_none()
+        })
 }

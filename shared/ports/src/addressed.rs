@@ -5,9 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::{EventLog, Ingested, Result, Trigger};
+use crate::{EventLog, Ingested, Listening, Result};
 use async_trait::async_trait;
-use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data};
 
@@ -38,18 +37,17 @@ impl EventLog for Addressed {
     async fn ingest(
         &self,
         event: &CloudEvent,
-        triggers: &[Trigger],
-        consumed: &[EventMatch],
+        listening: Listening<'_>,
         at: Timestamp,
     ) -> Result<Ingested> {
         let id = event.attribute(&self.attribute).filter(|id| !id.is_empty());
         match id.filter(|_| event.attribute(ADDRESSEE).is_none()) {
-            None => self.log.ingest(event, triggers, consumed, at).await,
+            None => self.log.ingest(event, listening, at).await,
             Some(id) => {
                 let mut event = event.clone();
                 let (name, id) = (ADDRESSEE.to_owned(), Data::string(id));
                 event.attributes.insert(name, id);
-                self.log.ingest(&event, triggers, consumed, at).await
+                self.log.ingest(&event, listening, at).await
             }
         }
     }

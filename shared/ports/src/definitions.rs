@@ -83,6 +83,9 @@ pub struct Interests {
     /// from the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Vec<(Arc<str>, AttributeKind)>>,
+    /// Between waits for events and timers its instances need nothing but data. Not set where an older build deployed it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_no_worker: bool,
 }
 
 /// An event definition that is consumed.

@@ -14,6 +14,7 @@ use swirl_model::time::Timestamp;
 use swirl_model::workflow::Wait;
 
 use crate::error::Result;
+use crate::matching::Listeners;
 
 /// An event state that is a workflow's starting state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +31,29 @@ pub struct Trigger {
     pub timeout_restarts: bool,
 }
 
+/// Who may take an event, as deployed definitions say.
+#[derive(Debug, Clone, Copy)]
+pub struct Listening<'a> {
+    /// Those of the latest versions of all definitions.
+    pub triggers: &'a [Trigger],
+    /// Consumed event definitions with a correlation, of all deployed workflows: an event that one of these matches is
+    /// kept for later instances.
+    pub consumed: &'a [EventMatch],
+    /// All events that instances may wait for: a store needs to search no other waits. `None`: that isn't known.
+    pub listeners: Option<&'a Listeners>,
+}
+
+impl<'a> Listening<'a> {
+    /// Instances may wait for any events.
+    pub fn new(triggers: &'a [Trigger], consumed: &'a [EventMatch]) -> Listening<'a> {
+        Listening {
+            triggers,
+            consumed,
+            listeners: None,
+        }
+    }
+}
+
 /// An instance to create.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Start {
@@ -42,21 +66,19 @@ pub struct Start {
 pub struct Ingested {
     /// It was acknowledged before: nothing was done.
     pub duplicate: bool,
-    /// Scopes that got it as an input, and must be put into the queue.
+    /// Scopes that got it as an input, and must be put into the queue. If the event is offered again after a crash, those
+    /// that got it before may be missing: the reconciler finds them.
     pub woken: Vec<ScopeRef>,
     pub starts: Vec<Start>,
 }
 
 #[async_trait]
 pub trait EventLog: Send + Sync {
-    /// Matches an event with the scopes that wait for it and with the triggers of the latest versions of all
-    /// definitions. `consumed` are the consumed event definitions with a correlation of all deployed workflows: an
-    /// event that one of these matches is kept for later instances.
+    /// Matches an event with the scopes that wait for it and with triggers.
     async fn ingest(
         &self,
         event: &CloudEvent,
-        triggers: &[Trigger],
-        consumed: &[EventMatch],
+        listening: Listening<'_>,
         at: Timestamp,
     ) -> Result<Ingested>;
 

@@ -229,8 +229,8 @@ pub struct NewRecords {
     pub inline_run: Option<Box<InlineRun>>,
 }
 
-/// The complete run of an instance that needed nothing but data and didn't fail. The instance has no business key, and
-/// only the client that started it waits for it.
+/// The complete run of an instance that needed nothing but data and didn't fail. The instance has no business key and no
+/// correlation, and only the client that started it waits for it.
 #[derive(Debug)]
 pub struct InlineRun {
     /// The root scope at its end, with its first revision.
@@ -240,11 +240,16 @@ pub struct InlineRun {
     pub output: Option<Data>,
     pub error: Option<WorkflowError>,
     pub at: Timestamp,
+    /// Events that it produced: with its creation they are in the outbox.
+    pub effects: Vec<Command>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Created {
     New,
+    /// The same, and the complete run left these effects: the caller carries them out, and then reports them to
+    /// [`ExecutionStore::flushed`].
+    WithEffects(Vec<OutboxEntry>),
     /// The id exists already, and nothing was changed. It is a conflict to reuse a key with another input or workflow.
     Exists {
         conflict: bool,

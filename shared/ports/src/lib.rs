@@ -28,7 +28,7 @@ pub use definitions::{
     Changes, Consumed, DefinitionHead, DefinitionRecord, Definitions, Deleted, Interests,
 };
 pub use error::{Error, Result};
-pub use events::{EventBus, EventLog, Ingested, Start, StreamPlace, Trigger};
+pub use events::{EventBus, EventLog, Ingested, Listening, Start, StreamPlace, Trigger};
 pub use execution::{
     Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, Held, InboxItem, InlineRun,
     InstanceKey, InstanceRecords, KeyHolder, Lease, MARKS_MAX, Migrated, Migration, NewRecords,

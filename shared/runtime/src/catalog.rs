@@ -7,6 +7,7 @@ use swirl_model::event::EventMatch;
 use swirl_model::ids::DefinitionId;
 use swirl_model::schedule::Calendar;
 use swirl_model::time::Timestamp;
+use swirl_ports::matching::Listeners;
 use swirl_ports::{DefinitionHead, Interests, Trigger};
 
 /// The catalog of all deployed definitions and of the events they listen to.
@@ -23,6 +24,11 @@ pub struct Catalog {
     pub triggers: Vec<Trigger>,
     /// Consumed events with a correlation, of all versions: these are kept for later instances.
     pub consumed: Vec<EventMatch>,
+    /// All events that start instances or that instances wait for, of all versions; of deleted ones too, since a
+    /// deletion doesn't see an instance that starts meanwhile.
+    pub listeners: Listeners,
+    /// Those among them whose instances need no worker.
+    pub data_listeners: Listeners,
 }
 
 /// A definition that is deployed.
@@ -100,6 +106,15 @@ impl Catalog {
             ids.map(|(place, one)| (one.id().clone(), place)).collect()
         };
         let workflows = latest.iter().enumerate();
+        let filters = |one: &Arc<Deployed>| {
+            let consumed = one.interests.consumed.iter().map(|event| &event.filter);
+            let trigger = one.interests.trigger.iter();
+            let all = consumed.chain(trigger.flat_map(|trigger| &trigger.events));
+            all.cloned().collect::<Vec<EventMatch>>()
+        };
+        let listeners = Listeners::new(all.iter().flat_map(filters));
+        let data = all.iter().filter(|one| one.interests.needs_no_worker);
+        let data_listeners = Listeners::new(data.flat_map(filters));
         Catalog {
             revision,
             by_id: places(&all),
@@ -111,6 +126,8 @@ impl Catalog {
                 .filter_map(|one| one.interests.trigger.clone())
                 .collect(),
             consumed: correlated.map(|event| event.filter.clone()).collect(),
+            listeners,
+            data_listeners,
             latest,
             all,
         }

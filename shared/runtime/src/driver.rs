@@ -7,6 +7,7 @@
 
 mod attempts;
 mod calls;
+mod data_turn;
 mod decide;
 mod inbox;
 mod record;
@@ -314,9 +315,7 @@ impl Driver {
         }
         fit(&def, &header, &held.lease.scope, &held.inbox)?;
         let left = scope.pending_call();
-        let own = def.workflow.recording;
-        let own = own.filter(|_| self.settings.own_recording);
-        let recording = own.unwrap_or(self.settings.recording);
+        let recording = self.recording_of(&def);
         let names = &def.workflow.secrets;
         let secrets = if names.is_empty() {
             Data::NULL
@@ -348,6 +347,13 @@ impl Driver {
             room: None,
             active: None,
         })
+    }
+
+    /// How much the histories of a definition's instances keep.
+    pub fn recording_of(&self, def: &Definition) -> Recording {
+        let own = def.workflow.recording;
+        let own = own.filter(|_| self.settings.own_recording);
+        own.unwrap_or(self.settings.recording)
     }
 
     /// Fills in the fields that the span of [`log_span`] lacks, if it is the current one.

@@ -8,6 +8,7 @@ use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::instance::{EndStatus, Header, Instance, InstanceState};
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
+use swirl_model::workflow::{StateKind, Workflow};
 use swirl_ports::InlineRun;
 
 use crate::observe::Observed;
@@ -19,22 +20,35 @@ const STEPS: u32 = 300;
 /// The limit on all expressions, by their meter: some ten milliseconds. It isn't a time, so that the same instance has
 /// the same result on any machine.
 const WORK: u64 = 300_000;
+/// The events that it may produce: the caller also carries these effects out.
+pub(crate) const EFFECTS_MAX: usize = 16;
+
+pub(crate) fn bounds() -> Bounds {
+    Bounds::new(STEPS, WORK)
+}
 
 /// The whole run of an instance that needs nothing but data: its creation is then the only commit. An instance that
-/// fails, needs anything else or takes long gets its turns like any other.
+/// fails, needs anything else or takes long gets its turns like any other. `with_events`: an event may have started it,
+/// and it may produce events, which the caller publishes after its creation.
 pub fn run_inline(
     def: &Arc<Definition>,
     header: &Header,
     root: &Scope,
     now: Timestamp,
+    with_events: bool,
 ) -> Option<InlineRun> {
-    if !def.is_pure || header.parent.is_some() || !root.start_events.is_empty() {
+    let is_meant = match root.start_events.is_empty() {
+        // Without its event, it would wait for that.
+        true => def.is_pure || with_events && def.is_prompt && !starts_by_event(&def.workflow),
+        false => with_events && def.is_prompt,
+    };
+    if !is_meant || header.parent.is_some() {
         return None;
     }
     let env = Env {
         now,
         secrets: Data::NULL,
-        bounds: Some(Bounds::new(STEPS, WORK)),
+        bounds: Some(bounds()),
         room: None,
     };
     let mut root = root.clone();
@@ -42,11 +56,14 @@ pub fn run_inline(
     else {
         return None;
     };
-    let mut end = None;
+    let (mut end, mut effects) = (None, Vec::new());
     for command in commands {
         match command {
             // They go with the end. The root has the attributes.
             Command::Arm(_) | Command::Disarm(_) | Command::Index => {}
+            Command::Publish(_) if with_events && effects.len() < EFFECTS_MAX => {
+                effects.push(command)
+            }
             Command::End {
                 status,
                 output,
@@ -88,7 +105,13 @@ pub fn run_inline(
         output,
         error,
         at: now,
+        effects,
     })
+}
+
+fn starts_by_event(workflow: &Workflow) -> bool {
+    let start = workflow[Workflow::ROOT].start;
+    matches!(workflow[start].kind, StateKind::Event(_))
 }
 
 /// The instance in its final state.

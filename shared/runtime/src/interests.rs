@@ -17,6 +17,7 @@ pub fn interests(definition: &Definition) -> Interests {
         consumed: consumed(workflow),
         schedule: workflow.schedule.clone(),
         search: Some(search(workflow)),
+        needs_no_worker: definition.needs_no_worker,
     }
 }
 
@@ -161,6 +162,7 @@ mod tests {
             }],
             states: vec![state],
             events: ["a", "b", "c"].map(event).into(),
+            lists: vec![Default::default()],
             ..Workflow::default()
         };
         trigger(&Definition::compile(workflow).unwrap()).unwrap()

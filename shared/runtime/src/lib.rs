@@ -22,7 +22,7 @@ pub use driver::{Driven, Driver, RECORDED_BYTES_MAX, Recording, Settings, Suspec
 pub use effects::{Effects, flush};
 pub use inline::{instance_of, observed_of, run_inline};
 pub use interests::interests;
-pub use observe::{CallOutcome, Called, Cause, Observed, Observer};
+pub use observe::{CallOutcome, Called, Cause, Observed, Observer, trace_events};
 pub use places::{Place, Places};
 pub use rates::{Rates, StartCause, StartLimits};
 pub use registry::{Lower, Registry, Unknown};

@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use swirl_model::event::{Event, HistoryEntry};
+use swirl_model::Data;
+use swirl_model::event::{Command, Event, HistoryEntry};
 use swirl_model::ids::ScopeId;
 use swirl_model::instance::Header;
 use swirl_model::scope::Scope;
@@ -39,6 +40,27 @@ pub enum Cause<'a> {
     Call { call: u32, token: u64 },
     /// An event, by its id.
     Event(&'a str),
+}
+
+/// The distributed tracing extension of CloudEvents.
+const TRACEPARENT: &str = "traceparent";
+
+/// Events that are published get their place in the trace, so that it is stored with them.
+pub fn trace_events(
+    observer: &dyn Observer,
+    header: &Header,
+    scope: &ScopeId,
+    commands: &mut [Command],
+) {
+    for command in commands {
+        if let Command::Publish(event) = command
+            && !event.attributes.contains_key(TRACEPARENT)
+        {
+            let context = observer.context(header, scope, Cause::Event(&event.id));
+            let value = Data::string(context.to_string());
+            event.attributes.insert(TRACEPARENT.to_owned(), value);
+        }
+    }
 }
 
 /// A commit that took effect, as an observer sees it.

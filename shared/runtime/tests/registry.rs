@@ -190,6 +190,7 @@ fn interests_that_are_not_stored_follow_from_the_document() {
     let catalog = block_on(registry.catalog()).unwrap();
     let expected = Interests {
         search: Some(Vec::new()),
+        needs_no_worker: true,
         ..Interests::default()
     };
     assert_eq!(catalog.latest[0].interests, expected);

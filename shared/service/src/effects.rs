@@ -18,7 +18,7 @@ use crate::{Error, Service};
 impl Effects for Service {
     async fn carry_out(&self, instance: &InstanceId, command: &Command) -> Result<(), Error> {
         match command {
-            Command::Publish(event) => self.publish(event).await,
+            Command::Publish(event) => self.publish_produced(event).await,
             Command::Start(start) => self.start_for(start).await,
             Command::EndInstance { id, status } => self.end_chain(id, *status).await,
             Command::SuspendAwaited => self.suspend_awaited(instance).await,

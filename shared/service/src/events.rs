@@ -3,16 +3,52 @@
 use swirl_engine::NewInstance;
 use swirl_model::CloudEvent;
 use swirl_model::Data;
-use swirl_ports::Start;
+use swirl_model::ids::ScopeRef;
+use swirl_ports::{Listening, OutboxEntry, Start, Trigger};
+use swirl_runtime::Catalog;
 
 use crate::{Error, Reach, Service};
+
+/// The number of scopes that continue where an event is processed: other events wait meanwhile.
+const HERE_MAX: usize = 4;
+
+/// Where an event comes from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Origin {
+    /// Its sender may repeat it, and hears then that it is a repeat.
+    Outside,
+    Instance,
+}
+
+fn is_logged() -> bool {
+    tracing::enabled!(tracing::Level::DEBUG)
+}
 
 impl Service {
     /// Processes an event. When this returns, all effects of the event have been committed; an
     /// error means that it must be delivered again.
     pub async fn publish(&self, event: &CloudEvent) -> Result<(), Error> {
-        let explain = tracing::enabled!(tracing::Level::DEBUG);
-        self.ingest(event, explain).await.map(|_| ())
+        self.publish_in_turn(event, || ()).await
+    }
+
+    /// As [`Service::publish`]. `given` is called once the event has been given to the instances that wait for it, and
+    /// those that it starts exist: events that belong to it may follow, while its effects are carried out.
+    pub async fn publish_in_turn(
+        &self,
+        event: &CloudEvent,
+        given: impl FnOnce() + Send,
+    ) -> Result<(), Error> {
+        self.ingest(event, Origin::Outside, is_logged(), given)
+            .await
+            .map(|_| ())
+    }
+
+    /// As [`Service::publish`], for an event that an instance produced. Its id is derived, so the event log needs to know
+    /// it only if something listens to it: then it must not take effect twice. Otherwise it leaves no record here.
+    pub(crate) async fn publish_produced(&self, event: &CloudEvent) -> Result<(), Error> {
+        self.ingest(event, Origin::Instance, is_logged(), || ())
+            .await
+            .map(|_| ())
     }
 
     /// As [`Service::publish`]; and returns the outcome.
@@ -20,11 +56,17 @@ impl Service {
     /// # Errors
     /// As for [`Service::publish`].
     pub async fn publish_explained(&self, event: &CloudEvent) -> Result<Reach, Error> {
-        self.ingest(event, true).await
+        self.ingest(event, Origin::Outside, true, || ()).await
     }
 
-    async fn ingest(&self, event: &CloudEvent, explain: bool) -> Result<Reach, Error> {
-        let reach = self.spread(event, explain).await?;
+    async fn ingest(
+        &self,
+        event: &CloudEvent,
+        origin: Origin,
+        explain: bool,
+        given: impl FnOnce() + Send,
+    ) -> Result<Reach, Error> {
+        let reach = self.spread(event, origin, explain, given).await?;
         self.recent.note(event, &reach, self.clock.now());
         if explain {
             let (kind, source, id) = (&event.kind, &event.source, &event.id);
@@ -33,27 +75,33 @@ impl Service {
         Ok(reach)
     }
 
-    async fn spread(&self, event: &CloudEvent, explain: bool) -> Result<Reach, Error> {
-        let now = self.clock.now();
-        let catalog = self.registry.catalog().await?;
-        let open = self.open_triggers(&catalog);
-        let triggers = open.as_deref().unwrap_or(&catalog.triggers);
-        let ingested = self
-            .events
-            .ingest(event, triggers, &catalog.consumed, now)
-            .await?;
-        let mut reach = Reach {
-            duplicate: ingested.duplicate,
-            ..Reach::default()
+    /// Scopes that got an event continue: here, if they are few and need nothing but data, otherwise on a worker.
+    async fn go_on(&self, woken: Vec<ScopeRef>, event: &CloudEvent, catalog: &Catalog) {
+        let driver = self.driver.as_ref().filter(|_| {
+            self.runs_inline && woken.len() <= HERE_MAX && catalog.data_listeners.any(event)
+        });
+        let Some(driver) = driver else {
+            return self.queue.push(woken).await;
         };
-        if ingested.duplicate {
-            return Ok(reach);
+        for scope in woken {
+            let is_done = driver.take_data_turn(&scope).await;
+            if let Err(error) = &is_done {
+                tracing::debug!(%scope, %error, "a worker continues it");
+            }
+            if !is_done.unwrap_or(false) {
+                self.queue.push(vec![scope]).await;
+            }
         }
-        let mut ids: Vec<_> = ingested.woken.iter().map(|scope| &scope.instance).collect();
-        ids.dedup();
-        reach.instances = ids.into_iter().cloned().collect();
-        self.queue.push(ingested.woken).await;
-        for Start { trigger, events } in ingested.starts {
+    }
+
+    async fn start_all(
+        &self,
+        starts: Vec<Start>,
+        triggers: &[Trigger],
+        reach: &mut Reach,
+        effects: &mut Vec<OutboxEntry>,
+    ) -> Result<(), Error> {
+        for Start { trigger, events } in starts {
             let Some(trigger) = triggers.get(trigger) else {
                 continue;
             };
@@ -67,7 +115,8 @@ impl Service {
                 events,
                 ..NewInstance::default()
             };
-            match self.create(&definition, id.clone(), new, false).await? {
+            let created = self.create_with(&definition, id.clone(), new, false, effects);
+            match created.await? {
                 Ok(_) => {
                     let workflow = trigger.definition.workflow.to_string();
                     reach.started.push((id, workflow));
@@ -77,6 +126,53 @@ impl Service {
                 }
             }
         }
+        Ok(())
+    }
+
+    async fn spread(
+        &self,
+        event: &CloudEvent,
+        origin: Origin,
+        explain: bool,
+        given: impl FnOnce() + Send,
+    ) -> Result<Reach, Error> {
+        let now = self.clock.now();
+        let catalog = self.registry.catalog().await?;
+        if origin == Origin::Instance && !catalog.listeners.any(event) {
+            let mut reach = Reach::default();
+            if explain {
+                reach.explain(event, &catalog, &[]);
+            }
+            return Ok(reach);
+        }
+        let open = self.open_triggers(&catalog);
+        let triggers = open.as_deref().unwrap_or(&catalog.triggers);
+        let listening = Listening {
+            triggers,
+            consumed: &catalog.consumed,
+            listeners: Some(&catalog.listeners),
+        };
+        let ingested = self.events.ingest(event, listening, now).await?;
+        let mut reach = Reach {
+            duplicate: ingested.duplicate,
+            ..Reach::default()
+        };
+        if ingested.duplicate {
+            return Ok(reach);
+        }
+        let mut ids: Vec<_> = ingested.woken.iter().map(|scope| &scope.instance).collect();
+        ids.dedup();
+        reach.instances = ids.into_iter().cloned().collect();
+        let mut effects = Vec::new();
+        let started = self
+            .start_all(ingested.starts, triggers, &mut reach, &mut effects)
+            .await;
+        if started.is_ok() {
+            given();
+        }
+        self.go_on(ingested.woken, event, &catalog).await;
+        self.flush(effects).await;
+        started?;
         self.events.acknowledge(event, now).await?;
         if explain {
             reach.explain(event, &catalog, triggers);

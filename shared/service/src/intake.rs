@@ -21,9 +21,9 @@ pub enum Taken {
 }
 
 impl Service {
-    /// Publishes an event, and returns how to treat its message.
-    pub async fn take_in(&self, event: &CloudEvent) -> Taken {
-        match self.publish(event).await {
+    /// Publishes an event, and returns how to treat its message. `given`: see [`Service::publish_in_turn`].
+    pub async fn take_in(&self, event: &CloudEvent, given: impl FnOnce() + Send) -> Taken {
+        match self.publish_in_turn(event, given).await {
             Ok(()) => Taken::Done,
             Err(error) if is_for_good(&error) => Taken::Never(error.to_string()),
             Err(error) => Taken::Later {

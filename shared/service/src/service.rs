@@ -5,7 +5,7 @@ use std::sync::Arc;
 use swirl_engine::derive;
 use swirl_model::ids::InstanceId;
 use swirl_ports::{Clock, EventLog, ExecutionStore, Queue};
-use swirl_runtime::{Observer, Registry};
+use swirl_runtime::{Driver, Observer, Registry};
 
 use crate::Recent;
 
@@ -20,6 +20,10 @@ pub struct Service {
     pub installation: Arc<str>,
     /// Instances that need nothing but data run where they are started, instead of on a worker.
     pub runs_inline: bool,
+    /// Runs those that an event starts or that produce events, and turns of waiting instances that need nothing but data;
+    /// `None`: a worker does. The service in its effects has none, so that instances which start each other don't run
+    /// within each other.
+    pub driver: Option<Arc<Driver>>,
     /// The observer that is notified of those.
     pub observer: Option<Arc<dyn Observer>>,
     /// The last events that this process received.
@@ -27,6 +31,13 @@ pub struct Service {
 }
 
 impl Service {
+    /// With [`Service::driver`].
+    #[must_use]
+    pub fn driving(self, driver: Arc<Driver>) -> Service {
+        let driver = Some(driver);
+        Service { driver, ..self }
+    }
+
     /// The id of a batch: the same for the same request.
     pub fn batch_id(&self, request: &str) -> String {
         self.derive(&["batch", request]).as_str().to_owned()

@@ -9,8 +9,10 @@ use swirl_model::instance::{Header, Instance, ParentLink};
 use swirl_model::scope::Scope;
 use swirl_model::trace::{Trace, TraceContext};
 use swirl_model::{Data, WorkflowError};
-use swirl_ports::{Created, InlineRun, NewRecords};
-use swirl_runtime::{StartCause, Unknown, instance_of, observed_of, run_inline};
+use swirl_ports::{Created, InlineRun, NewRecords, OutboxEntry};
+use swirl_runtime::{
+    Recording, StartCause, Unknown, instance_of, observed_of, run_inline, trace_events,
+};
 
 use crate::business_keys::InUse;
 use crate::{Error, Service};
@@ -121,13 +123,15 @@ impl Service {
         {
             return Ok(Err(Refused::Rate { wait_ms }));
         }
-        let watched = request.watched;
-        match self
-            .create_watched(&definition, id.clone(), new, (false, watched))
-            .await?
-        {
-            Ok((Created::New, Some(instance))) => Ok(Ok(Started::Ended(instance))),
-            Ok((Created::New, None)) => Ok(Ok(Started::New(id))),
+        let ends = (false, request.watched);
+        let mut effects = Vec::new();
+        let created = self
+            .create_watched(&definition, id.clone(), new, ends, &mut effects)
+            .await?;
+        self.flush(effects).await;
+        match created {
+            Ok((_, Some(instance))) => Ok(Ok(Started::Ended(instance))),
+            Ok((Created::New | Created::WithEffects(_), None)) => Ok(Ok(Started::New(id))),
             Ok((Created::Exists { conflict: false }, _)) => Ok(Ok(Started::Existing(id))),
             Ok((Created::Exists { conflict: true }, _)) => {
                 let key = request.key.unwrap_or_default();
@@ -146,6 +150,30 @@ impl Service {
         new: NewInstance,
         ends_with_parent: bool,
     ) -> Result<Result<Created, WorkflowError>, Error> {
+        let mut effects = Vec::new();
+        let created = self
+            .create_with(definition, id, new, ends_with_parent, &mut effects)
+            .await?;
+        self.flush(effects).await;
+        Ok(created)
+    }
+
+    /// Carries out what instances that ran here have left.
+    pub(crate) async fn flush(&self, effects: Vec<OutboxEntry>) {
+        if let Some(driver) = self.driver.as_ref().filter(|_| !effects.is_empty()) {
+            driver.flush(effects).await;
+        }
+    }
+
+    /// As [`Service::create`], but the caller has to [flush](Service::flush) the effects.
+    pub(crate) async fn create_with(
+        &self,
+        definition: &Arc<Definition>,
+        id: InstanceId,
+        new: NewInstance,
+        ends_with_parent: bool,
+        effects: &mut Vec<OutboxEntry>,
+    ) -> Result<Result<Created, WorkflowError>, Error> {
         // Then a start by an event or another instance is late, but not lost: it is repeated.
         let cause = match new.events.is_empty() {
             true => start_cause(new.hops, new.parent.as_ref()),
@@ -158,7 +186,9 @@ impl Service {
             return Err(Error::TooFast { workflow, wait_ms });
         }
         let ends = (ends_with_parent, false);
-        let created = self.create_watched(definition, id, new, ends).await?;
+        let created = self
+            .create_watched(definition, id, new, ends, effects)
+            .await?;
         Ok(match created {
             Ok((created, _)) => Ok(created),
             Err(refused) => Err(refused.into()),
@@ -172,6 +202,7 @@ impl Service {
         id: InstanceId,
         new: NewInstance,
         (ends_with_parent, watched): (bool, bool),
+        effects: &mut Vec<OutboxEntry>,
     ) -> Result<Result<(Created, Option<Box<Instance>>), Refused>, Error> {
         let now = self.clock.now();
         let (header, root) = match new_instance(definition, id.clone(), new, now) {
@@ -181,10 +212,13 @@ impl Service {
         if let Err(InUse { key, by }) = self.take_key(&header).await? {
             return Ok(Err(Refused::KeyInUse { key, by }));
         }
+        // Histories with the contents of events are a worker's.
+        let driver = self.driver.as_ref();
+        let driver = driver.filter(|driver| driver.recording_of(definition) != Recording::All);
         if self.runs_inline
             && header.instance_key.is_none()
-            && let Some(inline_run) = run_inline(definition, &header, &root, now)
-            && let Some(made) = self.create_inline(&header, &root, inline_run).await?
+            && let Some(run) = run_inline(definition, &header, &root, now, driver.is_some())
+            && let Some(made) = self.create_inline(&header, &root, run, effects).await?
         {
             return Ok(Ok(made));
         }
@@ -208,9 +242,13 @@ impl Service {
         &self,
         header: &Header,
         root: &Scope,
-        inline_run: InlineRun,
+        mut inline_run: InlineRun,
+        effects: &mut Vec<OutboxEntry>,
     ) -> Result<Option<(Created, Option<Box<Instance>>)>, Error> {
         let instance = Box::new(instance_of(&Arc::new(header.clone()), &inline_run));
+        if let Some(observer) = &self.observer {
+            trace_events(&**observer, header, &root.id, &mut inline_run.effects);
+        }
         let observed = self.observer.as_ref().map(|observer| {
             let follows = observer.follows(&instance.header);
             (
@@ -229,16 +267,20 @@ impl Service {
             Err(swirl_ports::Error::TooLarge { .. }) => return Ok(None),
             created => created?,
         };
-        if created != Created::New {
+        match created {
+            Created::New => {}
+            Created::WithEffects(outbox) => effects.extend(outbox),
             // It may have begun like others, and its task may be lost.
-            self.queue
-                .push(vec![ScopeRef::root(header.id.clone())])
-                .await;
-            return Ok(Some((created, None)));
+            Created::Exists { .. } => {
+                self.queue
+                    .push(vec![ScopeRef::root(header.id.clone())])
+                    .await;
+                return Ok(Some((created, None)));
+            }
         }
         if let Some((observer, observed)) = observed {
             observer.committed(observed);
         }
-        Ok(Some((created, Some(instance))))
+        Ok(Some((Created::New, Some(instance))))
     }
 }

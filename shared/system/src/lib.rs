@@ -42,6 +42,7 @@ impl From<&Service> for System {
 }
 
 /// Calls the functions of definitions.
+#[derive(Clone)]
 pub struct Calls {
     pub caller: Arc<dyn FunctionCaller>,
     pub secrets: Arc<dyn Secrets>,
@@ -76,6 +77,18 @@ impl System {
         self
     }
 
+    /// As [`System::service`], with a driver that takes turns which need nothing but data. `effects` wraps a service
+    /// without a driver.
+    pub fn service_with_turns(
+        &self,
+        calls: Calls,
+        effects: Arc<dyn Effects>,
+        settings: Settings,
+    ) -> Service {
+        let driver = Arc::new(self.driver(calls, effects, settings));
+        self.service().driving(driver)
+    }
+
     /// The service that turns requests, events and time into instances and inputs.
     pub fn service(&self) -> Service {
         Service {
@@ -86,6 +99,7 @@ impl System {
             registry: self.registry.clone(),
             installation: self.installation.clone(),
             runs_inline: self.runs_inline,
+            driver: None,
             observer: self.observer.clone(),
             recent: self.recent.clone(),
         }

@@ -13,18 +13,17 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
-use swirl_model::event::{EventMatch, HistoryEntry, Input};
+use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
-use swirl_ports::events::Trigger;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, EventBus, EventLog, ExecutionStore,
     Filter, HistoryPage, HistoryPart, InboxItem, Ingested, InstanceKey, InstanceQueries,
-    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, Migrated, Migration, NewRecords,
-    Operated, OutboxEntry, Page, Queue, Released, Removed, Result, Store, Summary, Suspended,
-    Whole,
+    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, Listening, Migrated, Migration,
+    NewRecords, Operated, OutboxEntry, Page, Queue, Released, Removed, Result, Store, Summary,
+    Suspended, Whole,
 };
 
 use crate::metrics::{Conflict, Metrics};
@@ -288,11 +287,10 @@ impl EventLog for Measured<dyn EventLog> {
     async fn ingest(
         &self,
         event: &CloudEvent,
-        triggers: &[Trigger],
-        consumed: &[EventMatch],
+        listening: Listening<'_>,
         at: Timestamp,
     ) -> Result<Ingested> {
-        self.redis("ingest", self.inner.ingest(event, triggers, consumed, at))
+        self.redis("ingest", self.inner.ingest(event, listening, at))
             .await
     }
 

@@ -10,11 +10,9 @@ use std::time::Instant;
 use async_trait::async_trait;
 use opentelemetry::Value;
 use swirl_model::CloudEvent;
-use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
 use swirl_model::trace::TraceContext;
-use swirl_ports::events::Trigger;
-use swirl_ports::{EventLog, Ingested, Result};
+use swirl_ports::{EventLog, Ingested, Listening, Result};
 
 use crate::Telemetry;
 use crate::ids;
@@ -37,12 +35,11 @@ impl EventLog for Traced {
     async fn ingest(
         &self,
         event: &CloudEvent,
-        triggers: &[Trigger],
-        consumed: &[EventMatch],
+        listening: Listening<'_>,
         at: Timestamp,
     ) -> Result<Ingested> {
         let begun = Instant::now();
-        let ingested = self.inner.ingest(event, triggers, consumed, at).await?;
+        let ingested = self.inner.ingest(event, listening, at).await?;
         if !ingested.duplicate
             && let Some(context) = TraceContext::of(event)
             && context.sampled

@@ -1,8 +1,10 @@
 //! Events and the waits for them.
 
-use swirl_model::event::{Command, Input, Slot, Subscription};
+use swirl_model::event::{Command, EventMatch, Input, Slot, Subscription};
 use swirl_model::ids::InstanceId;
 use swirl_model::scope::{Cursor, Work};
+use swirl_ports::Listening;
+use swirl_ports::matching::Listeners;
 
 use crate::Backend;
 use crate::kit::*;
@@ -263,7 +265,11 @@ pub async fn an_addressed_event(b: Backend) {
     );
     let to_b = event("3", "t", &[("swirlinstanceid", "b")]);
     let only = trigger(vec![filter("t", &[])], true);
-    let ingested = b.events.ingest(&to_b, &[only], &[], at(0)).await.unwrap();
+    let ingested = b
+        .events
+        .ingest(&to_b, Listening::new(&[only], &[]), at(0))
+        .await
+        .unwrap();
     assert!(ingested.starts.is_empty());
 }
 
@@ -293,7 +299,12 @@ pub async fn an_unconfirmed_event_has_the_same_outcome(b: Backend) {
     let filters = vec![filter("t", &[]), filter("t", &[])];
     b.waiting("a", filters).await;
     let both = [trigger(vec![filter("t", &[]), filter("u", &[])], false)];
-    let ingest = async |event| b.events.ingest(&event, &both, &[], at(0)).await.unwrap();
+    let ingest = async |event| {
+        b.events
+            .ingest(&event, Listening::new(&both, &[]), at(0))
+            .await
+            .unwrap()
+    };
     let first = ingest(event("1", "t", &[])).await;
     assert_eq!(ingest(event("1", "t", &[])).await, first);
     let second = ingest(event("2", "u", &[])).await;
@@ -386,10 +397,62 @@ pub async fn events_expire(b: Backend) {
     let kept = vec![filter("t", &[("order", None)])];
     b.ingest(&event("1", "t", &[("order", "1")]), &kept).await;
     b.events
-        .ingest(&event("2", "t", &[("order", "1")]), &[], &kept, at(10))
+        .ingest(
+            &event("2", "t", &[("order", "1")]),
+            Listening::new(&[], &kept),
+            at(10),
+        )
         .await
         .unwrap();
     b.events.expire(at(DAY_MS + 10)).await.unwrap();
     b.waiting("a", vec![kept[0].clone(), kept[0].clone()]).await;
     assert_eq!(got(&b, "a").await, ["2"]);
+}
+
+/// Wherever a wait is, its definition says so.
+pub async fn an_event_is_searched_where_definitions_wait(b: Backend) {
+    let mut by_source = filter("", &[]);
+    (by_source.kind, by_source.source) = (None, Some("/test".to_owned()));
+    let mut by_pattern = filter("", &[("order", None)]);
+    (by_pattern.kind, by_pattern.source) = (None, Some("/+".to_owned()));
+    let definitions = [
+        filter("t", &[]),
+        filter("t", &[("order", None), ("part", None)]),
+        filter("t", &[("place", Some("x"))]),
+        by_source.clone(),
+        by_pattern.clone(),
+        filter("other", &[]),
+    ];
+    let kept: Vec<EventMatch> = definitions[1..].to_vec();
+    b.waiting("kind", vec![filter("t", &[])]).await;
+    // The value comes from an expression, or from the instance, or is unknown yet.
+    let explicit = filter("t", &[("order", None), ("part", Some("2"))]);
+    b.waiting("explicit", vec![explicit]).await;
+    b.create(new("known")).await;
+    let known = Command::Correlate(vec![("order".into(), "1".to_owned())]);
+    let wait = Command::Subscribe(subscription(1, vec![definitions[1].clone()]));
+    b.act(&root("known"), change(vec![known, wait])).await;
+    b.waiting("unknown", vec![definitions[1].clone()]).await;
+    b.waiting("constant", vec![definitions[2].clone()]).await;
+    b.waiting("source", vec![by_source]).await;
+    b.waiting("pattern", vec![by_pattern]).await;
+    b.waiting("other", vec![filter("other", &[])]).await;
+    let listeners = Listeners::new(definitions.iter().cloned());
+    for (id, kept) in [("1", &kept[..]), ("2", &[])] {
+        let event = event(id, "t", &[("order", "1"), ("part", "2"), ("place", "x")]);
+        let listening = Listening {
+            listeners: Some(&listeners),
+            ..Listening::new(&[], kept)
+        };
+        let ingested = b.events.ingest(&event, listening, at(0)).await.unwrap();
+        let all = [
+            "kind", "explicit", "known", "unknown", "constant", "source", "pattern",
+        ];
+        assert_eq!(ingested.woken, all.map(root), "event {id}");
+        for id in all {
+            let wait = Command::Subscribe(subscription(2, vec![filter("t", &[])]));
+            b.act(&root(id), change(vec![wait])).await;
+        }
+    }
+    assert!(got(&b, "other").await.is_empty());
 }

@@ -5,7 +5,7 @@ use swirl_model::event::{Command, Event, HistoryEntry};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{EndStatus, Status};
 use swirl_model::scope::Cursor;
-use swirl_ports::{Created, Filter, InlineRun, NewRecords};
+use swirl_ports::{Created, Filter, InlineRun, NewRecords, Removed};
 
 use crate::Backend;
 use crate::kit::*;
@@ -33,6 +33,7 @@ pub fn inline_run(id: &str, entries: u32) -> NewRecords {
         output: Some(data!({"out": 1})),
         error: None,
         at: at(7),
+        effects: Vec::new(),
     }));
     new
 }
@@ -107,4 +108,33 @@ pub async fn what_was_carried_out_may_be_there(b: Backend) {
     let id = InstanceId::new("b");
     assert_eq!(b.store.history(&id).await.unwrap(), history(3));
     assert_eq!(b.store.runnable(10).await.unwrap(), [root("a")]);
+}
+
+/// Nothing of what it left is lost if the process dies right after its creation.
+pub async fn effects_of_what_was_carried_out_stay_until_flushed(b: Backend) {
+    let commands = ["1", "2", "3"].map(|number| Command::Publish(event(number, "t", &[])));
+    let made = || {
+        let mut new = inline_run("a", 3);
+        let run = new.inline_run.as_mut().unwrap();
+        run.effects = commands.to_vec();
+        new
+    };
+    let Created::WithEffects(outbox) = b.store.create(made()).await.unwrap() else {
+        panic!("its effects are not there")
+    };
+    let sent: Vec<Command> = outbox.iter().map(|entry| entry.command.clone()).collect();
+    assert_eq!(sent, commands);
+    let id = InstanceId::new("a");
+    let found = b.store.instance(&id).await.unwrap().unwrap();
+    assert_eq!(found.state.status, Status::Completed);
+    assert_eq!(b.store.unflushed(10).await.unwrap(), outbox);
+    let again = b.store.create(made()).await.unwrap();
+    assert_eq!(again, Created::Exists { conflict: false });
+    assert_eq!(b.store.unflushed(10).await.unwrap(), outbox);
+    assert_eq!(b.store.remove(&id).await.unwrap(), Removed::Busy);
+    b.store.flushed(&outbox[..1]).await.unwrap();
+    assert_eq!(b.store.unflushed(10).await.unwrap(), outbox[1..]);
+    b.store.flushed(&outbox).await.unwrap();
+    assert!(b.store.unflushed(10).await.unwrap().is_empty());
+    assert_eq!(b.store.remove(&id).await.unwrap(), Removed::Done);
 }

@@ -15,8 +15,8 @@ use swirl_model::workflow::{EventId, ListId, StateId, Wait};
 use swirl_model::{CloudEvent, Data, WorkflowError, data};
 use swirl_ports::execution::Record;
 use swirl_ports::{
-    Acquired, Commit, Committed, Created, Held, InboxItem, Ingested, NewRecords, OutboxEntry,
-    Released, Trigger,
+    Acquired, Commit, Committed, Created, Held, InboxItem, Ingested, Listening, NewRecords,
+    OutboxEntry, Released, Trigger,
 };
 
 use crate::Backend;
@@ -466,6 +466,9 @@ impl Backend {
     }
 
     pub async fn ingest(&self, event: &CloudEvent, kept: &[EventMatch]) -> Ingested {
-        self.events.ingest(event, &[], kept, at(0)).await.unwrap()
+        self.events
+            .ingest(event, Listening::new(&[], kept), at(0))
+            .await
+            .unwrap()
     }
 }

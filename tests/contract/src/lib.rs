@@ -109,7 +109,10 @@ macro_rules! store_suite {
             business_keys { a_key_goes_from_hand_to_hand, keys_are_kept_apart }
             reuse { an_id_that_is_used_again_takes_nothing_of_before }
             definitions { definitions_are_immutable, definitions_are_replaced }
-            inline_run { what_was_carried_out_has_ended, what_was_carried_out_may_be_there }
+            inline_run {
+                what_was_carried_out_has_ended, what_was_carried_out_may_be_there,
+                effects_of_what_was_carried_out_stay_until_flushed
+            }
             lazy {
                 whose_commit_comes_first_counts, who_goes_on_takes_the_lease,
                 a_holder_is_left_in_peace, what_came_between_is_not_lost,
@@ -149,7 +152,8 @@ macro_rules! event_suite {
                 an_early_event_goes_to_one_who_knows_nothing, an_addressed_event,
                 an_event_is_known_once_confirmed, an_unconfirmed_event_has_the_same_outcome,
                 what_was_not_used_is_given_back, a_refused_commit_gives_nothing_back,
-                an_event_of_a_closed_branch_is_free, events_expire
+                an_event_of_a_closed_branch_is_free, events_expire,
+                an_event_is_searched_where_definitions_wait
             }
             starts {
                 each_event_starts_one, a_correlated_event_continues, while_it_is_being_started,
@@ -157,7 +161,8 @@ macro_rules! event_suite {
                 one_that_is_being_started_was_there, a_set_of_events_starts_one,
                 sets_keep_correlations_apart, sets_of_unlike_rules, a_constant_binds_nothing,
                 a_faulted_instance_is_over, a_set_is_dropped_when_late,
-                an_expression_says_when_a_set_is_complete
+                an_expression_says_when_a_set_is_complete, a_start_by_one_event_stays_one,
+                an_instance_has_had_what_started_it
             }
         }
     };

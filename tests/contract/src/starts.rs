@@ -5,7 +5,7 @@ use swirl_model::event::{Command, EventMatch, Input};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, StartEvent};
 use swirl_model::workflow::Wait;
-use swirl_ports::{Ingested, Trigger};
+use swirl_ports::{Ingested, Listening, Trigger};
 
 use crate::Backend;
 use crate::kit::*;
@@ -17,7 +17,7 @@ fn by_order(kind: &str) -> EventMatch {
 async fn ingest(b: &Backend, event: &CloudEvent, trigger: &Trigger, now: i64) -> Ingested {
     let triggers = std::slice::from_ref(trigger);
     b.events
-        .ingest(event, triggers, &trigger.events, at(now))
+        .ingest(event, Listening::new(triggers, &trigger.events), at(now))
         .await
         .unwrap()
 }
@@ -49,7 +49,11 @@ pub async fn each_event_starts_one(b: Backend) {
     let triggers = [any, other];
     let ingested = b
         .events
-        .ingest(&event("5", "t", &[("order", "1")]), &triggers, &[], at(0))
+        .ingest(
+            &event("5", "t", &[("order", "1")]),
+            Listening::new(&triggers, &[]),
+            at(0),
+        )
         .await;
     let starts: Vec<usize> = ingested
         .unwrap()
@@ -360,4 +364,51 @@ pub async fn an_expression_says_when_a_set_is_complete(b: Backend) {
     );
     assert_eq!(give("5", "u").await, "");
     assert_eq!(give("6", "t").await, "6 5");
+}
+
+/// After a crash the event is offered again. Meanwhile another version was deployed, which collects it with others, and
+/// another workflow that it would start.
+pub async fn a_start_by_one_event_stays_one(b: Backend) {
+    let one = trigger(vec![filter("t", &[])], true);
+    let mut both = trigger(vec![filter("t", &[]), filter("u", &[])], false);
+    both.definition.version = "2.0.0".into();
+    let mut later = trigger(vec![filter("t", &[])], true);
+    later.definition = definition("later");
+    let first = event("1", "t", &[]);
+    let ingested = ingest(&b, &first, &one, 0).await;
+    assert_eq!(start_ids(&ingested), [["1"]]);
+    let now = [later, both];
+    let offer = async |event: &CloudEvent| {
+        let listening = Listening::new(&now, &[]);
+        b.events.ingest(event, listening, at(0)).await.unwrap()
+    };
+    for _ in 0..2 {
+        let again = offer(&first).await;
+        assert!(!again.duplicate);
+        assert_eq!(start_ids(&again), [["1"]]);
+        // The newer version takes the start over.
+        assert_eq!(again.starts[0].trigger, 1);
+    }
+    b.events.acknowledge(&first, at(0)).await.unwrap();
+    assert!(offer(&first).await.duplicate);
+    // It isn't in a set as well.
+    let second = offer(&event("2", "u", &[])).await;
+    assert!(second.starts.is_empty(), "{second:?}");
+    let third = offer(&event("3", "t", &[])).await;
+    assert_eq!(start_ids(&third), [vec!["3"], vec!["3", "2"]]);
+}
+
+/// It waits for more such events when the one that started it is offered again.
+pub async fn an_instance_has_had_what_started_it(b: Backend) {
+    let one = trigger(vec![filter("t", &[])], true);
+    let first = event("1", "t", &[]);
+    assert_eq!(start_ids(&ingest(&b, &first, &one, 0).await), [["1"]]);
+    create(&b, "a", &first).await;
+    let wait = Command::Subscribe(subscription(1, vec![filter("t", &[])]));
+    b.act(&root("a"), change(vec![wait])).await;
+    assert_eq!(start_ids(&ingest(&b, &first, &one, 0).await), [["1"]]);
+    assert!(b.inbox(&root("a")).await.is_empty());
+    b.events.acknowledge(&first, at(0)).await.unwrap();
+    ingest(&b, &event("2", "t", &[]), &one, 0).await;
+    assert_eq!(event_ids(&b.inbox(&root("a")).await), ["2"]);
 }

@@ -143,13 +143,15 @@ impl std::fmt::Display for Totals {
         write!(
             f,
             "{} runs with faults, {} instances, {} commits replayed, {} crashes of the one process\n\
-             in clusters: {} commits, {} refused, {} leases run out, {} calls of the store failed, \
+             in clusters: {} commits, {} of them instances that ran at once and left effects, {} refused, \
+             {} leases run out, {} calls of the store failed, \
              {} answers lost, {} kills, {} pauses, {} stores opened again",
             self.runs,
             self.instances,
             self.replayed,
             self.crashes,
             counts.commits,
+            counts.with_effects,
             counts.refused_commits,
             counts.leases_run_out,
             counts.failed_calls,

@@ -3,7 +3,7 @@
 use crate::generate::Writer;
 
 /// Workflows that generated ones start: by name, by event, or by continuing as one.
-pub const OTHERS: &[&str] = &[LEAF, ECHO, LISTENER, TAIL, WAITS];
+pub const OTHERS: &[&str] = &[LEAF, ECHO, LISTENER, RELAY, HEARER, TAIL, WAITS];
 
 /// The innermost sub-workflow.
 const LEAF: &str = r#"id: leaf
@@ -45,6 +45,31 @@ states:
     type: event
     onEvents: [{eventRefs: [Made], actions: [{functionRef: {refName: slow, arguments: {heard: "${ .n }"}}}]}]
     end: true
+"#;
+
+/// Started by the same events. It needs nothing but data, and produces events that start others: all of it may run
+/// where it is started.
+const RELAY: &str = r#"id: relay
+version: "1.0.0"
+specVersion: "0.8"
+start: A
+events:
+  - {name: Made, type: made}
+  - {name: Relayed, type: relayed, kind: produced}
+states:
+  - {name: A, type: event, onEvents: [{eventRefs: [Made], actions: []}],
+     transition: {nextState: B, produceEvents: [{eventRef: Relayed, data: "${ {first: .n} }"}]}}
+  - {name: B, type: inject, data: {relayed: true},
+     end: {produceEvents: [{eventRef: Relayed, data: "${ {second: .n} }"}]}}
+"#;
+
+const HEARER: &str = r#"id: hearer
+version: "1.0.0"
+specVersion: "0.8"
+start: A
+events: [{name: Relayed, type: relayed}]
+states:
+  - {name: A, type: event, onEvents: [{eventRefs: [Relayed], actions: []}], end: true}
 "#;
 
 const TAIL: &str = r#"id: tail

@@ -1,5 +1,4 @@
-//! Runs a case in virtual time, with faults: real engine, driver and coordinator over the
-//! in-memory store.
+//! Runs a case in virtual time, with faults: real engine, driver and coordinator over the in-memory store.
 //!
 //! Time advances when nothing is left to do: faults cost none, so timers and answers come as if undisturbed.
 
@@ -436,7 +435,6 @@ pub fn run(case: &Case, faults: Faults, broken: Broken) -> Result<Trace> {
         registry,
     )
     .running_inline(faults.seed.is_multiple_of(2));
-    let service = system.service();
     let calls = Calls {
         caller: Arc::new(Functions {
             clock: clock.clone(),
@@ -446,11 +444,13 @@ pub fn run(case: &Case, faults: Faults, broken: Broken) -> Result<Trace> {
         }),
         secrets: Arc::new(NoSecrets),
     };
-    let watch = Watch {
-        inner: service.clone(),
-        outside: outside.clone(),
+    let watch = |inner| {
+        let outside = outside.clone();
+        Arc::new(Watch { inner, outside })
     };
-    let driver = Arc::new(system.driver(calls, Arc::new(watch), Settings::default()));
+    let bare = watch(system.service());
+    let service = system.service_with_turns(calls.clone(), bare, Settings::default());
+    let driver = Arc::new(system.driver(calls, watch(service.clone()), Settings::default()));
     let mut rig = Rig {
         clock,
         store,

@@ -213,8 +213,12 @@ impl ChaosStore {
         let mut kept = self.kept();
         kept.violations.extend(found);
         kept.replayed += 1;
-        if commands.iter().filter(lasts).ne([&end]) {
-            let text = format!("{}: carried out, and more than its end followed", header.id);
+        let effects = inline_run.effects.iter();
+        if commands.iter().filter(lasts).ne(effects.chain([&end])) {
+            let text = format!(
+                "{}: carried out, and more than its effects and its end followed",
+                header.id
+            );
             kept.violations.push(text);
         }
     }

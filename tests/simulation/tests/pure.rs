@@ -43,7 +43,7 @@ fn carried(definition: &Arc<Definition>, input: Data) -> Option<InlineRun> {
     };
     let at = Timestamp(7);
     let (header, root) = new_instance(definition, InstanceId::new("i"), new, at).unwrap();
-    run_inline(definition, &header, &root, at)
+    run_inline(definition, &header, &root, at, false)
 }
 
 #[test]

@@ -16,7 +16,7 @@ use swirl_model::event::{Command, Event, HistoryEntry};
 use swirl_model::ids::ScopeId;
 use swirl_model::scope::Work;
 use swirl_ports::execution::Record;
-use swirl_ports::{Acquired, Commit, Committed, EventLog, ExecutionStore};
+use swirl_ports::{Acquired, Commit, Committed, EventLog, ExecutionStore, Listening};
 
 const SPAN: Duration = Duration::from_secs(3);
 
@@ -171,7 +171,8 @@ fn waiting(folder: &PathBuf, durable: bool) {
     for n in 0..1000 {
         let order = (n * 97).to_string();
         let event = kit::event(&n.to_string(), "t", &[("order", &order)]);
-        let ingested = block_on(store.ingest(&event, &[], &[], kit::at(0))).unwrap();
+        let ingested =
+            block_on(store.ingest(&event, Listening::new(&[], &[]), kit::at(0))).unwrap();
         assert_eq!(ingested.woken.len(), 1);
     }
     println!("one event to one of them: {:?}", begin.elapsed() / 1000);

@@ -11,7 +11,7 @@ use swirl_model::time::Timestamp;
 use swirl_ports::matching::{
     Correlation, Outcome, PendingStart, Set, addressee, attributes_to_keep, has_all, roles,
 };
-use swirl_ports::{Error, EventLog, Ingested, Result, Trigger};
+use swirl_ports::{Error, EventLog, Ingested, Listening, Result, Trigger};
 
 use crate::Embedded;
 use crate::key::Key;
@@ -24,10 +24,10 @@ impl EventLog for Embedded {
     async fn ingest(
         &self,
         event: &CloudEvent,
-        triggers: &[Trigger],
-        consumed: &[EventMatch],
+        listening: Listening<'_>,
         at: Timestamp,
     ) -> Result<Ingested> {
+        let (triggers, consumed) = (listening.triggers, listening.consumed);
         self.write(|state| state.ingest(event, triggers, consumed, at))
             .await?
     }

@@ -79,7 +79,7 @@ impl State {
             match self.find_mut(&parent) {
                 Some((number, found)) if !found.over() => {
                     found.children.insert(id.clone());
-                    self.touch(Key::Child(number, id));
+                    self.touch(Key::Child(number, id.clone()));
                 }
                 // The parent was faster: its end reaches this instance too.
                 _ => {
@@ -90,14 +90,24 @@ impl State {
                 }
             }
         }
+        let mut outbox = Vec::new();
         if let Some(inline_run) = inline_run {
-            self.carried_out(seq, *inline_run, page);
+            outbox = self.carried_out(seq, &id, *inline_run, page);
         }
         self.refresh(seq, &scope);
-        Created::New
+        match outbox.is_empty() {
+            true => Created::New,
+            false => Created::WithEffects(outbox),
+        }
     }
 
-    fn carried_out(&mut self, seq: Seq, inline_run: InlineRun, page: Option<Page>) {
+    fn carried_out(
+        &mut self,
+        seq: Seq,
+        id: &InstanceId,
+        inline_run: InlineRun,
+        page: Option<Page>,
+    ) -> Vec<OutboxEntry> {
         let InlineRun {
             mut root,
             history,
@@ -105,6 +115,7 @@ impl State {
             output,
             error,
             at,
+            effects,
         } = inline_run;
         debug_assert!(history.is_empty(), "it is the page");
         let scope = root.id.clone();
@@ -122,6 +133,19 @@ impl State {
             self.append(seq, page);
         }
         self.empty_scope(seq, &scope, &mut Vec::new());
+        let effects = effects.into_iter().map(|command| {
+            let number = self.next();
+            if let Some(inst) = self.instances.get_mut(&seq) {
+                inst.outbox.insert(number, command.clone());
+            }
+            self.touch(Key::Outbox(seq, number));
+            OutboxEntry {
+                instance: id.clone(),
+                id: number,
+                command,
+            }
+        });
+        effects.collect()
     }
 
     /// The correlation values of the events that start an instance: known from the moment on at

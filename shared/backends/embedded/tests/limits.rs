@@ -13,7 +13,9 @@ use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{EndStatus, Retention};
 use swirl_model::scope::{Cursor, Work};
 use swirl_ports::execution::Record;
-use swirl_ports::{Commit, Error, ExecutionStore, Filter, InboxItem, InstanceKey, KeyHolder};
+use swirl_ports::{
+    Commit, Error, ExecutionStore, Filter, InboxItem, InstanceKey, KeyHolder, Listening,
+};
 
 fn backend(store: Embedded) -> Backend {
     let store = Arc::new(store);
@@ -275,12 +277,12 @@ fn events_are_kept_and_known_up_to_a_number() {
         assert!(!b.ingest(&event("1", "t", &[]), &[]).await.duplicate);
         let both = [trigger(vec![filter("x", &[]), filter("y", &[])], false)];
         b.events
-            .ingest(&event("4", "x", &[]), &both, &[], at(0))
+            .ingest(&event("4", "x", &[]), Listening::new(&both, &[]), at(0))
             .await
             .unwrap();
         assert_eq!(
             b.events
-                .ingest(&event("6", "y", &[]), &both, &[], at(0))
+                .ingest(&event("6", "y", &[]), Listening::new(&both, &[]), at(0))
                 .await
                 .unwrap()
                 .starts
@@ -289,12 +291,12 @@ fn events_are_kept_and_known_up_to_a_number() {
             "what completes a set needs no room"
         );
         b.events
-            .ingest(&event("7", "x", &[]), &both, &[], at(0))
+            .ingest(&event("7", "x", &[]), Listening::new(&both, &[]), at(0))
             .await
             .unwrap();
         let full = b
             .events
-            .ingest(&event("5", "x", &[]), &both, &[], at(0))
+            .ingest(&event("5", "x", &[]), Listening::new(&both, &[]), at(0))
             .await;
         assert!(
             matches!(full, Err(Error::TooLarge { limit: 1, .. })),

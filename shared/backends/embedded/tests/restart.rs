@@ -11,7 +11,7 @@ use futures::executor::block_on;
 use swirl_contract::Backend;
 use swirl_embedded::{Embedded, Options};
 use swirl_model::CloudEvent;
-use swirl_model::event::{EventMatch, HistoryEntry, Input};
+use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{DefinitionId, InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
@@ -203,11 +203,10 @@ impl EventLog for Restarting {
     async fn ingest(
         &self,
         event: &CloudEvent,
-        triggers: &[Trigger],
-        consumed: &[EventMatch],
+        listening: Listening<'_>,
         at: Timestamp,
     ) -> Result<Ingested> {
-        self.get().ingest(event, triggers, consumed, at).await
+        self.get().ingest(event, listening, at).await
     }
 
     async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {

@@ -213,6 +213,25 @@ impl Link {
         futures::future::try_join_all(cmds.iter().map(|cmd| self.send(cmd))).await
     }
 
+    /// Sends writes, then reads, whose answers are returned: as one message to a single server, which keeps their order.
+    /// The writes must change nothing when they are repeated.
+    pub async fn send_writes_and_reads(
+        &self,
+        writes: &[Cmd],
+        reads: &[Cmd],
+    ) -> RedisResult<Vec<Value>> {
+        if writes.is_empty() {
+            return self.send_reads(reads).await;
+        }
+        let all: Vec<Cmd> = writes.iter().chain(reads).cloned().collect();
+        if let Some(mut values) = self.try_send_together(&all).await {
+            values.drain(..writes.len());
+            return Ok(values);
+        }
+        futures::future::try_join_all(writes.iter().map(|cmd| self.send(cmd))).await?;
+        self.send_reads(reads).await
+    }
+
     async fn try_send_together(&self, cmds: &[Cmd]) -> Option<Vec<Value>> {
         let mut manager = match &self.servers {
             Servers::Single { managers, next, .. } => {

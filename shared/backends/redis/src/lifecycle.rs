@@ -1,8 +1,6 @@
 //! The beginning and the end of instances, their outboxes, and the removal of ended ones.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
+use futures::future::try_join;
 use redis::{Cmd, Value};
 use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
@@ -15,6 +13,7 @@ use swirl_ports::{
 
 use crate::Redis;
 use crate::attributes;
+use crate::events::Begun;
 use crate::following;
 use crate::keys::Span;
 use crate::record::{encode, end_letter, flags, timer_kind};
@@ -60,28 +59,39 @@ impl Redis {
         if let Some(mut inline_run) = inline_run {
             inline_run.root.rev += 1;
             let call = self.whole_call(&header, &inline_run)?;
-            let found = self.run(&INLINE, call).await?;
-            return created(found, &header);
+            let run = self.run(&INLINE, call);
+            let (found, are_kept) = try_join(run, self.are_kept(&root.start_events)).await?;
+            if are_kept {
+                self.started(&id, &root.start_events, false).await?;
+            }
+            let Value::Int(first) = found else {
+                return created(found, &header);
+            };
+            let effects = inline_run.effects.into_iter().zip(first.unsigned_abs()..);
+            let entries = effects.map(|(command, number)| OutboxEntry {
+                instance: id.clone(),
+                id: number,
+                command,
+            });
+            return Ok(Created::WithEffects(entries.collect()));
         }
         let events = &root.start_events;
-        let correlation = if events.is_empty() {
-            BTreeMap::new()
-        } else {
-            self.begun(&header, events).await?
-        };
+        let begun = self.begun(&header, events);
+        let (begun, are_kept) = try_join(begun, self.are_kept(events)).await?;
+        let correlation = &begun.correlation;
         let is_plain = self.options().plain
             && correlation.is_empty()
             && root.timers.is_empty()
             && header.instance_key.is_none();
         let found = if is_plain {
-            self.run(&START, self.start_call(&header, &root, watched)?)
-                .await?
+            let call = self.start_call(&header, &root, watched, &begun)?;
+            self.run(&START, call).await?
         } else {
-            let call = self.create_call(&header, &root, watched, &correlation)?;
+            let call = self.create_call(&header, &root, watched, &begun)?;
             self.run(&CREATE, call).await?
         };
         let created = created(found, &header)?;
-        if !events.is_empty() {
+        if are_kept {
             self.started(&id, events, !correlation.is_empty()).await?;
         }
         // Also if it exists: a crash may have come before the steps that follow its creation.
@@ -101,7 +111,7 @@ impl Redis {
         header: &Header,
         root: &Scope,
         watched: bool,
-        correlation: &BTreeMap<Arc<str>, String>,
+        begun: &Begun,
     ) -> Result<Cmd> {
         let id = &header.id;
         let shard = self.keys().shard(id);
@@ -112,8 +122,12 @@ impl Redis {
         self.beginning(&mut call, header, root, watched)?;
         let key = InstanceKey::of(header).map(|key| self.named_key(&key));
         call.arg(key.unwrap_or_default());
-        call.arg(correlation.len());
-        for (name, value) in correlation {
+        call.arg(begun.had.len());
+        for (generation, digest) in &begun.had {
+            call.arg(generation).arg(digest);
+        }
+        call.arg(begun.correlation.len());
+        for (name, value) in &begun.correlation {
             call.arg(&**name).arg(value);
         }
         for timer in &root.timers {
@@ -123,7 +137,13 @@ impl Redis {
         Ok(call)
     }
 
-    fn start_call(&self, header: &Header, root: &Scope, watched: bool) -> Result<Cmd> {
+    fn start_call(
+        &self,
+        header: &Header,
+        root: &Scope,
+        watched: bool,
+        begun: &Begun,
+    ) -> Result<Cmd> {
         let id = &header.id;
         let shard = self.keys().shard(id);
         let index = |name| self.keys().index(shard, name);
@@ -133,10 +153,14 @@ impl Redis {
             index("keys"),
             index("lt:r"),
             index("lw:r"),
+            index(&format!("got:{id}")),
         ];
         let mut call = START.call(&keys);
         call.arg(id.as_str());
         self.beginning(&mut call, header, root, watched)?;
+        for (generation, digest) in &begun.had {
+            call.arg(generation).arg(digest);
+        }
         Ok(call)
     }
 
@@ -153,6 +177,7 @@ impl Redis {
             index("ended"),
             index(&format!("lt:{letter}")),
             index(&format!("lw:{letter}")),
+            index("outbox"),
         ];
         let found_by = attributes::heads(&inline_run.root.attributes);
         if !found_by.is_empty() || self.follows() {
@@ -177,6 +202,10 @@ impl Redis {
         let keep = usize::try_from(self.options().history_max.max(1)).unwrap_or(usize::MAX);
         let surplus = inline_run.history.len().saturating_sub(keep);
         crate::history::add(&mut call, &inline_run.history[surplus..], id, limit)?;
+        call.arg(inline_run.effects.len());
+        for effect in &inline_run.effects {
+            call.arg(encode(effect, || format!("an effect of {id}"), limit)?);
+        }
         if !found_by.is_empty() {
             call.arg(found_by);
         }

@@ -188,6 +188,18 @@ impl Redis {
         values.map(read).collect()
     }
 
+    /// Carries out writes, then reads, whose answers are returned. Writes may be carried out twice.
+    pub(crate) async fn write_then_read<T: FromRedisValue>(
+        &self,
+        writes: &[Cmd],
+        reads: &[Cmd],
+    ) -> Result<Vec<T>> {
+        let values = self.inner.link.send_writes_and_reads(writes, reads).await;
+        let values = values.map_err(crate::connect::error)?.into_iter();
+        let read = |value| T::from_redis_value(value).map_err(|error| damaged("an answer", error));
+        values.map(read).collect()
+    }
+
     /// Carries out one command.
     pub(crate) async fn query<T: FromRedisValue>(&self, cmd: Cmd) -> Result<T> {
         let value = self.send(&cmd).await.map_err(crate::connect::error)?;

@@ -16,7 +16,7 @@ use swirl_model::event::{Command, EventMatch};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, StartEvent};
 use swirl_ports::execution::Record;
-use swirl_ports::{Acquired, Definitions, Ingested, Trigger};
+use swirl_ports::{Acquired, Definitions, Ingested, Listening, Trigger};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
@@ -197,11 +197,13 @@ async fn an_offer_may_die_anywhere() {
         pair.definition = definition("pair");
         let triggers = [only, pair];
         let kept = [by_order("t")];
-        let ingest = one.events.ingest(&event, &triggers, &kept, at(0));
+        let ingest = one
+            .events
+            .ingest(&event, Listening::new(&triggers, &kept), at(0));
         let done = dying(polls, ingest).await;
         let again = two
             .events
-            .ingest(&event, &triggers, &kept, at(0))
+            .ingest(&event, Listening::new(&triggers, &kept), at(0))
             .await
             .unwrap();
         assert_eq!(start_ids(&again), [["1"]], "after {polls} polls");
@@ -210,7 +212,7 @@ async fn an_offer_may_die_anywhere() {
         }
         let rest = two
             .events
-            .ingest(&other_event(), &triggers, &[], at(0))
+            .ingest(&other_event(), Listening::new(&triggers, &[]), at(0))
             .await
             .unwrap();
         assert_eq!(start_ids(&rest), [["1", "2"]], "after {polls} polls");
@@ -317,7 +319,7 @@ async fn kept_events_come_before_new_ones() {
 async fn ingest(b: &Backend, event: &CloudEvent, trigger: &Trigger) -> Ingested {
     let triggers = std::slice::from_ref(trigger);
     b.events
-        .ingest(event, triggers, &trigger.events, at(0))
+        .ingest(event, Listening::new(triggers, &trigger.events), at(0))
         .await
         .unwrap()
 }

@@ -53,15 +53,13 @@ pub const SETTINGS: &[Setting] = &[
          arguments and results of all calls and the events that came and went. Secrets are cut out. \
          A definition may say otherwise.",
     )
-    .default("errors")
-    .worker(),
+    .default("errors"),
     Setting::new(
         "history.data_bytes",
         ValueKind::Bytes,
         "The longest such value that is kept; longer ones are cut off.",
     )
-    .default("16KiB")
-    .worker(),
+    .default("16KiB"),
     Setting::new(
         "lifecycle.events",
         ValueKind::Flag,
@@ -133,8 +131,9 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "coordinator.runs_inline",
         ValueKind::Flag,
-        "Instances that need nothing but data (inject, switch by data, expression functions) are carried out \
-         where they are started. Otherwise workers do that too.",
+        "Instances that need nothing but data (inject, switch by data, expression functions, events that start them \
+         and that they produce) are carried out where they are started, and waiting ones that need no more continue \
+         where their event is processed. Otherwise workers do that too.",
     )
     .default("true")
     .coordinator(),

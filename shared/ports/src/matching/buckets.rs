@@ -60,6 +60,29 @@ pub fn buckets_of<'a>(
     (kinds.into_iter().map(Arc::from).collect(), values)
 }
 
+/// The buckets in which waits by these definitions can be that fit an event. What an instance has in place of an open
+/// value is known to its wait alone.
+pub fn buckets_with<'a>(
+    event: &CloudEvent,
+    listeners: impl Iterator<Item = &'a EventMatch>,
+) -> BTreeSet<Arc<str>> {
+    let mut buckets = BTreeSet::new();
+    for filter in listeners {
+        let kind = kind_of(filter);
+        // As in `bucket_of`, a wait is under the first value that is known.
+        let mut rules = filter.correlation.iter();
+        let always_known = rules.any(|(attribute, constant)| {
+            let value = event.attribute(attribute);
+            buckets.extend(value.map(|value| valued(&kind, attribute, &value).into()));
+            constant.is_some()
+        });
+        if !always_known {
+            buckets.insert(kind.into());
+        }
+    }
+    buckets
+}
+
 /// All attributes of an event that can be used for correlation.
 pub fn attributes_of(event: &CloudEvent) -> impl Iterator<Item = &str> + Clone {
     ["id", "source", "type"]
@@ -100,6 +123,30 @@ mod tests {
             correlation: correlation.iter().map(pair).collect(),
             except: None,
         }
+    }
+
+    #[test]
+    fn waits_are_searched_where_their_definitions_put_them() {
+        let event = event(data!({"a": 7, "b": 8}));
+        let found = |definition: &[(&str, Option<&str>)]| {
+            let definition = filter(definition);
+            buckets_with(&event, std::iter::once(&definition))
+        };
+        let at = |wait: &[(&str, Option<&str>)]| bucket_of(&filter(wait), &Correlation::new());
+        let both = found(&[("a", None), ("b", None)]);
+        for wait in [
+            &[("a", None), ("b", None)][..],
+            &[("a", Some("7")), ("b", None)],
+            &[("a", None), ("b", Some("8"))],
+        ] {
+            assert!(both.contains(&at(wait)), "{wait:?}");
+        }
+        assert_eq!(both.len(), 3);
+        // The event lacks the first attribute, and a wait may know the second.
+        assert_eq!(found(&[("c", None), ("b", None)]).len(), 2);
+        // Nothing is under the kind alone if a value is always known.
+        let constant = found(&[("a", Some("7")), ("b", None)]);
+        assert_eq!(Vec::from_iter(constant), [at(&[("a", Some("7"))])]);
     }
 
     #[test]

@@ -3,14 +3,18 @@
 
 mod buckets;
 mod fit;
+mod listeners;
 mod sets;
 mod starts;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use buckets::{attributes_of, attributes_to_keep, bucket_of, buckets_of, is_valued};
+pub use buckets::{
+    attributes_of, attributes_to_keep, bucket_of, buckets_of, buckets_with, is_valued,
+};
 pub use fit::{Fit, addressee, fit, learnt};
+pub use listeners::Listeners;
 pub use sets::Set;
 pub use starts::{Outcome, PendingStart, Role, group_of, has_all, roles};
 

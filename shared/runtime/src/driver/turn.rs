@@ -1,7 +1,6 @@
 //! One turn of the loop: decide, commit, then continue or let the scope go.
 
 use swirl_engine::Env;
-use swirl_model::Data;
 use swirl_model::event::Command;
 use swirl_ports::{Commit, Committed};
 
@@ -10,13 +9,10 @@ use super::inbox::notify_stored;
 use super::room::Undo;
 use super::{Driver, Next, Run};
 use crate::Error;
-use crate::observe::{CallOutcome, Cause, Observed};
-
-/// The distributed tracing extension of CloudEvents.
-const TRACEPARENT: &str = "traceparent";
+use crate::observe::{CallOutcome, Observed, trace_events};
 
 /// The outcome of a decision.
-enum CommitOutcome {
+pub(super) enum CommitOutcome {
     /// It is committed, or there was nothing to commit; the scope is still held.
     Held,
     /// It is committed, and the lease was released.
@@ -60,7 +56,7 @@ impl Driver {
     }
 
     /// Commits a decision, and carries out its consequences.
-    async fn settle(
+    pub(super) async fn settle(
         &self,
         run: &mut Run,
         mut decided: Decided,
@@ -193,20 +189,11 @@ impl Driver {
         }
     }
 
-    /// The report to the observer once the decision is committed. Events that are published get
-    /// their place in the trace, so that it is stored with them.
+    /// The report to the observer once the decision is committed.
     fn observe(&self, run: &Run, decided: &mut Decided) -> Option<Observed> {
         let observer = self.observer.as_ref()?;
-        for command in &mut decided.commands {
-            if let Command::Publish(event) = command
-                && !event.attributes.contains_key(TRACEPARENT)
-            {
-                let cause = Cause::Event(&event.id);
-                let context = observer.context(&run.header, &run.scope.id, cause);
-                let value = Data::string(context.to_string());
-                event.attributes.insert(TRACEPARENT.to_owned(), value);
-            }
-        }
+        let commands = &mut decided.commands;
+        trace_events(&**observer, &run.header, &run.scope.id, commands);
         let follows = observer.follows(&run.header);
         let is_end = |command: &Command| {
             use Command::*;

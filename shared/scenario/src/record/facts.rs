@@ -58,7 +58,7 @@ pub struct Facts {
 }
 
 const DATA: &str = "the history doesn't hold the answers of calls and the events that came: set 'history.data' to \
-     'all' on the workers (swirl worker --history-data all), and record an instance that ran with it";
+     'all' on workers and coordinators (swirl worker --history-data all), and record an instance that ran with it";
 
 struct Open {
     function: String,

@@ -2,39 +2,19 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use futures::FutureExt as _;
 use futures::channel::oneshot;
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Status;
-use swirl_model::{Data, WorkflowError};
-use swirl_ports::{CallRequest, FunctionCaller, Secrets};
-
 use swirl_runtime::{Driven, Settings, Shares};
 use swirl_service::Started;
-use swirl_system::{Calls, System};
+use swirl_system::System;
 use swirl_world::Mock;
 
 use crate::fixture;
 
 const DOCUMENT: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "states": [
     {"name": "A", "type": "inject", "data": {"a": 1}, "end": true}]}"#;
-
-struct Nothing;
-
-#[async_trait]
-impl FunctionCaller for Nothing {
-    async fn call(&self, _: CallRequest) -> Result<Data, WorkflowError> {
-        unreachable!("the workflow calls nothing")
-    }
-}
-
-#[async_trait]
-impl Secrets for Nothing {
-    async fn get(&self, _: &[String]) -> Data {
-        Data::NULL
-    }
-}
 
 /// A process that stops gives back what waits in it: the next one needn't wait for the lease to end.
 #[test]
@@ -50,11 +30,8 @@ fn a_scope_that_waits_is_given_back_at_a_stop() {
         panic!("it has ended already")
     };
     let root = ScopeRef::root(id);
-    let calls = Calls {
-        caller: Arc::new(Nothing),
-        secrets: Arc::new(Nothing),
-    };
-    let mut driver = system.driver(calls, Arc::new(service), Settings::default());
+    let effects = Arc::new(service);
+    let mut driver = system.driver(fixture::no_calls(), effects, Settings::default());
     let activity = Shares::equal(1);
     driver.activity = Some(activity.clone());
     let other = activity.enter(&"other".into()).now_or_never().unwrap();

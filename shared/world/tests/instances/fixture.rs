@@ -1,11 +1,39 @@
 //! A world with its definitions, and starts.
 
-use swirl_model::Data;
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use swirl_model::time::Timestamp;
-use swirl_ports::{CallRequest, DefinitionRecord};
+use swirl_model::{Data, WorkflowError};
+use swirl_ports::{CallRequest, DefinitionRecord, FunctionCaller, Secrets};
 use swirl_service::{Deployment, StartRequest};
 use swirl_spec::resource::MapResources;
+use swirl_system::Calls;
 use swirl_world::{Act, Mock, World};
+
+struct Nothing;
+
+#[async_trait]
+impl FunctionCaller for Nothing {
+    async fn call(&self, _: CallRequest) -> Result<Data, WorkflowError> {
+        unreachable!("the workflow calls nothing")
+    }
+}
+
+#[async_trait]
+impl Secrets for Nothing {
+    async fn get(&self, _: &[String]) -> Data {
+        Data::NULL
+    }
+}
+
+/// Of a driver of instances that call nothing.
+pub fn no_calls() -> Calls {
+    Calls {
+        caller: Arc::new(Nothing),
+        secrets: Arc::new(Nothing),
+    }
+}
 
 /// One in which these are deployed, and calls are answered like this.
 pub fn world(

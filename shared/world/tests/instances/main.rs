@@ -4,6 +4,7 @@
 
 mod admission;
 mod chains;
+mod events;
 mod fixture;
 mod keys;
 mod migrated;

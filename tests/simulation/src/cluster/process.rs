@@ -100,11 +100,10 @@ impl Process {
         )
         // Only some do, as during a change of the setting.
         .running_inline((skew_ms + life as i64) % 3 != 1);
-        let service = system.service();
-        let watch = Arc::new(Watch {
-            service: service.clone(),
-            outside: shared.outside.clone(),
-        });
+        let watch = |service| {
+            let outside = shared.outside.clone();
+            Arc::new(Watch { service, outside })
+        };
         let ahead_ms = match shared.store.mutant {
             Mutant::TimersEarly => AHEAD_MS,
             _ => 0,
@@ -119,6 +118,9 @@ impl Process {
             local_handoff: (skew_ms + ahead_ms) % 2 == 0,
             ..Settings::default()
         };
+        let bare = watch(system.service());
+        let service = system.service_with_turns(calls.clone(), bare, settings.clone());
+        let watch = watch(service.clone());
         let driving = System {
             clock: Arc::new(SkewedClock {
                 truth: shared.clock.clone(),

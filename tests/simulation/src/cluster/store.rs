@@ -14,7 +14,7 @@ use crate::wait::block_on;
 use async_trait::async_trait;
 use swirl_embedded::{Embedded, Options};
 use swirl_model::CloudEvent;
-use swirl_model::event::{Command, EventMatch, HistoryEntry, Input};
+use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
 use swirl_model::time::Timestamp;
@@ -42,6 +42,8 @@ pub struct Logged {
 #[derive(Debug, Default, Clone)]
 pub struct Counts {
     pub commits: usize,
+    /// Instances that ran where they were started and left effects.
+    pub with_effects: usize,
     pub refused_commits: usize,
     pub leases_run_out: usize,
     pub failed_calls: usize,
@@ -54,6 +56,7 @@ pub struct Counts {
 impl Counts {
     pub fn add(&mut self, other: &Counts) {
         self.commits += other.commits;
+        self.with_effects += other.with_effects;
         self.refused_commits += other.refused_commits;
         self.leases_run_out += other.leases_run_out;
         self.failed_calls += other.failed_calls;
@@ -278,11 +281,14 @@ impl SharedStore {
             rev: inline_run.root.rev,
             consumed: Vec::new(),
             history: inline_run.history.clone(),
-            commands: vec![Command::End {
-                status: inline_run.status,
-                output: inline_run.output.clone(),
-                error: inline_run.error.clone(),
-            }],
+            commands: {
+                let end = Command::End {
+                    status: inline_run.status,
+                    output: inline_run.output.clone(),
+                    error: inline_run.error.clone(),
+                };
+                inline_run.effects.iter().cloned().chain([end]).collect()
+            },
         });
         if self.mutant == Mutant::HistoryReordered
             && let Some(inline_run) = &mut new.inline_run
@@ -290,8 +296,9 @@ impl SharedStore {
             inline_run.history.reverse();
         }
         let created = block_on(inner.create(new));
-        if let (Ok(Created::New), Some(logged)) = (&created, logged) {
+        if let (Ok(Created::New | Created::WithEffects(_)), Some(logged)) = (&created, logged) {
             let mut state = self.state();
+            state.counts.with_effects += usize::from(logged.commands.len() > 1);
             state.counts.commits += 1;
             state.ended.insert(root.instance);
             state.log.push(logged);
@@ -567,15 +574,13 @@ impl EventLog for SharedStore {
     async fn ingest(
         &self,
         event: &CloudEvent,
-        triggers: &[Trigger],
-        consumed: &[EventMatch],
+        mut listening: Listening<'_>,
         at: Timestamp,
     ) -> Result<Ingested> {
-        let consumed = match self.mutant {
-            Mutant::EarlyEventDropped => &[],
-            _ => consumed,
-        };
-        self.call(|inner| block_on(inner.ingest(event, triggers, consumed, at)))
+        if self.mutant == Mutant::EarlyEventDropped {
+            listening.consumed = &[];
+        }
+        self.call(|inner| block_on(inner.ingest(event, listening, at)))
             .await
     }
 

@@ -6,33 +6,58 @@ use swirl_model::scope::StartEvent;
 use swirl_ports::Result;
 use swirl_ports::matching::Correlation;
 
-use super::names::{event_digest, look_keys};
+use super::names::{EventKeys, event_digest, look_keys};
 use super::shard::DeliveredMark;
 use crate::Redis;
 
+/// The beginning of an instance that events start.
+#[derive(Debug, Default)]
+pub(crate) struct Begun {
+    pub correlation: Correlation,
+    /// Generations and digests of the events: the instance has had them from its creation on. If one of them is offered
+    /// again after a crash, it is for others.
+    pub had: Vec<(String, String)>,
+}
+
 impl Redis {
-    /// The correlation values of an instance that is started by these events. They are known as soon as
-    /// the events were offered, so that no second instance is started meanwhile.
-    pub(crate) async fn begun(
-        &self,
-        header: &Header,
-        events: &[StartEvent],
-    ) -> Result<Correlation> {
+    /// The correlation values are known as soon as the events were offered, so that no second instance is started
+    /// meanwhile.
+    pub(crate) async fn begun(&self, header: &Header, events: &[StartEvent]) -> Result<Begun> {
         let digests: Vec<String> = events
             .iter()
             .map(|start| event_digest(&start.event))
             .collect();
         // The last event decides it.
-        let outcomes = digests.iter().map(|digest| self.open_outcome(digest));
-        let outcomes = futures::future::try_join_all(outcomes).await?;
-        let mut starts = outcomes
-            .iter()
-            .flatten()
-            .flat_map(|outcome| &outcome.starts);
-        let begun = starts.find(|begun| begun.is_of(&header.definition.workflow, events));
-        Ok(begun
-            .map(|begun| begun.correlation.clone())
-            .unwrap_or_default())
+        let open = digests.iter().map(|digest| self.open_event(digest));
+        let open = futures::future::try_join_all(open).await?;
+        let mut begun = Begun::default();
+        for (found, digest) in open.into_iter().zip(digests) {
+            let Some((generation, outcome)) = found else {
+                continue;
+            };
+            begun.had.push((generation, digest));
+            let mut starts = outcome.into_iter().flat_map(|outcome| outcome.starts);
+            let mine = starts.find(|start| start.is_of(&header.definition.workflow, events));
+            if let Some(mine) = mine
+                && begun.correlation.is_empty()
+            {
+                begun.correlation = mine.correlation;
+            }
+        }
+        Ok(begun)
+    }
+
+    /// Whether some of these events are kept for later waits: then [`Redis::started`] has something to record.
+    pub(crate) async fn are_kept(&self, events: &[StartEvent]) -> Result<bool> {
+        let kept = events.iter().map(|start| {
+            let digest = event_digest(&start.event);
+            let mut cmd = redis::cmd("HEXISTS");
+            cmd.arg(EventKeys::of(self.keys(), &digest).bodies)
+                .arg(digest);
+            self.query::<bool>(cmd)
+        });
+        let kept = futures::future::try_join_all(kept).await?;
+        Ok(kept.contains(&true))
     }
 
     /// Records that an instance was started by these events: it has had them. `correlates`: it does so

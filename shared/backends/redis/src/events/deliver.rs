@@ -114,7 +114,7 @@ impl Redis {
             let Some((wait, place)) = found else {
                 return Ok(Delivered::No);
             };
-            match self.put(instance, wait, &place, delivery).await? {
+            match self.put(instance, &waiting, wait, &place, delivery).await? {
                 Tried::Done(woken, after) => return Ok(Delivered::Done(woken, after)),
                 Tried::Already => return Ok(Delivered::Already),
                 Tried::Gone => return Ok(Delivered::No),
@@ -131,12 +131,13 @@ impl Redis {
     pub(super) async fn put_early(
         &self,
         instance: &InstanceId,
-        wait: &Wait,
+        (waiting, wait): (&Waiting, &Wait),
         place: &Place,
         delivery: &Delivery<'_>,
         woken: &mut Vec<ScopeRef>,
     ) -> Result<Option<Box<Waiting>>> {
-        Ok(match self.put(instance, wait, place, delivery).await? {
+        let tried = self.put(instance, waiting, wait, place, delivery).await?;
+        Ok(match tried {
             Tried::Done(scopes, after) => {
                 woken.extend(scopes);
                 Some(after)
@@ -148,6 +149,7 @@ impl Redis {
     async fn put(
         &self,
         instance: &InstanceId,
+        waiting: &Waiting,
         wait: &Wait,
         place: &Place,
         delivery: &Delivery<'_>,
@@ -178,9 +180,11 @@ impl Redis {
         for (name, value) in &place.expected {
             call.arg(name).arg(value);
         }
+        call.arg(place.learnt.len());
         for (name, value) in &place.learnt {
             call.arg(&**name).arg(value);
         }
+        call.arg(waiting.new_notes(wait, place));
         let parts: Vec<Value> = self.run(&DELIVER, call).await?;
         let mut parts: VecDeque<Value> = parts.into();
         let mut next = || parts.pop_front().unwrap_or(Value::Nil);

@@ -261,7 +261,7 @@ impl Redis {
                 continue;
             }
             if let Some(after) = self
-                .put_early(instance, wait, &place, &delivery, woken)
+                .put_early(instance, (waiting, wait), &place, &delivery, woken)
                 .await?
             {
                 self.had(instance, candidate, kept).await?;

@@ -15,8 +15,7 @@ use crate::script::{Lazy, Script};
 
 static PLAN: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("../lua/events/plan.lua")]));
 static SETTLE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("../lua/events/settle.lua")));
-pub(super) static BUCKET: Lazy =
-    Lazy::new(|| Script::new(&[include_str!("../lua/events/bucket.lua")]));
+static BUCKET: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/bucket.lua")]));
 
 /// How many calls of one operation are under way at once.
 pub(super) const AT_ONCE: usize = 64;

@@ -5,12 +5,13 @@ use swirl_model::CloudEvent;
 use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::{Outcome, addressee, attributes_to_keep};
-use swirl_ports::{EventLog, Ingested, Result, Trigger};
+use swirl_ports::{EventLog, Ingested, Listening, Result};
 
+use super::alone::Alone;
 use super::deliver::Delivery;
 use super::names::event_digest;
 use super::shard::{Beginning, DeliveredMark, Retained};
-use super::starts::GiveUp;
+use super::starts::{GiveUp, Starts};
 use crate::Redis;
 
 #[async_trait]
@@ -18,13 +19,15 @@ impl EventLog for Redis {
     async fn ingest(
         &self,
         event: &CloudEvent,
-        triggers: &[Trigger],
-        consumed: &[EventMatch],
+        listening: Listening<'_>,
         at: Timestamp,
     ) -> Result<Ingested> {
+        let triggers = listening.triggers;
         let digest = event_digest(event);
-        let kept = self.to_keep(event, consumed);
-        let generation = match self.begin_event(&digest, at, kept.as_ref()).await? {
+        let kept = self.to_keep(event, listening.consumed);
+        let alone = Alone::of(event, triggers);
+        let begun = self.begin_event(&digest, at, kept.as_ref(), &alone).await?;
+        let (generation, alone) = match begun {
             Beginning::Duplicate => {
                 return Ok(Ingested {
                     duplicate: true,
@@ -32,17 +35,23 @@ impl EventLog for Redis {
                 });
             }
             Beginning::Done(outcome) => return Ok(outcome.ingested(triggers)),
-            Beginning::Open { generation, old } => {
+            Beginning::Open {
+                generation,
+                old,
+                alone,
+            } => {
                 if let Some(old) = old {
                     let (mut buckets, values) = old.buckets();
                     buckets.extend(values);
                     self.take_out(&digest, &buckets).await?;
                 }
-                generation
+                (generation, alone)
             }
         };
         let delivery = Delivery::new(event, generation.clone(), false);
-        let spread = self.spread(&delivery, kept.as_ref()).await?;
+        let spread = self
+            .spread(&delivery, kept.as_ref(), listening.listeners)
+            .await?;
         if let Some(kept) = &kept
             && !spread.had.is_empty()
         {
@@ -50,14 +59,25 @@ impl EventLog for Redis {
                 .await?;
             self.take_from_kinds(&digest, kept).await?;
         }
-        let (starts, claims) = match addressee(event) {
-            Some(_) => Default::default(),
-            None => self.begin_starts(event, &digest, triggers, at).await?,
+        let Starts {
+            starts,
+            claims,
+            may_differ,
+        } = match addressee(event) {
+            Some(_) => Starts::default(),
+            None => {
+                self.begin_starts(event, &digest, triggers, &alone, at)
+                    .await?
+            }
         };
         let outcome = Outcome {
             woken: spread.woken,
             starts,
         };
+        if !may_differ {
+            // Another offer would deliver it to the same waits, and begin the same starts.
+            return Ok(outcome.ingested(triggers));
+        }
         let noted = self
             .finish_event(&digest, &generation, &outcome, &claims)
             .await?;

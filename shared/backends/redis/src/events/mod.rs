@@ -10,10 +10,13 @@
 //! - A change of an instance's waits marks it as dirty; the mark is removed only when the buckets agree
 //!   with the instance ([`index`]). A crash leaves the mark, and the reconciler continues.
 //! - The outcome of an event is recorded at the end of the offer ([`shard`]); until then a repeated offer
-//!   does all of it again, which changes nothing that is done.
+//!   does all of it again, which changes nothing that is done. It need not be recorded if it can only be the same again:
+//!   the event starts nothing, or only workflows that it starts by itself, whose names are recorded when its offer
+//!   begins ([`alone`]).
 //! - Instances that are being started hold a claim on their correlation values until the event is
 //!   confirmed ([`starts`]); by then they are among the active ones.
 
+mod alone;
 mod begun;
 mod deliver;
 mod early;
@@ -26,4 +29,5 @@ mod spread;
 mod starts;
 mod waiting;
 
+pub(crate) use begun::Begun;
 pub(crate) use names::event_digest;

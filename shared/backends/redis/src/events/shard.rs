@@ -13,6 +13,7 @@ use swirl_model::time::Timestamp;
 use swirl_ports::Result;
 use swirl_ports::matching::{Outcome, buckets_of};
 
+use super::alone::Alone;
 use super::names::{BucketKeys, EventKeys, SHARDS, digest};
 use crate::Redis;
 use crate::connect::damaged;
@@ -47,6 +48,8 @@ pub(super) enum Beginning {
         generation: String,
         /// An event of the same name that was kept and is not known any more.
         old: Option<Retained>,
+        /// As the first offer recorded it.
+        alone: Alone,
     },
 }
 
@@ -86,6 +89,7 @@ impl Redis {
         digest: &str,
         at: Timestamp,
         keep: Option<&Retained>,
+        alone: &Alone,
     ) -> Result<Beginning> {
         let keys = EventKeys::of(self.keys(), digest);
         let had = keys.had(digest);
@@ -97,7 +101,8 @@ impl Redis {
         let max = part(self.options().dedup_max).to_string();
         let all = [keys.known, keys.open, keys.kept, keys.bodies, had];
         let older = self.last_generation().to_string();
-        let args = [digest, &at, &max, &body, &older];
+        let alone = alone.text();
+        let args = [digest, &at, &max, &body, &older, &alone];
         let parts: Vec<Value> = self.eval(&BEGIN, &all, &args).await?;
         let mut parts: VecDeque<Value> = parts.into();
         let mut next = || parts.pop_front().unwrap_or(Value::Nil);
@@ -113,6 +118,7 @@ impl Redis {
                 Beginning::Open {
                     generation,
                     old: old.map(|(_, kept)| kept),
+                    alone: Alone::read(&decode::<String>(next())?),
                 }
             }
         })
@@ -161,16 +167,23 @@ impl Redis {
         Ok(claims.map(str::to_owned).collect())
     }
 
-    /// The outcome of an event that isn't confirmed yet.
-    pub(super) async fn open_outcome(&self, digest: &str) -> Result<Option<Outcome>> {
+    /// The generation of an event that isn't confirmed yet, and its outcome if that has been recorded.
+    pub(super) async fn open_event(
+        &self,
+        digest: &str,
+    ) -> Result<Option<(String, Option<Outcome>)>> {
         let keys = EventKeys::of(self.keys(), digest);
         let mut cmd = redis::cmd("HGET");
         cmd.arg(keys.open).arg(digest);
         let found: Option<String> = self.query(cmd).await?;
-        let outcome = found.as_deref().and_then(|text| text.splitn(3, ' ').nth(2));
-        outcome
-            .map(|json| read(json, "what came of an event"))
-            .transpose()
+        let Some(text) = found else {
+            return Ok(None);
+        };
+        let mut parts = text.splitn(3, ' ');
+        let generation = parts.next().unwrap_or_default().to_owned();
+        let outcome = parts.nth(1);
+        let outcome = outcome.map(|json| read(json, "what came of an event"));
+        Ok(Some((generation, outcome.transpose()?)))
     }
 
     /// Whether an event is being processed, or was and isn't confirmed.

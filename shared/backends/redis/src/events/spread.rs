@@ -7,11 +7,11 @@ use futures::stream;
 use redis::Cmd;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_ports::Result;
-use swirl_ports::matching::{addressee, attributes_of, buckets_of};
+use swirl_ports::matching::{Listeners, addressee, attributes_of, buckets_of, buckets_with};
 
 use super::deliver::{Delivered, Delivery};
 use super::early::PAGE;
-use super::index::{AT_ONCE, BUCKET};
+use super::index::AT_ONCE;
 use super::names::{BucketKeys, digest};
 use super::shard::Retained;
 use crate::Redis;
@@ -32,9 +32,10 @@ impl Redis {
         &self,
         delivery: &Delivery<'_>,
         kept: Option<&Retained>,
+        listeners: Option<&Listeners>,
     ) -> Result<Spread> {
         let mut done = Spread::default();
-        let mut pages = self.enter(delivery, kept).await?;
+        let mut pages = self.enter(delivery, kept, listeners).await?;
         if let Some(id) = addressee(delivery.event) {
             self.give_one(&id, None, delivery, &mut done).await?;
             return Ok(done);
@@ -85,6 +86,7 @@ impl Redis {
         &self,
         delivery: &Delivery<'_>,
         kept: Option<&Retained>,
+        listeners: Option<&Listeners>,
     ) -> Result<Vec<(String, Vec<Member>)>> {
         let event = delivery.event;
         let stays = kept.map(|kept| {
@@ -92,24 +94,37 @@ impl Redis {
             kinds.extend(values);
             kinds
         });
-        let stays = stays.unwrap_or_default();
-        let (kinds, values) = buckets_of(event, attributes_of(event));
-        let buckets = kinds.iter().chain(&values).map(|name| digest(name));
-        let (entered, looked): (Vec<_>, Vec<_>) =
-            buckets.partition(|bucket| stays.contains(bucket));
-        let entries = entered.into_iter().map(async |bucket| {
-            let keys = BucketKeys::new(self.keys(), &bucket);
-            let digest = delivery.digest.as_str();
-            let args = [&delivery.generation, digest, &PAGE.to_string()];
-            let all = [keys.kept, keys.waits];
-            let found: Vec<Member> = self.eval(&BUCKET, &all, &args).await?;
-            Ok::<_, swirl_ports::Error>((bucket, found))
+        let mut stays = stays.unwrap_or_default();
+        let mut buckets: Vec<String> = match listeners {
+            _ if addressee(event).is_some() => Vec::new(),
+            Some(listeners) => {
+                let buckets = buckets_with(event, listeners.of(event));
+                buckets.iter().map(|name| digest(name)).collect()
+            }
+            None => {
+                let (kinds, values) = buckets_of(event, attributes_of(event));
+                kinds
+                    .iter()
+                    .chain(&values)
+                    .map(|name| digest(name))
+                    .collect()
+            }
+        };
+        // The event first, then the waits. A kept one is also put, and looks, where no definition waits yet: one that is
+        // deployed now or later may.
+        let additions = stays.iter().map(|bucket| {
+            let mut cmd = redis::cmd("ZADD");
+            cmd.arg(BucketKeys::new(self.keys(), bucket).kept)
+                .arg(&delivery.generation)
+                .arg(&delivery.digest);
+            cmd
         });
-        let mut pages = futures::future::try_join_all(entries).await?;
-        // If the event isn't kept, reading is enough.
-        let looks: Vec<Cmd> = looked.iter().map(|bucket| self.look_at(bucket)).collect();
-        pages.extend(looked.into_iter().zip(self.read_all(&looks).await?));
-        Ok(pages)
+        let additions: Vec<Cmd> = additions.collect();
+        buckets.retain(|bucket| !stays.contains(bucket));
+        stays.extend(buckets);
+        let looks: Vec<Cmd> = stays.iter().map(|bucket| self.look_at(bucket)).collect();
+        let pages = self.write_then_read(&additions, &looks).await?;
+        Ok(stays.into_iter().zip(pages).collect())
     }
 
     fn look_at(&self, bucket: &str) -> Cmd {

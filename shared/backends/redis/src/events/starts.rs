@@ -10,6 +10,7 @@ use swirl_model::time::Timestamp;
 use swirl_ports::matching::{Correlation, PendingStart, Role, Set, group_of, has_all, roles};
 use swirl_ports::{Error, Result, Trigger};
 
+use super::alone::{Alone, is_alone};
 use super::names::{StartKeys, start_digest};
 use super::shard::{json, read};
 use crate::Redis;
@@ -74,23 +75,45 @@ enum Change {
     Write(Option<PendingStart>),
 }
 
+/// The starts of an event.
+#[derive(Debug, Default)]
+pub(super) struct Starts {
+    pub starts: Vec<PendingStart>,
+    /// The groups in which claims were made for it.
+    pub claims: Vec<String>,
+    /// Another offer may have another outcome: this one must be stored.
+    pub may_differ: bool,
+}
+
 impl Redis {
-    /// The starts of an event, and the groups in which claims were made for it.
+    /// Begins the starts of an event.
     pub(super) async fn begin_starts(
         &self,
         event: &CloudEvent,
         digest: &str,
         triggers: &[Trigger],
+        recorded: &Alone,
         at: Timestamp,
-    ) -> Result<(Vec<PendingStart>, Vec<String>)> {
-        let (mut starts, mut claims) = (Vec::new(), Vec::new());
+    ) -> Result<Starts> {
+        let mut begun = Starts::default();
         for trigger in triggers {
             let roles = roles(trigger, event);
             let Some(first) = roles.first() else {
                 continue;
             };
+            match recorded.has(trigger) {
+                // Also if a newer version, which takes the start over, would collect it with others.
+                Some(true) => {
+                    begun.starts.push(alone(trigger, event, first));
+                    continue;
+                }
+                // The workflow was deployed after the first offer.
+                Some(false) if is_alone(trigger, first) => continue,
+                _ => {}
+            }
+            begun.may_differ = true;
             if trigger.exclusive && !first.bound {
-                starts.push(alone(trigger, event, first));
+                begun.starts.push(alone(trigger, event, first));
                 continue;
             }
             let group = match trigger.exclusive {
@@ -106,10 +129,10 @@ impl Redis {
                 at,
             };
             let workflow = &trigger.definition.workflow;
-            claims.push(start_digest(workflow, &chance.group));
-            starts.extend(self.take_chance(&chance).await?);
+            begun.claims.push(start_digest(workflow, &chance.group));
+            begun.starts.extend(self.take_chance(&chance).await?);
         }
-        Ok((starts, claims))
+        Ok(begun)
     }
 
     async fn take_chance(&self, chance: &Chance<'_>) -> Result<Option<PendingStart>> {

@@ -102,25 +102,17 @@ impl Waiting {
     pub fn stands(&self) -> Vec<Stand> {
         let mut stands = Vec::new();
         for (index, wait) in self.waits.iter().enumerate() {
-            let filters = wait.slots.iter().flat_map(|slot| &slot.filters);
-            let buckets: BTreeSet<_> = filters
-                .map(|filter| bucket_of(filter, &self.correlation))
-                .collect();
-            for name in buckets {
-                let bucket = digest(&name);
-                stands.push(Stand {
-                    note: format!("x:{bucket}:{}:{}", wait.scope, wait.wait),
-                    bucket,
-                    valued: is_valued(&name),
-                    wait: index,
-                });
-            }
+            stands.extend(wait.stands(index, &wait.slots, &self.correlation));
         }
         stands
     }
 
     /// The values under which it is listed among the active instances of its workflow.
     pub fn actives(&self) -> Vec<String> {
+        self.actives_with(&self.correlation)
+    }
+
+    fn actives_with(&self, correlation: &Correlation) -> Vec<String> {
         if self.over || self.workflow.is_empty() {
             return Vec::new();
         }
@@ -130,7 +122,34 @@ impl Waiting {
                 &BTreeMap::from([(name.clone(), value.clone())]),
             )
         };
-        self.correlation.iter().map(single).collect()
+        correlation.iter().map(single).collect()
+    }
+
+    /// The notes that it needs once the slot at a place is filled, and that it lacks: by what it learns, its waits and
+    /// itself belong elsewhere.
+    pub fn new_notes(&self, filled: &Wait, place: &Place) -> Vec<String> {
+        let mut correlation = self.correlation.clone();
+        for (name, value) in &place.learnt {
+            let known = correlation.entry(name.clone());
+            known.or_insert_with(|| value.clone());
+        }
+        if correlation == self.correlation {
+            // The others stay where they are, and the slots that are left as well.
+            return Vec::new();
+        }
+        let mut notes = Vec::new();
+        for (index, wait) in self.waits.iter().enumerate() {
+            let mut slots = wait.slots.clone();
+            if wait.field == filled.field {
+                slots.remove(place.slot);
+            }
+            let stands = wait.stands(index, &slots, &correlation);
+            notes.extend(stands.into_iter().map(|stand| stand.note));
+        }
+        let actives = self.actives_with(&correlation).into_iter();
+        notes.extend(actives.map(|active| format!("a:{active}")));
+        notes.retain(|note| !self.notes.contains_key(note));
+        notes
     }
 
     /// The first slot of a wait that an event fits. `early`: it came before the wait began.
@@ -185,6 +204,28 @@ impl Waiting {
 }
 
 impl Wait {
+    /// The places where it belongs with these slots. `index`: its own among the waits.
+    fn stands(
+        &self,
+        index: usize,
+        slots: &[Slot],
+        correlation: &Correlation,
+    ) -> impl Iterator<Item = Stand> {
+        let filters = slots.iter().flat_map(|slot| &slot.filters);
+        let buckets: BTreeSet<_> = filters
+            .map(|filter| bucket_of(filter, correlation))
+            .collect();
+        buckets.into_iter().map(move |name| {
+            let bucket = digest(&name);
+            Stand {
+                note: format!("x:{bucket}:{}:{}", self.scope, self.wait),
+                bucket,
+                valued: is_valued(&name),
+                wait: index,
+            }
+        })
+    }
+
     fn read(field: &str, text: String) -> Option<Wait> {
         let (scope, wait) = field.strip_prefix("w:")?.rsplit_once(':')?;
         let (order, slots) = text.split_once('\n')?;

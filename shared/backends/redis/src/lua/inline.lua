@@ -2,12 +2,14 @@
 -- leave together.
 --
 -- KEYS: 1 instance, 2 history, 3 keys by which instances were started, 4 ended, 5 the listing of those with its
--- status by time, 6 by workflow; 7 the index of attributes, if it is found by any or histories are
--- followed, 8 instances with unread entries, if they are.
+-- status by time, 6 by workflow, 7 outbox; 8 the index of attributes, if it is found by any or histories are
+-- followed, 9 instances with unread entries, if they are.
 -- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 how long it is kept
 -- ('' if its definition doesn't say), 9 status, 10 output, 11 error ('' if none), 12 when it ended, 13 lines of history,
--- 14 the number of elements that hold them, 15.. the elements; then what it is found by, if anything, as in commands.lua.
--- Returns nothing, or the header of the instance that already exists.
+-- 14 the number of elements that hold them, 15.. the elements; then the number of effects, and the effects; then what it
+-- is found by, if anything, as in commands.lua.
+-- Returns nothing, or the number of the first effect (the others follow it), or the header of the instance that
+-- already exists.
 
 local function main(KEYS, ARGV)
   local call = redis.call
@@ -43,12 +45,27 @@ local function main(KEYS, ARGV)
     set[n + 1], set[n + 2] = 'hn', ARGV[13]
     n = n + 2
   end
-  local found_by = ARGV[15 + ARGV[14]]
+  local at = 15 + ARGV[14]
+  local effects, first = tonumber(ARGV[at]), false
+  if effects > 0 then
+    local outbox, number = '', nil
+    first = 16 * string.sub(micros, 1, -4)
+    for effect = 1, effects do
+      number = string.format('%.0f', first + effect - 1)
+      outbox = outbox .. ' ' .. number
+      set[n + 1], set[n + 2] = 'o:' .. number, ARGV[at + effect]
+      n = n + 2
+    end
+    set[n + 1], set[n + 2], set[n + 3], set[n + 4] = 'O', outbox, 'n', number
+    n = n + 4
+    call('ZADD', KEYS[7], 'NX', string.sub(micros, 1, -4), INST)
+  end
+  local found_by = ARGV[at + effects + 1]
   if found_by then
     set[n + 1], set[n + 2] = 'at', found_by
     n = n + 2
     local tail = '\1' .. micros .. '\1' .. INST
-    for head in string.gmatch(found_by, '[^%z]+') do call('ZADD', KEYS[7], 0, head .. tail) end
+    for head in string.gmatch(found_by, '[^%z]+') do call('ZADD', KEYS[8], 0, head .. tail) end
   end
   -- As in retention.rs.
   local ended = ARGV[12]
@@ -61,7 +78,7 @@ local function main(KEYS, ARGV)
   call('ZADD', KEYS[5], micros, INST)
   call('ZADD', KEYS[6], 0, place)
   call('ZADD', KEYS[4], ended, INST)
-  if KEYS[8] and ARGV[13] ~= '0' then call('ZADD', KEYS[8], 'NX', ARGV[12], INST) end
-  for at = 15, 14 + ARGV[14] do call('RPUSH', KEYS[2], ARGV[at]) end
-  return false
+  if KEYS[9] and ARGV[13] ~= '0' then call('ZADD', KEYS[9], 'NX', ARGV[12], INST) end
+  for element = 15, at - 1 do call('RPUSH', KEYS[2], ARGV[element]) end
+  return first
 end

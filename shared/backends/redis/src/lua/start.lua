@@ -2,9 +2,10 @@
 -- the fast path of create.lua.
 --
 -- KEYS: 1 instance, 2 ready, 3 keys by which instances were started, 4 the listing of running ones by time,
--- 5 by workflow.
+-- 5 by workflow, 6 events that it has had.
 -- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 how
--- long it is kept ('' if its definition doesn't say), 9 the process that waits for the end ('' if none).
+-- long it is kept ('' if its definition doesn't say), 9 the process that waits for the end ('' if none); then
+-- generation and digest of each event that starts it.
 -- Returns nothing, or the header of the instance that already exists.
 
 local function main(KEYS, ARGV)
@@ -23,6 +24,7 @@ local function main(KEYS, ARGV)
   end
   if ARGV[8] ~= '' then call('HSET', K, 'kp', ARGV[8]) end
   if watcher ~= '' then call('HSET', K, 'w', watcher) end
+  for at = 10, #ARGV, 2 do call('ZADD', KEYS[6], ARGV[at], ARGV[at + 1]) end
   call('ZADD', KEYS[4], micros, INST)
   call('ZADD', KEYS[5], 0, place)
   -- An instance that must not continue has nothing to do.

@@ -1,11 +1,11 @@
 -- Marks all effects of an event as done. KEYS: 1 known, 2 open. ARGV: 1 event, 2 at, 3 '1': claims
 -- of its starts have been released. Returns their places if that must still be done, otherwise
--- nothing.
+-- nothing. Starts by this event alone (=) have no claims.
 
 local open = redis.call('HGET', KEYS[2], ARGV[1])
 if not open then return false end
 local claims = string.match(open, '^%d+ (%S+)')
-if claims ~= '0' and ARGV[3] ~= '1' then return claims end
+if ARGV[3] ~= '1' and claims ~= '0' and string.sub(claims, 1, 1) ~= '=' then return claims end
 redis.call('HDEL', KEYS[2], ARGV[1])
 redis.call('ZADD', KEYS[1], 'XX', 'GT', ARGV[2], ARGV[1])
 return false

@@ -1,19 +1,20 @@
 -- Begins the offer of an event. KEYS: 1 known, 2 open, 3 kept, 4 bodies, 5 instances that had it. ARGV: 1
 -- event, 2 at, 3 how many are known at most, 4 its stored form, or '', 5 a generation that is older:
--- clocks of several servers differ, and kept events are delivered in this order. Returns { 'duplicate' },
--- { 'done', outcome }, or { 'open', generation, the rest of an older event of the same name }: a
--- generation is valid as long as the event is known or kept.
+-- clocks of several servers differ, and kept events are delivered in this order, 6 the workflows that it starts by
+-- itself, as starts.rs writes them, or '0'. Returns { 'duplicate' }, { 'done', outcome }, or { 'open', generation, the
+-- rest of an older event of the same name, the workflows that the first offer starts so }: a generation is valid as
+-- long as the event is known or kept.
 
 local event, body = ARGV[1], ARGV[4]
 local open = redis.call('HGET', KEYS[2], event)
 if open then
-  local generation, outcome = string.match(open, '^(%d+) %S+ ?(.*)$')
+  local generation, claims, outcome = string.match(open, '^(%d+) (%S+) ?(.*)$')
   if outcome ~= '' then return { 'done', outcome } end
   -- A process works on it, or did: it is begun again.
   if body ~= '' and redis.call('HSETNX', KEYS[4], event, generation .. '\n' .. body) == 1 then
     redis.call('ZADD', KEYS[3], ARGV[2], event)
   end
-  return { 'open', generation, false }
+  return { 'open', generation, false, claims }
 end
 if redis.call('ZSCORE', KEYS[1], event) then return { 'duplicate' } end
 local time = redis.call('TIME')
@@ -21,7 +22,7 @@ local generation = string.format('%d%06d', time[1], time[2])
 local older = tonumber(ARGV[5])
 if tonumber(generation) <= older then generation = string.format('%.0f', older + 1) end
 redis.call('ZADD', KEYS[1], ARGV[2], event)
-redis.call('HSET', KEYS[2], event, generation .. ' 0')
+redis.call('HSET', KEYS[2], event, generation .. ' ' .. ARGV[6])
 local surplus = redis.call('ZCARD', KEYS[1]) - ARGV[3]
 if surplus > 0 then
   for _, old in ipairs(redis.call('ZRANGE', KEYS[1], 0, math.min(surplus, 100) - 1)) do
@@ -36,4 +37,4 @@ if body ~= '' then
   redis.call('ZADD', KEYS[3], ARGV[2], event)
   redis.call('DEL', KEYS[5])
 end
-return { 'open', generation, old }
+return { 'open', generation, old, ARGV[6] }

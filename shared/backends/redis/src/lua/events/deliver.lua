@@ -1,8 +1,9 @@
 -- Delivers an event to a wait. KEYS: those of Span::Waits. ARGV: 4 field of the wait, 5 what it
 -- must be, 6 what it will be ('': it is over), 7 event, 8 generation, 9 generations that are
 -- forgotten, 10 id and 11 payload of the input, 12 how many values, then names and values ('':
--- unknown yet) that the instance must have, then names and values that it learns. Returns { 'gone'
--- }, { 'had' }, { 'changed' }, { 'known' } or { 'done', mark, scopes, fields }.
+-- unknown yet) that the instance must have, then how many it learns, names and values, then notes of
+-- its future places in the index, as in plan.lua. Returns { 'gone' }, { 'had' }, { 'changed' },
+-- { 'known' } or { 'done', mark, scopes, fields }.
 
 begin('n', 'x:' .. SCOPE)
 if not STATUS then return { 'gone' } end
@@ -23,10 +24,13 @@ if ARGV[6] == '' then
 else
   call('HSET', EVENTS, ARGV[4], ARGV[6])
 end
-while ARGV[at] do
+local learnt = tonumber(ARGV[at])
+at = at + 1
+for _ = 1, learnt do
   call('HSETNX', EVENTS, 'c:' .. ARGV[at], ARGV[at + 1])
   at = at + 2
 end
+for note = at, #ARGV do call('HSETNX', EVENTS, ARGV[note], '0') end
 dirty()
 wake(SCOPE)
 return { 'done', MICROS, woken, call('HGETALL', EVENTS) }

@@ -1,0 +1,52 @@
+//! Starts by one event alone.
+
+use std::collections::BTreeSet;
+
+use swirl_model::CloudEvent;
+use swirl_ports::Trigger;
+use swirl_ports::matching::{Role, addressee, roles};
+
+use super::names::digest;
+
+/// Workflows that an event starts by itself, whatever else is there: they are recorded when its offer begins, so that
+/// their starts need not be stored. `None`: an older build began the offer.
+#[derive(Debug, Default)]
+pub(super) struct Alone(Option<BTreeSet<String>>);
+
+impl Alone {
+    pub fn of(event: &CloudEvent, triggers: &[Trigger]) -> Alone {
+        let mut names = BTreeSet::new();
+        if addressee(event).is_none() {
+            let is_alone = |trigger: &&Trigger| {
+                let roles = roles(trigger, event);
+                roles.first().is_some_and(|role| is_alone(trigger, role))
+            };
+            let alone = triggers.iter().filter(is_alone);
+            names.extend(alone.map(|trigger| digest(&trigger.definition.workflow)));
+        }
+        Alone(Some(names))
+    }
+
+    /// As [`Alone::text`] wrote it.
+    pub fn read(text: &str) -> Alone {
+        let names = text.strip_prefix('=');
+        let split = |names: &str| names.split(',').map(str::to_owned).collect();
+        Alone(names.map(split))
+    }
+
+    pub fn text(&self) -> String {
+        let names: Vec<&str> = self.0.iter().flatten().map(String::as_str).collect();
+        format!("={}", names.join(","))
+    }
+
+    /// Whether the first offer starts this workflow so; `None`: that isn't known.
+    pub fn has(&self, trigger: &Trigger) -> Option<bool> {
+        let names = self.0.as_ref()?;
+        Some(names.contains(&digest(&trigger.definition.workflow)))
+    }
+}
+
+/// Whether an event in this role starts an instance by itself that has no correlation.
+pub(super) fn is_alone(trigger: &Trigger, role: &Role) -> bool {
+    trigger.exclusive && !role.bound && role.learnt.is_empty()
+}

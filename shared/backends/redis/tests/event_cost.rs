@@ -1,0 +1,69 @@
+//! How many functions of Redis an event takes.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::Arc;
+
+use swirl_contract::Backend;
+use swirl_contract::inline_run::inline_run;
+use swirl_contract::kit::*;
+use swirl_model::CloudEvent;
+use swirl_model::event::Command;
+use swirl_ports::matching::Listeners;
+use swirl_ports::{Created, Listening};
+use swirl_redis::{Options, Redis};
+use swirl_servers::RedisServer;
+
+/// The functions and scripts of Redis that an event takes, apart from those of a worker.
+#[tokio::test]
+async fn an_event_takes_few_functions() {
+    let server = RedisServer::start().unwrap();
+    let store = Redis::connect(Options::single(server.url())).await.unwrap();
+    let b = Backend::of(Arc::new(store), ());
+    let calls = || -> u64 {
+        let info = server.cli(&["INFO", "commandstats"]).unwrap();
+        let calls = |name: &str| -> u64 {
+            let begin = format!("cmdstat_{name}:calls=");
+            let mut lines = info.lines().filter_map(|line| line.strip_prefix(&begin));
+            let count = lines.next().and_then(|rest| rest.split(',').next());
+            count.map_or(0, |count| count.parse().unwrap())
+        };
+        ["fcall", "eval", "evalsha"].map(calls).iter().sum()
+    };
+    let kept = [filter("t", &[("order", None)])];
+    let all = [filter("s", &[]), filter("t", &[("order", None)])];
+    let listeners = Listeners::new(all.into_iter());
+    let only = [trigger(vec![filter("s", &[])], true)];
+    let ingest = async |event: &CloudEvent| {
+        let listening = Listening {
+            listeners: Some(&listeners),
+            ..Listening::new(&only, &kept)
+        };
+        b.events.ingest(event, listening, at(0)).await.unwrap()
+    };
+    // At first the server has to learn the functions.
+    let (mut started, mut waiting) = (0, 0);
+    for round in ["1", "2"] {
+        let before = calls();
+        let first = event(&format!("s{round}"), "s", &[]);
+        assert_eq!(ingest(&first).await.starts.len(), 1);
+        let mut new = inline_run(&format!("started{round}"), 3);
+        let run = new.inline_run.as_mut().unwrap();
+        run.effects = vec![Command::Publish(event("p", "p", &[]))];
+        let Created::WithEffects(outbox) = b.store.create(new).await.unwrap() else {
+            panic!("its effects are not there")
+        };
+        b.store.flushed(&outbox).await.unwrap();
+        b.events.acknowledge(&first, at(0)).await.unwrap();
+        started = calls() - before;
+
+        let id = format!("waiting{round}");
+        b.waiting(&id, vec![filter("t", &[("order", Some(round))])])
+            .await;
+        let before = calls();
+        let answer = event(&format!("t{round}"), "t", &[("order", round)]);
+        assert_eq!(ingest(&answer).await.woken, [root(&id)]);
+        b.events.acknowledge(&answer, at(0)).await.unwrap();
+        waiting = calls() - before;
+    }
+    assert_eq!((started, waiting), (4, 6));
+}
