@@ -11,8 +11,15 @@ import servers
 
 # The group of alerts that need no exporter.
 SWIRL = "swirl"
-# They come with the first call of a function, the first timer, and a collector.
-LATER = {"swirl_export_failures_total", "swirl_call_duration_seconds", "swirl_timer_lateness_seconds"}
+# They come with a collector, the first call of a function, the first timer, and lifecycle events.
+LATER = {
+    "swirl_export_failures_total",
+    "swirl_call_duration_seconds",
+    "swirl_timer_lateness_seconds",
+    "swirl_lifecycle_lag_seconds",
+    "swirl_lifecycle_lost_total",
+    "swirl_lifecycle_unread",
+}
 
 
 def text(port):

@@ -120,7 +120,6 @@ async fn one_trace_over_processes_events_and_calls() {
         branch,
         &format!("{branch}/action ask"),
         &format!("{branch}/action ask/publish Asked"),
-        &format!("{branch}/action ask/publish Asked/process asked"),
         &format!("{branch}/action ask/receive Paid"),
         &format!("{branch}/action left"),
         &call("left"),

@@ -286,7 +286,7 @@ async fn while_it_is_written(dev: &Dev, browser: &Browser<'_>) {
     );
     let good = check(DOCUMENT).await;
     has(&good, &["✓ It can be deployed as written 1."]);
-    assert!(!good.contains("<ul"), "{good}");
+    assert!(!good.contains("<b>error</b>"), "{good}");
     has(&check(" \n").await, &["Nothing has been checked yet."]);
     let known = dev.get("/api/v1/definitions/waiter").await.is(200);
     let known = known["document"].as_str().unwrap();
