@@ -293,7 +293,7 @@ async fn while_it_is_written(dev: &Dev, browser: &Browser<'_>) {
     has(&check(known).await, &["deployed like this already"]);
     let other = known.replace("Begin", "Other");
     has(&check(&other).await, &["raise the version"]);
-    has(&check(&"#".repeat(1 << 21)).await, &["larger than"]);
+    has(&check(&"a".repeat(1 << 21)).await, &["larger than"]);
     dev.get("/api/v1/definitions/written")
         .await
         .refused(404, "unknown-workflow");
