@@ -122,7 +122,7 @@ pub async fn measure(setup: &Setup, instances: usize, report: &mut Report) -> Re
             search("workflow = \"order\" and status = faulted"),
         ),
         ("counts by workflow and status", "/api/v1/counts".to_owned()),
-        ("console: overview", "/console".to_owned()),
+        ("console: overview", "/console/".to_owned()),
         ("console: instances", "/console/instances".to_owned()),
         (
             "console: an order by its id",
