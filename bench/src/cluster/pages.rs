@@ -87,6 +87,8 @@ pub async fn measure(setup: &Setup, instances: usize, report: &mut Report) -> Re
     }
     let begun = Instant::now();
     counted(callers, instances, &Meter::default()).await?;
+    // The other connection was idle for too long.
+    let mut client = Client::open(cluster.api()).await?;
     client.until_none("order", Duration::from_secs(120)).await?;
     let rate = instances as f64 / begun.elapsed().as_secs_f64();
     let bytes = cluster.servers.redis_memory().await? as f64 / instances as f64;
