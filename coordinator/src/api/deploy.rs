@@ -158,7 +158,7 @@ impl Api {
         self.deployer.deploy(reader, source, replaces).await
     }
 
-    /// What deploying a document would lead to, and the warnings about it; see [`Deployer::check`].
+    /// Checks a document as if it were deployed; see [`Deployer::check`].
     ///
     /// # Errors
     /// The store failed.

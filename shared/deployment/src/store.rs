@@ -48,7 +48,7 @@ impl Deployer {
         }
     }
 
-    /// What deploying a document would lead to, and the warnings about it. Nothing is stored, and no function is
+    /// Returns the result of deploying a document, and the warnings about it. Nothing is stored, and no function is
     /// prepared; nothing more is fetched for it once the future is dropped.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ pub struct Trigger {
     pub timeout_restarts: bool,
 }
 
-/// Who may take an event, as deployed definitions say.
+/// Possible listeners of an event, by the deployed definitions.
 #[derive(Debug, Clone, Copy)]
 pub struct Listening<'a> {
     /// Those of the latest versions of all definitions.

@@ -234,7 +234,7 @@ impl<'w> Rewound<'w> {
         };
     }
 
-    /// What a scope does in an action of this name.
+    /// The activity of a scope in an action of this name.
     fn doing(&self, id: &ScopeId, action: &str) -> &'static str {
         // A branch of actions belongs to a state of the scope that forked.
         let mut around = Some(id.as_str());

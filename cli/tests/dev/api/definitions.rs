@@ -72,7 +72,7 @@ async fn tried(dev: &Dev) {
     let wrong = new.replace("end: true", "transition: Nowhere");
     let wrong = check(wrong).await.refused(422, "definition-invalid");
     assert_eq!(wrong["diagnostics"][0]["code"], "unknown-state");
-    // What only the functions' own code finds.
+    // Found only by the code of the function types.
     let function = new.replace(
         "states:",
         "functions: [{name: f, type: custom, operation: 'rest:FETCH:http://localhost/'}]\nstates:",

@@ -124,7 +124,7 @@ fn history() -> Vec<HistoryEntry> {
     .collect()
 }
 
-/// What each scope did after so many entries.
+/// The activity of each scope after so many entries.
 fn told(workflow: &Workflow, count: usize) -> Vec<String> {
     let rewound = Rewound::new(workflow, &history()[..count]);
     let places = rewound.places();

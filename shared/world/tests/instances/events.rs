@@ -114,7 +114,7 @@ impl Process {
         all.iter().map(|one| one.status).collect()
     }
 
-    /// What was published since, by the keys in it.
+    /// The keys in the events that were published since.
     fn published(&self) -> Vec<String> {
         let events = std::mem::take(&mut *self.bus.published.lock().unwrap());
         let key = |event: &CloudEvent| event.data.as_ref()?.get("key");
