@@ -7,6 +7,14 @@ use swirl_servers::{NatsServer, RedisOptions, RedisServer};
 
 use crate::usage::Meter;
 
+/// How `deploy/redis/redis.conf` stores small instances.
+const COMPACT: [&str; 4] = [
+    "--hash-max-listpack-entries",
+    "32",
+    "--hash-max-listpack-value",
+    "1024",
+];
+
 pub struct Servers {
     pub redis: RedisServer,
     pub nats: NatsServer,
@@ -20,6 +28,7 @@ impl Servers {
         let redis = RedisServer::start_with(RedisOptions {
             appendonly: true,
             appendfsync: Some(if always { "always" } else { "everysec" }),
+            args: COMPACT.map(str::to_owned).to_vec(),
             ..RedisOptions::default()
         })?;
         let nats = NatsServer::start()?;

@@ -122,6 +122,8 @@ def redis_is_durable():
                 ("appendfsync", "always"),
                 ("maxmemory-policy", "noeviction"),
                 ("no-appendfsync-on-rewrite", "no"),
+                ("hash-max-listpack-entries", "32"),
+                ("hash-max-listpack-value", "1024"),
             ]:
                 assert cli(port, "CONFIG", "GET", name).split()[-1] == value, name
             assert cli(port, "SET", "a", "1") == "OK"
