@@ -127,13 +127,16 @@ const OPTIONAL: [&str; 115] = [
 ];
 
 /// An empty text of these also counts as absent.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 10] = [
     "authRef",
     "compensatedBy",
+    "dataInputSchema",
+    "dataOutputSchema",
     "key",
     "retryRef",
     "runBefore",
     "selectionSet",
+    "start",
     "transition",
 ];
 
@@ -278,6 +281,21 @@ states:
 ");
         assert!(reading.workflow.is_some(), "{:?}", reading.diagnostics);
         assert_eq!(codes(&reading), ["loose-form"; 8]);
+    }
+
+    #[test]
+    fn empty_references_are_none() {
+        let reading = of("
+id: w
+version: 1.0.0
+specVersion: '0.8'
+start: ''
+dataInputSchema: ''
+dataOutputSchema: ''
+states: [{name: A, type: inject, data: {}, end: true}]
+");
+        assert!(reading.workflow.is_some(), "{:?}", reading.diagnostics);
+        assert_eq!(codes(&reading), ["loose-form"; 3]);
     }
 
     #[test]

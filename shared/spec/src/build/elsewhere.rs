@@ -50,6 +50,30 @@ pub(crate) const PROPERTIES: &[Row] = &[
     ("max", "batchSize", "write 'batchSize'"),
     ("resource", "operation", "write 'operation'"),
     (
+        "arguments",
+        "functionRef",
+        "put 'arguments' into 'functionRef', next to 'refName'",
+    ),
+    (
+        "parameters",
+        "functionRef",
+        "put 'arguments' into 'functionRef', next to 'refName'",
+    ),
+    (
+        "args",
+        "functionRef",
+        "put 'arguments' into 'functionRef', next to 'refName'",
+    ),
+    ("args", "refName", "write 'arguments'"),
+    ("name", "refName", "write 'refName'"),
+    ("invoke", "functionRef", "put 'invoke' into the reference"),
+    (
+        "selectionSet",
+        "functionRef",
+        "put 'selectionSet' into 'functionRef'",
+    ),
+    ("workflowVersion", "onParentComplete", "write 'version'"),
+    (
         "kind",
         "continueAs",
         "write 'end: true', or 'terminate: true' for the kind 'terminate'",
@@ -94,6 +118,14 @@ pub(crate) fn property(name: &str, known: &[&str]) -> Option<&'static str> {
     find(PROPERTIES, name, known)
 }
 
+/// The advice for a property that no edition has here, and that people add for themselves.
+pub(crate) fn own(name: &str, known: &[&str]) -> Option<&'static str> {
+    let is_own = name.starts_with("x-")
+        || name.starts_with('$')
+        || ["annotations", "comment", "description", "label", "title"].contains(&name);
+    (is_own && known.contains(&"metadata")).then_some("put it into 'metadata'")
+}
+
 /// The advice for a word that only another edition has here.
 pub(crate) fn word(word: &str, known: &[&str]) -> Option<&'static str> {
     find(WORDS, word, known)
@@ -119,6 +151,16 @@ mod tests {
             Some("write 'sleep', with 'duration'")
         );
         assert_eq!(word("and", &["sequential", "parallel"]), None);
+        assert_eq!(
+            property("arguments", &["name", "functionRef"]),
+            Some("put 'arguments' into 'functionRef', next to 'refName'")
+        );
+        assert_eq!(
+            own("x-owner", &["name", "metadata"]),
+            Some("put it into 'metadata'")
+        );
+        assert_eq!(own("x-owner", &["name"]), None);
+        assert_eq!(own("owner", &["name", "metadata"]), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Where findings go, and how those that many readers need are worded.
 
+use super::advice;
 use super::ctx::{Ctx, Obj, and, words};
 use super::location::Location;
 use crate::codes::{self, Code};
@@ -174,7 +175,12 @@ impl Ctx<'_> {
 
     pub fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str) {
         let message = format!("{what} must be {wanted}, and is {}", node.kind_word());
-        self.error(node, codes::WRONG_TYPE, message, None);
+        self.error(
+            node,
+            codes::WRONG_TYPE,
+            message,
+            advice::for_type(node, wanted),
+        );
     }
 
     /// Both are there, and only one may be: the finding is at the object that holds them.

@@ -8,6 +8,7 @@
 //! folders have free functions that take `&mut Ctx`.
 
 mod absent;
+pub(crate) mod advice;
 mod check;
 mod condition;
 mod correlation;

@@ -3,6 +3,7 @@
 use swirl_model::Data;
 use swirl_model::workflow::Period;
 
+use super::advice;
 use super::ctx::{Ctx, Obj, and, did_you_mean, words};
 use super::elsewhere;
 use super::expression::VisibleVars;
@@ -30,6 +31,7 @@ impl Ctx<'_> {
                 let hint = elsewhere::property(member.key(), known)
                     .map(str::to_owned)
                     .or_else(near)
+                    .or_else(|| elsewhere::own(member.key(), known).map(str::to_owned))
                     .unwrap_or_else(|| {
                         format!("the properties here are {}", and(&spelt_once(known)))
                     });
@@ -129,12 +131,13 @@ impl Ctx<'_> {
         let Some(node) = obj.get(name) else {
             return default;
         };
-        match (node.as_bool(), node.as_str()) {
+        let text = node.as_str().unwrap_or_default();
+        match (node.as_bool(), advice::flag(text)) {
             (Some(value), _) => value,
-            (None, Some(text @ ("true" | "false"))) => {
-                let message = format!("'{name}' is the text \"{text}\" instead of {text}");
-                self.loose(node, message, format!("write {text} without quotes"));
-                text == "true"
+            (None, Some(value)) => {
+                let message = format!("'{name}' is the text \"{text}\" instead of {value}");
+                self.loose(node, message, format!("write {value} without quotes"));
+                value
             }
             _ => {
                 self.wrong_type(node, &format!("'{name}'"), "true or false");

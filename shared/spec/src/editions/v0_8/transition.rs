@@ -4,6 +4,7 @@
 
 use swirl_model::workflow::{ContinueAs, End, Next, Produce, Template, Transition};
 
+use crate::build::advice;
 use crate::build::ctx::{Ctx, Edge, Obj};
 use crate::build::expression::VisibleVars;
 use crate::build::references::EventUse;
@@ -76,8 +77,10 @@ impl Ctx<'_> {
         if node.as_bool() == Some(true) {
             return Some(End::default());
         }
-        if node.as_str() == Some("true") {
-            let message = "'end' is the text \"true\" instead of true".to_owned();
+        if let Some(text) = node.as_str()
+            && advice::flag(text) == Some(true)
+        {
+            let message = format!("'end' is the text \"{text}\" instead of true");
             self.loose(node, message, "write true without quotes".to_owned());
             return Some(End::default());
         }
