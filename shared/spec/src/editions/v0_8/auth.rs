@@ -120,6 +120,11 @@ impl Ctx<'_> {
                 _ if known.contains(&name) => drop(self.string(value, &format!("'{name}'"))),
                 _ => continue,
             }
+            // Of the values of credentials, only the name of a secret may be repeated in a finding.
+            let text = value.as_str().unwrap_or_default();
+            if text.trim_start().starts_with("$SECRET") {
+                self.warn_unmarked(value);
+            }
             if let Some(template) = self.template(value, sight) {
                 members.push((name.to_owned(), template));
             }

@@ -132,7 +132,7 @@ impl Ctx<'_> {
     }
 
     /// Texts that look like expressions are sent as they are: worth a word (decision 96).
-    fn warn_unmarked(&mut self, node: &Node) {
+    pub(super) fn warn_unmarked(&mut self, node: &Node) {
         if let Some(text) = node.as_str()
             && looks_like_an_expression(text)
             // SonataFlow calls the secrets `$SECRET`.
@@ -170,17 +170,36 @@ impl Ctx<'_> {
     }
 }
 
-/// `.number`, `$.x`, `.items[0].id`, `$WORKFLOW.id`, `.greeting+.name`, `"Hello " + .name`, `"Hello \(.name)"`.
+/// `.number`, `$.x`, `.items[0].id`, `$WORKFLOW.id`, `.greeting+.name`, `"Hello " + .name`, `"Hello \(.name)"`,
+/// `($item.name | tostring)`, `[.a, .b]`, `{a: .b}`, `map(.x)`. Whether it is one, its compilation decides.
 fn looks_like_an_expression(text: &str) -> bool {
-    const BEGINNINGS: [&str; 6] = ["$WORKFLOW.", "$CONST.", "$SECRETS.", "$SECRET.", "$.", "."];
-    let text = text.trim();
+    let is_name = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let text = text.trim_start_matches(['(', '[', ' ', '\n']).trim_end();
     if text.starts_with('"') {
         let parts = text.split('"').skip(2).step_by(2);
         let mut outside = parts.filter(|part| part.contains('+'));
         return outside.any(|part| part.contains(['.', '$'])) || text.contains("\\(");
     }
-    let path = BEGINNINGS.iter().find_map(|begin| text.strip_prefix(begin));
-    path.is_some_and(|path| path.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+    if let Some(path) = text.strip_prefix('.') {
+        return path.starts_with(|c| is_name(c) || c == '[') || path.starts_with(" |");
+    }
+    if let Some(name) = text.strip_prefix('$') {
+        let path = name.trim_start_matches(|c: char| is_name(c) || c.is_ascii_digit());
+        return match path.strip_prefix('.') {
+            Some(path) => path.starts_with(is_name),
+            None => path.starts_with('['),
+        };
+    }
+    if text.starts_with('{') {
+        return [": .", ": $", ":.", ":$"]
+            .iter()
+            .any(|value| text.contains(value));
+    }
+    let is_call = text
+        .trim_start_matches(is_name)
+        .strip_prefix('(')
+        .is_some_and(|inside| inside.contains('.'));
+    is_call && text.starts_with(is_name) || text.starts_with("if ") && text.contains(" then ")
 }
 
 #[cfg(test)]
@@ -209,6 +228,87 @@ mod tests {
         for selection in ["id", "{ id", "{ id(a: $x) }"] {
             assert_eq!(call(selection), wrong, "{selection}");
         }
+    }
+
+    #[test]
+    fn unmarked_expressions_are_warned_about() {
+        let call = |text: &str| {
+            let function = "{name: f, operation: 'a.json#f'}";
+            findings(&body(
+                function,
+                &format!("{{refName: f, arguments: {{a: {text:?}}}}}"),
+            ))
+        };
+        let warned = "warning expression-not-marked /states/0/actions/0/functionRef/arguments/a 5";
+        for text in [
+            ".name",
+            ".[0]",
+            ". | tostring",
+            "(.at)",
+            "($WORKFLOW.input | tostring)",
+            "(\"to \" + .name)",
+            "[.a, .b]",
+            "{a: .b}",
+            "map(.x)",
+            "if .a then 1 else 2 end",
+        ] {
+            assert_eq!(call(text), warned, "{text}");
+        }
+        for text in [
+            "(see below)",
+            "[1, 2]",
+            "{name}",
+            "{\"a\": 1}",
+            "...",
+            ".5",
+            "$100",
+            "$item.name",
+            "a.b (c.d)",
+            "if so, then 1.5",
+        ] {
+            assert_eq!(call(text), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn unmarked_expressions_in_events_and_credentials_are_warned_about() {
+        let text = "
+id: w
+version: 1.0.0
+specVersion: '0.8'
+secrets: [pin]
+auth:
+- {name: a, scheme: basic, properties: {username: $SECRETS.pin, password: .hidden}}
+functions: [{name: f, operation: 'a.json#f', authRef: a}]
+events:
+- {name: p, type: pt, kind: produced}
+- {name: c, type: ct, correlation: [{contextAttributeName: k, contextAttributeValue: .id}]}
+states:
+- name: A
+  type: operation
+  actions:
+  - {functionRef: f}
+  - {eventRef: {produceEventRef: p, consumeEventRef: c, data: {x: .y}, contextAttributes: {q: .r}}}
+  end: {continueAs: {workflowId: w, data: {m: [.n]}}}
+";
+        let reading = crate::reader::read(
+            text.as_bytes(),
+            &crate::resource::MapResources::default(),
+            &crate::options::Options::default(),
+        );
+        let findings = reading.diagnostics.iter();
+        let unmarked = findings.filter(|found| found.code.as_str() == "expression-not-marked");
+        let pointers: Vec<&str> = unmarked.map(|found| found.pointer.as_str()).collect();
+        assert_eq!(
+            pointers,
+            [
+                "/auth/0/properties/username",
+                "/events/1/correlation/0/contextAttributeValue",
+                "/states/0/actions/1/eventRef/data/x",
+                "/states/0/actions/1/eventRef/contextAttributes/q",
+                "/states/0/end/continueAs/data/m/0",
+            ]
+        );
     }
 
     #[test]

@@ -122,6 +122,7 @@ impl Ctx<'_> {
                     self.wrong_type(node, "'contextAttributeValue'", "a string");
                     return None;
                 }
+                self.warn_unmarked(node);
                 self.template(node, VisibleVars::PLAIN.with_secrets())
             });
             let Some(name) = name else { continue };

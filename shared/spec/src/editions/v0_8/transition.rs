@@ -182,7 +182,7 @@ impl Ctx<'_> {
                 self.wrong_type(node, "'data'", "an expression or an object");
                 return None;
             }
-            None => {}
+            None => self.warn_unmarked(node),
         }
         self.template(node, sight)
     }
@@ -255,6 +255,7 @@ impl Ctx<'_> {
             };
             for member in members {
                 let name = member.key().to_lowercase();
+                self.warn_unmarked(member.value());
                 if let Some(advice) = reserved(&name) {
                     let message =
                         format!("'{name}' of an event cannot be set in 'contextAttributes'");
