@@ -19,7 +19,7 @@ use crate::reply::json;
 use crate::snapshot::{self, Joining, Numbers, Snapshot};
 
 /// Fields before those of forks around the scope.
-const OWN: [&str; 6] = ["s", "p", "m:", "l:", "q:", "r:"];
+const OWN: [&str; 7] = ["s", "p", "m:", "l:", "q:", "t:", "r:"];
 
 /// An item of an inbox: number, id, kind, token of the lease that it was handed to.
 pub(crate) type Item = (String, String, String, String);
@@ -119,7 +119,7 @@ impl Redis {
         let mut found = found.into_iter();
         let mut next = || found.next().flatten();
         let (status, suspended) = (next(), next());
-        let (marks, lease, inbox, record) = (next(), next(), next(), next());
+        let (marks, lease, inbox, timers, record) = (next(), next(), next(), next(), next());
         let is_open = marks.as_ref().is_none_or(|text| is_plain(text));
         if status.as_deref() != Some(b"r") || suspended.is_some() || lease.is_some() || !is_open {
             return Ok(Look::Refused);
@@ -187,6 +187,7 @@ impl Redis {
             record: record.as_ref().map_or(0, Vec::len),
             items: Some(Vec::new()),
             seen: record.is_none().then_some(None),
+            timers: Some(timers),
             ..Snapshot::default()
         };
         let fork_stamp = innermost
@@ -317,7 +318,7 @@ impl Redis {
         }
         let mut found = Vec::with_capacity(waiting.len());
         let mut items = Vec::with_capacity(waiting.len());
-        for ((number, id, kind, _), input) in waiting.into_iter().zip(parts) {
+        for ((number, id, kind, given), input) in waiting.into_iter().zip(parts) {
             let Some(input) = input else { return Ok(None) };
             // Results of branches count where they are kept.
             let is_counted = !id.starts_with("fork-");
@@ -327,6 +328,7 @@ impl Redis {
                 number,
                 id: id.clone(),
                 kind,
+                given,
                 kib,
             });
             found.push(InboxItem { id, input });

@@ -9,14 +9,11 @@ use swirl_model::scope::{BranchResult, Fork};
 use swirl_ports::{Commit, Lease};
 
 use crate::commit::kib;
+use crate::inbox::{Inbox, remembered};
 use crate::record::{end_letter, flags};
 use crate::snapshot::{Joining, Snapshot};
 use crate::steps::{Steps, WIDE, is_gone};
-
-/// Ids of consumed inputs that are remembered, in bytes.
-const REMEMBERED: usize = 4_096;
-/// Between ids, and around them.
-const MARK: char = '\u{1}';
+use crate::timers::{self, TimerChange};
 
 /// The parts of a commit as they are stored, and what else a plan depends on.
 pub(crate) struct Given<'a> {
@@ -61,6 +58,12 @@ pub(crate) struct Facts<'a> {
     unread: Option<(&'a str, i64)>,
 }
 
+impl Facts<'_> {
+    pub fn timers(&mut self) -> Option<&mut TimerChange> {
+        self.more.as_mut()?.timers.as_mut()
+    }
+}
+
 /// The parts that only some commits need.
 #[derive(Debug, Serialize, PartialEq)]
 struct More<'a> {
@@ -76,6 +79,7 @@ struct More<'a> {
     stays: Option<String>,
     branch: Option<Branch>,
     ends: Option<(&'static str, i64, usize)>,
+    timers: Option<TimerChange>,
 }
 
 #[derive(Debug, Serialize, PartialEq)]
@@ -103,23 +107,36 @@ pub(crate) struct Plan<'a> {
     pub gone: Vec<String>,
     /// Names of branches that can begin.
     pub wakes: Vec<String>,
+    /// The lease is given back, or not taken.
+    pub released: bool,
+    /// Inputs wait for the scope, and nobody holds it.
+    pub is_woken: bool,
     /// The scope as it is afterwards.
     pub after: Snapshot,
 }
 
-/// `None`: it is for the general function.
-pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
+/// Why there is no plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unplanned {
+    /// The snapshot lacks a part of the scope that the commit changes.
+    Unknown,
+    /// It is for the general function.
+    General,
+}
+
+pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, Unplanned> {
     let commit = given.commit;
     let scope = commit.lease.scope.scope.as_str();
     let is_root = scope == "r";
     let gone = is_gone(&commit.scope, &commit.commands);
-    let items = known.items.as_ref()?;
-    let is_consumed = |id: &String| commit.consumed.contains(id);
-    let unusual = items.len() > WIDE
-        || commit.require_unchanged_inbox && !items.is_empty()
-        || items
-            .iter()
-            .any(|item| !is_consumed(&item.id) || item.kind == "t");
+    let inbox = Inbox::of(commit, known)?;
+    let (consumed, left) = (&inbox.consumed, &inbox.left);
+    let token = commit.lease.token;
+    // Of a scope that is gone nothing may be left.
+    let unusual = consumed.len() + left.len() > WIDE
+        || commit.require_unchanged_inbox && inbox.has_news(token)
+        || !left.is_empty() && (gone || given.steps.end.is_some());
+    let released = commit.release && !(commit.lease.is_taken() && inbox.has_news(token));
     // A record that only says how it differs must mean this fork.
     let means = std::str::from_utf8(&given.record).ok();
     let means = means
@@ -130,7 +147,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
         around => around.to_string(),
     };
     if unusual || means.is_some_and(|(means, _)| is_root || means != around) {
-        return None;
+        return Err(Unplanned::General);
     }
 
     let mut draft = Draft::new(scope);
@@ -138,18 +155,33 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
     draft.compare("p", b"");
     draft.compare_own("q:", known.inbox.as_deref().unwrap_or_default());
     draft.read_if(given.lines > 0, "hn");
-    let held = draft.lease(&commit.lease, known, given.rev)?;
+    let held = draft
+        .lease(&commit.lease, known, given.rev)
+        .ok_or(Unplanned::General)?;
     if !is_root {
         draft.compare_own("b:", b"");
     }
-    if gone {
-        draft.compare_own("t:", b"");
+    let timers = timers::change(commit, gone, known.timers.as_ref(), given.stamp)?;
+    let mut timers_after = known.timers.clone();
+    if let (Some(change), Some(before)) = (&timers, &known.timers) {
+        draft.compare_own("t:", before.as_deref().unwrap_or_default());
+        match &change.text {
+            Some(text) => draft.set_own("t:", text.clone()),
+            None if before.is_some() => draft.remove_own("t:"),
+            None => {}
+        }
+        timers_after = Some(change.text.clone());
     }
+    let timers = timers.filter(TimerChange::is_indexed);
 
     // The inbox.
-    if !items.is_empty() {
-        draft.remove_own("q:");
-        let numbers = items
+    let inbox_after = inbox.text()?;
+    if !consumed.is_empty() {
+        match &inbox_after {
+            Some(text) => draft.set_own("q:", text.clone()),
+            None => draft.remove_own("q:"),
+        }
+        let numbers = consumed
             .iter()
             .map(|item| format!("i:{scope}:{}", item.number));
         draft.gone.extend(numbers);
@@ -159,12 +191,13 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
         if known.recorded {
             draft.remove_own("x:");
         }
-    } else if !items.is_empty() {
-        let text = remembered(known.seen.as_ref()?.as_deref(), known);
+    } else if inbox.is_remembered() {
+        let before = known.seen.as_ref().ok_or(Unplanned::Unknown)?;
+        let text = remembered(before.as_deref(), consumed);
         if let Some(text) = &text {
             draft.set_own("x:", text.clone().into_bytes());
         }
-        seen = Some(text.or_else(|| known.seen.clone().flatten()));
+        seen = Some(text.or_else(|| before.clone()));
     }
 
     // The record.
@@ -182,30 +215,32 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
         draft.remove_own("r:");
         draft.remove_own("m:");
     }
-    let consumed = items.iter().map(|item| item.kib).sum::<usize>();
-    gain -= consumed as i64;
+    gain -= inbox.consumed_kib() as i64;
 
     // Forks of its own.
     let mut forks = known.forks.clone();
     let mut rest = 0;
     if given.steps.close.is_some() || given.steps.fork.is_some() || gone {
         draft.compare_own("F:", forks.as_deref().unwrap_or_default().as_bytes());
-        let mut numbers = numbers(forks.as_deref())?;
+        let mut numbers = numbers(forks.as_deref()).ok_or(Unplanned::General)?;
         let had = !numbers.is_empty();
         if let Some(number) = given.steps.close {
-            let (left, kib) = draft.close(number, known.joining.as_ref()?)?;
-            rest += left;
+            let joining = known.joining.as_ref().ok_or(Unplanned::Unknown)?;
+            let (results, kib) = draft.close(number, joining).ok_or(Unplanned::General)?;
+            rest += results;
             gain -= kib;
             numbers.retain(|other| *other != number);
         }
         if let (Some(fork), Some(record)) = (given.steps.fork, given.fork) {
             gain += kib(record.len()) as i64;
-            draft.fork(scope, fork, record, given.stamp)?;
+            draft
+                .fork(scope, fork, record, given.stamp)
+                .ok_or(Unplanned::General)?;
             numbers.push(fork.fork);
             numbers.sort_unstable();
         }
         if gone && !numbers.is_empty() {
-            return None;
+            return Err(Unplanned::General);
         }
         let text: Vec<String> = numbers.iter().map(u32::to_string).collect();
         forks = (!text.is_empty()).then(|| text.join(" "));
@@ -219,13 +254,11 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
     // The fork that it is a branch of.
     let branch = match is_root {
         true => None,
-        false => Some(draft.branch(
-            &around,
-            gone,
-            known.recorded,
-            &given.steps.report,
-            given.result,
-        )?),
+        false => {
+            let (report, result) = (&given.steps.report, given.result);
+            let branch = draft.branch(&around, gone, known.recorded, report, result);
+            Some(branch.ok_or(Unplanned::General)?)
+        }
     };
 
     // The end.
@@ -243,18 +276,20 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
                 }
             }
             // Header and record; fields that are neither compared nor read.
-            Some((status, commit.at.0, 2 + items.len() + rest))
+            Some((status, commit.at.0, 2 + consumed.len() + rest))
         }
         _ => None,
     };
 
-    let takes = !commit.lease.is_taken() && !commit.release;
+    let takes = !commit.lease.is_taken() && !released;
     let member = format!("{}/{scope}", commit.lease.scope.instance);
     let goes = !gone && flags(&commit.scope).contains('g');
-    if commit.release && commit.lease.is_taken() {
+    let has_work = goes || !left.is_empty();
+    if released && commit.lease.is_taken() {
         draft.remove_own("l:");
     }
-    let room = (given.adds > before).then(|| given.adds as i64 - (before + consumed) as i64);
+    let room =
+        (given.adds > before).then(|| given.adds as i64 - (before + inbox.consumed_kib()) as i64);
     let numbered = takes
         || branch
             .as_ref()
@@ -276,8 +311,8 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
         draft.read_if(given.is_followed, "le");
     }
     // A scope that goes on under its lease is in the index already.
-    let had_work = known.goes || !items.is_empty() || !known.recorded;
-    let stays = (goes && (commit.release || !had_work)).then(|| member.clone());
+    let had_work = known.goes || !consumed.is_empty() || !left.is_empty() || !known.recorded;
+    let stays = (has_work && (released || !had_work)).then(|| member.clone());
     // A branch without a record never waited for anything.
     let alone = gone && known.recorded;
     let is_simple = held.is_none()
@@ -287,6 +322,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
         && stays.is_none()
         && branch.is_none()
         && ends.is_none()
+        && timers.is_none()
         && draft.wakes.is_empty();
     let more = More {
         instance: commit.lease.scope.instance.as_str(),
@@ -307,6 +343,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
         stays,
         branch,
         ends,
+        timers,
     };
     let facts = Facts {
         fields: draft.compared.len() + draft.read.len(),
@@ -316,7 +353,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
         keep: given.history_max,
         words: 2 * draft.set.len(),
         gone: draft.gone.len(),
-        leaves: (!goes).then_some(member),
+        leaves: (!has_work).then_some(member),
         more: (!is_simple).then_some(more),
         unread: (given.is_followed && given.lines > 0)
             .then_some((commit.lease.scope.instance.as_str(), commit.at.0)),
@@ -328,20 +365,25 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Option<Plan<'a>> {
         lease: takes
             .then(|| after_till(given.holder, given.attempt))
             .or(known.lease.clone()),
-        inbox: None,
-        items: Some(Vec::new()),
+        inbox: inbox_after,
+        items: Some(left.iter().map(|item| (*item).clone()).collect()),
         seen,
         forks,
+        timers: timers_after,
         record,
         joining: None,
     };
-    Some(Plan {
+    // It is free, and has something to do.
+    let goes_on = released && !commit.lease.is_taken() && !left.is_empty();
+    Ok(Plan {
         facts,
         compared: draft.compared,
         read: draft.read,
         set: draft.set,
         gone: draft.gone,
         wakes: draft.wakes,
+        released,
+        is_woken: goes_on,
         after,
     })
 }
@@ -422,6 +464,17 @@ impl<'a> Draft<'a> {
                 self.compare_own("m:", b"");
             }
             return (known.recorded || rev == 0).then_some(Some((lease.token.to_string(), begins)));
+        }
+        if !lease.is_taken() && known.lease.is_some() {
+            return None;
+        }
+        if let Some(text) = text {
+            // Of another holder, or of one that doesn't know yet that its fork is closed.
+            let mut words = text.split(' ');
+            let token = words.next().and_then(|token| token.parse().ok());
+            if token != Some(lease.token) || words.nth(1) != Some("0") {
+                return None;
+            }
         }
         self.compare_own("l:", text.unwrap_or_default().as_bytes());
         match &known.mark {
@@ -533,24 +586,4 @@ fn after_till(holder: &str, attempt: u64) -> String {
 fn numbers(text: Option<&str>) -> Option<Vec<u32>> {
     let words = text.unwrap_or_default().split_ascii_whitespace();
     words.map(|word| word.parse().ok()).collect()
-}
-
-/// The ids of consumed inputs, with those of the inbox; the oldest go. `None`: nothing is to be remembered.
-fn remembered(seen: Option<&str>, known: &Snapshot) -> Option<String> {
-    let mut text = seen.unwrap_or("\u{1}").to_owned();
-    for item in known.items.iter().flatten() {
-        if item.kind == "o" {
-            continue;
-        }
-        match item.id.len() {
-            0..=40 => text.push_str(&item.id),
-            _ => text.push_str(&sha1_smol::Sha1::from(&item.id).digest().to_string()),
-        }
-        text.push(MARK);
-    }
-    while text.len() > REMEMBERED {
-        let next = text[1..].find(MARK)?;
-        text.drain(..=next);
-    }
-    (text.len() > 1).then_some(text)
 }

@@ -33,6 +33,8 @@ pub(crate) struct Item {
     pub number: String,
     pub id: String,
     pub kind: String,
+    /// The token of the lease that it was given to.
+    pub given: String,
     /// Its share of the instance's size.
     pub kib: usize,
 }
@@ -64,6 +66,8 @@ pub(crate) struct Snapshot {
     pub seen: Option<Option<String>>,
     /// Numbers of its forks.
     pub forks: Option<String>,
+    /// Its armed timers as stored, `None` if they are not known.
+    pub timers: Option<Option<Vec<u8>>>,
     /// Bytes of the record.
     pub record: usize,
     pub joining: Option<Joining>,
@@ -77,6 +81,7 @@ impl Snapshot {
             record: record.unwrap_or(0),
             goes,
             items: Some(Vec::new()),
+            timers: record.is_none().then_some(None),
             ..Snapshot::default()
         }
     }

@@ -55,7 +55,7 @@ impl<'a> Steps<'a> {
                 {
                     steps.end = Some(command);
                 }
-                Command::Yield => {}
+                Command::Yield | Command::Arm(_) | Command::Disarm(_) => {}
                 Command::Drop if is_branch => {}
                 _ => return None,
             }

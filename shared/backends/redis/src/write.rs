@@ -13,7 +13,7 @@ use crate::Redis;
 use crate::commit::{is_bounded, is_last, kib};
 use crate::connect::damaged;
 use crate::following;
-use crate::plan::{Given, Plan, plan};
+use crate::plan::{Given, Plan, Unplanned, plan};
 use crate::record::{encode, end_letter};
 use crate::script::{Lazy, Script};
 use crate::snapshot::Snapshot;
@@ -52,18 +52,56 @@ impl Redis {
         }
         let known = Snapshot::take(&commit.lease)?;
         let steps = Steps::of(commit)?;
-        let (call, plan) = match self.planned(commit, &steps, &known, rev, attempt) {
-            Ok(planned) => planned?,
-            Err(error) => return Some(Err(error)),
-        };
-        let answer = self.run(script(commit), call).await;
-        let answer: Value = match self.sure(answer, &commit.lease, attempt).await {
-            Ok(answer) => answer,
-            Err(error) => return Some(Err(error)),
-        };
+        match self
+            .write_planned(commit, &steps, known, rev, attempt)
+            .await
+        {
+            Ok(Some(committed)) => {
+                self.inner.plain.fetch_add(1, Ordering::Relaxed);
+                Some(Ok(committed))
+            }
+            Ok(None) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// `None`: it is for the general function; nothing has been written.
+    async fn write_planned(
+        &self,
+        commit: &Commit,
+        steps: &Steps<'_>,
+        mut known: Snapshot,
+        rev: u64,
+        attempt: u64,
+    ) -> Result<Option<Committed>> {
+        let mut is_fresh = false;
+        loop {
+            let planned = self.planned(commit, steps, &known, rev, attempt)?;
+            let answer = match planned {
+                Ok((call, plan)) => {
+                    let answer = self.run(script(commit), call).await;
+                    let answer: Value = self.sure(answer, &commit.lease, attempt).await?;
+                    self.written(commit, plan, answer)?
+                }
+                Err(Unplanned::Unknown) => None,
+                Err(Unplanned::General) => return Ok(None),
+            };
+            if answer.is_some() || is_fresh {
+                return Ok(answer);
+            }
+            // Something has changed, or was never read.
+            let Some(found) = self.read_again(&commit.lease, steps).await? else {
+                return Ok(None);
+            };
+            (known, is_fresh) = (found, true);
+        }
+    }
+
+    /// Reads the answer of the function. `None`: nothing has been written.
+    fn written(&self, commit: &Commit, plan: Plan<'_>, answer: Value) -> Result<Option<Committed>> {
         let (mut token, mut after, mut is_notified) = (None, plan.after, false);
         match answer {
-            Value::Nil => return None,
+            Value::Nil => return Ok(None),
             Value::Int(_) => {}
             Value::BulkString(text) if text == b"j" => is_notified = true,
             Value::BulkString(text) => {
@@ -71,17 +109,16 @@ impl Redis {
                 let text = String::from_utf8(text).ok();
                 let number = text.as_ref().and_then(|text| text.split_once(' '));
                 let Some(number) = number.and_then(|(number, _)| number.parse().ok()) else {
-                    return Some(Err(bad()));
+                    return Err(bad());
                 };
                 token = Some(number);
                 after.lease = text.zip(after.lease).map(|(begin, rest)| begin + &rest);
             }
             other => {
                 let what = format!("{other:?}");
-                return Some(Err(damaged("the answer to a commit", what)));
+                return Err(damaged("the answer to a commit", what));
             }
         }
-        self.inner.plain.fetch_add(1, Ordering::Relaxed);
         let names = plan.wakes.iter().map(String::as_str);
         let wake = names
             .chain(is_notified.then_some("r"))
@@ -89,14 +126,15 @@ impl Redis {
                 instance: commit.lease.scope.instance.clone(),
                 scope: ScopeId::new(name),
             });
-        let wake = wake.collect();
-        if !commit.release {
+        let own = plan.is_woken.then(|| commit.lease.scope.clone());
+        let wake = wake.chain(own).collect();
+        if !plan.released {
             after.put(&commit.lease);
         }
-        Some(Ok(Committed::Done {
+        Ok(Some(Committed::Done {
             outbox: Vec::new(),
             wake,
-            released: commit.release,
+            released: plan.released,
             token,
         }))
     }
@@ -126,7 +164,7 @@ impl Redis {
         known: &Snapshot,
         rev: u64,
         attempt: u64,
-    ) -> Result<Option<(Cmd, Plan<'a>)>> {
+    ) -> Result<std::result::Result<(Cmd, Plan<'a>), Unplanned>> {
         let lease = &commit.lease;
         let id = &lease.scope.instance;
         let limit = self.options().record_max;
@@ -163,9 +201,6 @@ impl Redis {
             keys = self.keys().of_plain(id, Some(end_letter(*status)));
         }
         let is_followed = self.follows();
-        if is_followed {
-            keys.push(self.keys().index(self.keys().shard(id), following::INDEX));
-        }
         let adds = match is_bounded(commit, self.options().instance_bytes) {
             true => {
                 let kib_of =
@@ -197,9 +232,18 @@ impl Redis {
             holder: self.process(),
             attempt,
         };
-        let Some(plan) = plan(given, known) else {
-            return Ok(None);
+        let mut plan = match plan(given, known) {
+            Ok(plan) => plan,
+            Err(why) => return Ok(Err(why)),
         };
+        let index = |name: &str| self.keys().index(self.keys().shard(id), name);
+        if let Some(timers) = plan.facts.timers() {
+            keys.push(index("timers"));
+            timers.key = keys.len();
+        }
+        if is_followed {
+            keys.push(index(following::INDEX));
+        }
         let facts = rmp_serde::to_vec(&plan.facts);
         let facts = facts.map_err(|error| damaged(lease.scope.to_string(), error))?;
         let mut call = script(commit).call(&keys);
@@ -219,6 +263,6 @@ impl Redis {
         for name in &plan.wakes {
             call.arg(format!("{id}/{name}"));
         }
-        Ok(Some((call, plan)))
+        Ok(Ok((call, plan)))
     }
 }

@@ -4,7 +4,7 @@
 --
 -- KEYS: 1 instance, 2 ready, 3 history, 4 what it waits for; at an end 5 ended, 6 and 7 the listings of running
 -- instances by time and by workflow, 8 and 9 those of the new status; last instances with unread entries, if histories
--- are followed. ARGV: 1 the facts below, as msgpack; then fields
+-- are followed; before them indexes that the facts name. ARGV: 1 the facts below, as msgpack; then fields
 -- to read; the values that the first of them must have ('' where there must be none); elements of history; fields and
 -- values to write; fields to remove; scopes that become ready.
 --
@@ -15,7 +15,8 @@
 -- its size matters], [those that there must be room for], those that it may hold, whether there may be no waits, [the
 -- scope's member of the index, if it goes on], [its fork: { name, number, index, stamp or '', change of the branches
 -- with a record, place of the result among the words, letter of the result (d done, f failed, '' none), its bytes }],
--- [the end: { status, when, fields that are not read }] }], [the instance and the time, if histories are followed]. Fields that are read and not compared, as far as a fact asks
+-- [the end: { status, when, fields that are not read }], [timers: { place of their index in KEYS, members that leave it,
+-- pairs of a score and a member that join it, [the lowest score] }] }], [the instance and the time, if histories are followed]. Fields that are read and not compared, as far as a fact asks
 -- for them: lines of history; the lease and the marks; the last number; size; numbers of the fork; at an end the place
 -- in the listing, the watcher, how long it is kept, others that may be there.
 --
@@ -87,10 +88,23 @@ local function joined(K, branch, fork, own)
   return '{"Joined":{"fork":' .. branch[2] .. ',"results":[' .. concat(parts, ',') .. '],"done":' .. fork[DONE] .. '}}'
 end
 
+-- Notifies listeners of a timer that is due before all others.
+local function arm(NS, index, removed, added, earliest)
+  if removed[1] then call('ZREM', index, unpack(removed)) end
+  if not earliest then return end
+  local first = call('ZRANGE', index, 0, 0, 'WITHSCORES')
+  if not first[2] or earliest < tonumber(first[2]) then call('PUBLISH', NS .. ':timers', earliest) end
+  local add = { 'ZADD', index }
+  for at = 1, #added do
+    add[2 * at + 1], add[2 * at + 2] = added[at][1], added[at][2]
+  end
+  call(unpack(add))
+end
+
 -- The parts that only some commits need. Returns the answer, false if nothing may be written, and fields and values to write.
 local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
   local K = KEYS[1]
-  local INST, NS, held, lease, numbered, gain, room, most, alone, stays, branch, ends = unpack(more, 1, 12)
+  local INST, NS, held, lease, numbered, gain, room, most, alone, stays, branch, ends, timers = unpack(more, 1, 13)
   if held then
     local token, notified = match(found[place + 1] or '', '^(%d+) %d+ (%d) ')
     if token ~= held[1] or notified ~= '0' then return false end
@@ -192,6 +206,7 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     call(unpack(add))
   end
   if stays then call('ZADD', KEYS[2], millis, stays) end
+  if timers then arm(NS, KEYS[timers[1]], timers[2], timers[3], timers[4]) end
   return answer, set
 end
 

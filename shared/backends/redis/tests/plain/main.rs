@@ -57,7 +57,9 @@ fn some_input(dice: &mut Dice, known: &mut Known) -> Input {
         0 => Input::Cancel {
             status: EndStatus::Cancelled,
         },
-        1 => Input::Timer { seq: known.inputs },
+        1 | 2 => Input::Timer {
+            seq: 1 + dice.roll(u64::from(known.timers) + 1) as u32,
+        },
         _ => Input::CallDone {
             call: known.inputs,
             result: Ok(data!({"n": 1})),
@@ -125,7 +127,12 @@ fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool) -> 
                 needed: *total,
             });
         }
-        if dice.one_in(25) {
+        if known.timers > 0 && dice.one_in(6) {
+            let seq = 1 + dice.roll(u64::from(known.timers)) as u32;
+            scope.timers.retain(|timer| timer.seq != seq);
+            commands.push(Command::Disarm(seq));
+        }
+        if dice.one_in(6) {
             known.timers += 1;
             let timer = timer(known.timers, 4_000_000_000_000);
             scope.timers.push(timer);
@@ -245,6 +252,8 @@ fn named(command: &Command) -> &'static str {
         Command::Report(BranchResult::Done { .. }) => "done",
         Command::Report(_) => "failed",
         Command::End { .. } => "end",
+        Command::Arm(_) => "arm",
+        Command::Disarm(_) => "disarm",
         _ => "other",
     }
 }
@@ -496,6 +505,10 @@ async fn the_short_way_leaves_what_the_general_one_leaves() {
             "failed",
             "end",
             "close end",
+            "arm",
+            "disarm",
+            "disarm arm",
+            "fork arm",
         ];
         let with_lease = |kind: &'static str| {
             // The numbers of a fork are only known to a holder that has read them with the scope.

@@ -1,0 +1,136 @@
+//! The armed timers of a scope, as they are after a commit: in the instance's hash, and in the index of timers.
+
+use serde::Serialize;
+use swirl_model::event::{Command, Input};
+use swirl_model::scope::Timer;
+use swirl_ports::Commit;
+
+use crate::plan::Unplanned;
+use crate::record::timer_kind;
+use crate::steps::WIDE;
+
+/// The position of the key in the call's keys, members that leave the index, scores and members that join it, and the
+/// earliest of these scores.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub(crate) struct TimerChange {
+    pub key: usize,
+    removed: Vec<String>,
+    added: Vec<(i64, String)>,
+    earliest: Option<i64>,
+    /// The field afterwards.
+    #[serde(skip)]
+    pub text: Option<Vec<u8>>,
+}
+
+impl TimerChange {
+    pub fn is_indexed(&self) -> bool {
+        !self.removed.is_empty() || !self.added.is_empty()
+    }
+}
+
+/// Timers by number, and their members of the index.
+type Armed = Vec<(String, String)>;
+
+/// `known`: the field as it was read, if it was. `Ok(None)`: the commit changes no timers. `stamp` orders timers that
+/// are due at the same time.
+pub(crate) fn change(
+    commit: &Commit,
+    gone: bool,
+    known: Option<&Option<Vec<u8>>>,
+    stamp: u64,
+) -> Result<Option<TimerChange>, Unplanned> {
+    let commands = commit.commands.iter();
+    let mut commands = commands
+        .filter(|command| is_about_timers(command))
+        .peekable();
+    let has_consumed = |timer: &&Timer| {
+        let id = Input::Timer { seq: timer.seq }.id();
+        commit.consumed.contains(&id)
+    };
+    // A timer that fired too early for the engine is armed again.
+    let mut again = commit.scope.timers.iter().filter(has_consumed).peekable();
+    if commands.peek().is_none() && again.peek().is_none() && !gone {
+        return Ok(None);
+    }
+    let before = known.ok_or(Unplanned::Unknown)?.as_deref();
+    let armed = before.map_or(Ok(Armed::new()), rmp_serde::from_slice);
+    let mut draft = Draft {
+        armed: armed.map_err(|_| Unplanned::General)?,
+        change: TimerChange::default(),
+        commit,
+        stamp,
+        count: 0,
+    };
+    for timer in again {
+        draft.arm(timer);
+    }
+    for command in commands {
+        match command {
+            Command::Arm(timer) => draft.arm(timer),
+            Command::Disarm(seq) => draft.disarm(*seq),
+            _ => {}
+        }
+    }
+    draft.finish(gone).map(Some)
+}
+
+fn is_about_timers(command: &Command) -> bool {
+    matches!(command, Command::Arm(_) | Command::Disarm(_))
+}
+
+struct Draft<'a> {
+    armed: Armed,
+    change: TimerChange,
+    commit: &'a Commit,
+    stamp: u64,
+    count: u32,
+}
+
+impl Draft<'_> {
+    fn arm(&mut self, timer: &Timer) {
+        self.disarm(timer.seq);
+        self.count += 1;
+        let scope = &self.commit.lease.scope;
+        let (stamp, count, seq) = (self.stamp, self.count, timer.seq);
+        let kind = timer_kind(timer.kind);
+        let member = format!(
+            "{stamp}{count:04} {} {seq} {kind} {}",
+            scope.scope, scope.instance
+        );
+        self.armed.push((seq.to_string(), member.clone()));
+        self.change.added.push((timer.due.0, member));
+    }
+
+    fn disarm(&mut self, seq: u32) {
+        let seq = seq.to_string();
+        let Some(place) = self.armed.iter().position(|(other, _)| *other == seq) else {
+            return;
+        };
+        let (_, member) = self.armed.remove(place);
+        let added = self.change.added.len();
+        self.change.added.retain(|(_, other)| *other != member);
+        if self.change.added.len() == added {
+            self.change.removed.push(member);
+        }
+    }
+
+    fn finish(mut self, gone: bool) -> Result<TimerChange, Unplanned> {
+        if gone {
+            let members = self.armed.drain(..).map(|(_, member)| member);
+            let added = std::mem::take(&mut self.change.added);
+            let is_new = |member: &String| added.iter().any(|(_, other)| other == member);
+            self.change
+                .removed
+                .extend(members.filter(|member| !is_new(member)));
+        }
+        self.change.earliest = self.change.added.iter().map(|(due, _)| *due).min();
+        if !self.armed.is_empty() {
+            let text = rmp_serde::to_vec(&self.armed);
+            self.change.text = Some(text.map_err(|_| Unplanned::General)?);
+        }
+        match self.change.removed.len() + self.change.added.len() > WIDE {
+            true => Err(Unplanned::General),
+            false => Ok(self.change),
+        }
+    }
+}
