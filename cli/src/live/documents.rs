@@ -70,7 +70,7 @@ pub fn mocked(
     } else if edition >= Some(Edition::V0_5) || defines_operations(&document) {
         document["functions"] = Value::Array(functions);
     } else {
-        // An older edition: its names are looked up among the given functions (decision 54).
+        // An older edition: its names are looked up among the given functions (docs/language.md#decision-54).
         if let Some(named) = document.get_mut("functions").and_then(Value::as_array_mut) {
             for function in named.iter_mut().filter_map(Value::as_object_mut) {
                 function.insert("type".to_owned(), json!("given"));

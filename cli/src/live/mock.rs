@@ -28,7 +28,7 @@ pub struct Call {
     pub function: String,
     pub arguments: Data,
     pub key: String,
-    /// It got no answer: another call with this key is a retry (decision 95).
+    /// It got no answer: another call with this key is a retry (docs/language.md#decision-95).
     pub open: bool,
 }
 

@@ -242,7 +242,7 @@ async fn until_well(
     }
 }
 
-/// Calls of one virtual instant are in the order of branches and iterations (decision 71). In
+/// Calls of one virtual instant are in the order of branches and iterations (docs/language.md#decision-71). In
 /// real time they come in any order, so such calls are sorted into that order if they are the same ones.
 fn in_order(seen: &mut Observed, imagined: &Observed) {
     // The API's answers to starts and operators are checked where those are sent.

@@ -57,7 +57,7 @@ impl Text {
         refused.chain(self.calls(&checks.calls(workflow))).collect()
     }
 
-    /// Operations of type `custom` that are built in and can never run (decision 99).
+    /// Operations of type `custom` that are built in and can never run (docs/language.md#decision-99).
     pub fn built_in(&self, workflow: &Workflow) -> Vec<Diagnostic> {
         let functions = workflow.functions.iter();
         let found = functions.filter_map(|function| {

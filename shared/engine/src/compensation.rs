@@ -1,5 +1,5 @@
-//! Compensation (0.8, "Workflow Compensation"; decisions 35 and 52): the completed executions of
-//! states with `compensatedBy`, last first, then the way that triggered it.
+//! Compensation (0.8, "Workflow Compensation"; docs/language.md#decision-35 and #decision-52): the completed executions
+//! of states with `compensatedBy`, last first, then the way that triggered it.
 
 use swirl_model::WorkflowError;
 use swirl_model::event::Event;
@@ -80,7 +80,7 @@ impl Ctx<'_> {
     }
 
     /// The data or the input of the way can't be evaluated: an error of the state that triggered the compensation,
-    /// never of a compensating one (decision 85).
+    /// never of a compensating one (docs/language.md#decision-85).
     fn trigger_failed(&mut self, way: Exit, purpose: Purpose, mut error: WorkflowError) {
         let Some(id) = state_of(way).or(self.scope.state()) else {
             return self.fail(error);

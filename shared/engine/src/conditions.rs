@@ -1,4 +1,4 @@
-//! Conditions over data that consist of comparisons (decisions 39 and 83).
+//! Conditions over data that consist of comparisons (docs/language.md#decision-39 and #decision-83).
 
 use std::cmp::Ordering;
 
@@ -90,7 +90,7 @@ fn compares(
     }
 }
 
-/// As numbers if both sides are numbers or look like numbers, otherwise as texts (decision 39).
+/// As numbers if both sides are numbers or look like numbers, otherwise as texts (docs/language.md#decision-39).
 fn ordering(left: &Data, right: &Data, as_text: bool) -> Ordering {
     let (left, right) = (left.to_text(), right.to_text());
     let number = |text: &str| {

@@ -16,7 +16,7 @@ use crate::ids::continuation_id;
 use crate::step::Rejection;
 
 impl Ctx<'_> {
-    /// An object, as any workflow's input (decisions 12 and 36).
+    /// An object, as any workflow's input (docs/language.md#decision-12 and #decision-36).
     pub(crate) fn input_of(&self, continuation: &ContinueAs) -> Result<Data, WorkflowError> {
         let data = &self.scope.data;
         let input = match &continuation.data {

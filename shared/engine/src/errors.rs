@@ -77,7 +77,7 @@ impl Ctx<'_> {
         errors.iter().any(|id| self.matches(*id, error))
     }
 
-    /// By its description, otherwise by the code or status, without a code by name (decision 24).
+    /// By its description, otherwise by the code or status, without a code by name (docs/language.md#decision-24).
     fn matches(&self, id: ErrorId, error: &WorkflowError) -> bool {
         let def = &self.def.workflow[id];
         match (&def.problem, &def.code) {
@@ -170,7 +170,7 @@ impl Ctx<'_> {
     }
 }
 
-/// The form in which conditions over an error see it (decision 27).
+/// The form in which conditions over an error see it (docs/language.md#decision-27).
 fn shown(error: &WorkflowError) -> Data {
     let mut data = error.to_data();
     data.set("trace", Data::string(error.to_string()));

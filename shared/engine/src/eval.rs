@@ -26,7 +26,7 @@ impl View<'_> {
         self.eval_with(id, input, None)
     }
 
-    /// One value; none counts as null (decision 60).
+    /// One value; none counts as null (docs/language.md#decision-60).
     pub fn value(&self, id: ExprId, input: &Data) -> Result<Data, WorkflowError> {
         Ok(self.eval(id, input)?.unwrap_or_default())
     }
@@ -143,7 +143,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// `$WORKFLOW` (decision 15).
+    /// `$WORKFLOW` (docs/language.md#decision-15).
     fn workflow(&self) -> Data {
         let workflow = &self.def.workflow;
         let mut data = Data::object();
@@ -241,7 +241,7 @@ impl View<'_> {
         })
     }
 
-    /// A condition: true or false; null counts as false (decision 16). A JSONPath that yields a
+    /// A condition: true or false; null counts as false (docs/language.md#decision-16). A JSONPath that yields a
     /// list of matches holds if there are any.
     pub fn condition(&self, id: ExprId, input: &Data) -> Result<bool, WorkflowError> {
         let value = self.value(id, input)?;

@@ -21,7 +21,7 @@ use crate::start::{HOPS, ORIGIN};
 
 impl Ctx<'_> {
     /// The state's work is done: output filter, then the way. After an error the data is as the work left it
-    /// (decision 66), and a retry continues here.
+    /// (docs/language.md#decision-66), and a retry continues here.
     pub fn finish(&mut self, way: Exit) -> Step {
         let unfiltered = self.scope.data.clone();
         let mut from = FinishFrom::Output;
@@ -117,7 +117,7 @@ impl Ctx<'_> {
         if purpose == Purpose::Compensation {
             return match next {
                 Some(Next::Transition(_)) => self.proceed(way, purpose),
-                // An end in a compensating state is ignored (decision 5).
+                // An end in a compensating state is ignored (docs/language.md#decision-5).
                 _ => self.compensate_next(),
             };
         }
@@ -300,7 +300,7 @@ impl Ctx<'_> {
         produced
     }
 
-    /// Attributes of a produced event that any event definition correlates by (decision 49).
+    /// Attributes of a produced event that any event definition correlates by (docs/language.md#decision-49).
     fn correlation_of(&self, event: &CloudEvent) -> Vec<(std::sync::Arc<str>, String)> {
         let mut values: Vec<(std::sync::Arc<str>, String)> = Vec::new();
         for rule in self

@@ -103,7 +103,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Actions in parallel behave like branches of one action each (decision 33).
+    /// Actions in parallel behave like branches of one action each (docs/language.md#decision-33).
     pub fn fork_actions(&mut self, list: ListId, total: u32) -> Step {
         self.fork(ForkOrigin::Actions(list), None, total, total, total)
     }

@@ -1,4 +1,4 @@
-//! Results and payloads on their way into the state data (decisions 9 to 11).
+//! Results and payloads on their way into the state data (docs/language.md#decision-9, #decision-10 and #decision-11).
 
 use swirl_model::merge::merge;
 use swirl_model::scope::Merge;

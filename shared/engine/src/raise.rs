@@ -121,7 +121,7 @@ impl Ctx<'_> {
         Ok(true)
     }
 
-    /// Repeats the state as a whole (decision 26). True: it does.
+    /// Repeats the state as a whole (docs/language.md#decision-26). True: it does.
     pub(crate) fn retry_state(
         &mut self,
         state: &State,
@@ -214,8 +214,8 @@ impl Ctx<'_> {
     }
 
     /// An error in the form that is shown. Messages quote answers of services, and values that an expression, a merge
-    /// or a schema could not work on; either may hold secrets (decision 84). Errors are rare: nothing is prepared for
-    /// them.
+    /// or a schema could not work on; either may hold secrets (docs/language.md#decision-84). Errors are rare: nothing
+    /// is prepared for them.
     fn without_secrets(&self, mut error: WorkflowError) -> WorkflowError {
         self.hide_secrets(&mut error);
         error

@@ -21,7 +21,7 @@ pub struct Request {
     pub arguments: Data,
     pub selection_set: Option<String>,
     /// The idempotency key. A call that is repeated after a crash has the same key; a retry has another, unless the
-    /// outcome of the call was unknown (decision 95).
+    /// outcome of the call was unknown (docs/language.md#decision-95).
     pub key: String,
     pub auth: Option<Auth>,
 }

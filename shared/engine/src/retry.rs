@@ -44,7 +44,7 @@ impl Ctx<'_> {
             self.abandon_subflow(EndStatus::Terminated);
         }
         let delay_ms = match &action.retry {
-            // Async ones aren't retried (decision 28).
+            // Async ones aren't retried (docs/language.md#decision-28).
             _ if matches!(self.scope.role, Role::Detached { .. }) => None,
             Some(rule) => self.delay(rule, &error, run.attempt, run.waited_ms)?,
             None => None,
@@ -186,7 +186,7 @@ impl Ctx<'_> {
     }
 
     /// An operator's retry, or a result given in place of the action that failed. Finished work isn't repeated
-    /// (decision 73).
+    /// (docs/language.md#decision-73).
     pub fn retry(&mut self, result: Option<Data>) -> Result<(), Rejection> {
         if self.scope.fault.is_none() {
             return Err(Rejection::NotFaulted);
@@ -463,7 +463,7 @@ enum Spread {
 }
 
 impl Delays {
-    /// The delay before the retry that follows attempt number `attempts` (decision 21).
+    /// The delay before the retry that follows attempt number `attempts` (docs/language.md#decision-21).
     /// `draw` is in 0.0..1.0.
     fn next_ms(&self, attempts: u32, waited_ms: u64, draw: f64) -> u64 {
         let mut delay = if attempts <= 1 {
@@ -488,7 +488,8 @@ pub(crate) fn millis(duration: &IsoDuration, now: Timestamp) -> u64 {
     duration.add_to(now).0.saturating_sub(now.0).max(0) as u64
 }
 
-/// Whether the outcome of the call is unknown: a retry is then the same logical call, with the same key (decision 95).
+/// Whether the outcome of the call is unknown: a retry is then the same logical call, with the same key
+/// (docs/language.md#decision-95).
 pub fn leaves_outcome_open(error: &WorkflowError) -> bool {
     match (error.status, error.code.as_deref()) {
         (Some(status), _) => matches!(status, 502..=504),

@@ -16,8 +16,8 @@ pub(crate) enum Checked {
 }
 
 impl Ctx<'_> {
-    /// An error, or with `failOnValidationErrors: false` an entry of the history (decision 19). Data that cannot be
-    /// checked within the limits is an error either way.
+    /// An error, or with `failOnValidationErrors: false` an entry of the history (docs/language.md#decision-19). Data
+    /// that cannot be checked within the limits is an error either way.
     pub fn validate(&mut self, schema: &Validator, data: &Data, what: Checked) -> Step {
         let limits = self.view().expr_limits();
         let (name, of) = match what {

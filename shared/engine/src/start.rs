@@ -59,7 +59,7 @@ fn hops_of(event: &CloudEvent) -> u32 {
     }
 }
 
-/// Makes the records of a new instance. Its input must be an object (decisions 12 and 59).
+/// Makes the records of a new instance. Its input must be an object (docs/language.md#decision-12 and #decision-59).
 pub fn new_instance(
     def: &Arc<Definition>,
     id: InstanceId,
@@ -233,7 +233,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether the flow's window is open. One without its own beginning counts from the deployment (decision 100).
+    /// Whether the flow's window is open. One without its own beginning counts from the deployment
+    /// (docs/language.md#decision-100).
     fn is_open(&self, flow: FlowId) -> bool {
         let Some(window) = &self.def.workflow[flow].window else {
             return true;

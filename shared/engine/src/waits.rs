@@ -43,7 +43,7 @@ impl View<'_> {
 
 impl Ctx<'_> {
     /// The events that match this definition's event for this instance. `None`: no event can match,
-    /// as a value that it must have is null (decision 86).
+    /// as a value that it must have is null (docs/language.md#decision-86).
     pub fn event_match(&self, id: EventId) -> Result<Option<EventMatch>, WorkflowError> {
         self.view().event_match(id, &self.scope.data)
     }
@@ -139,7 +139,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// A workflow that is kept active collects further events of its starting state (decision 76).
+    /// A workflow that is kept active collects further events of its starting state (docs/language.md#decision-76).
     fn arrived_idle(&mut self, def: EventId, event: CloudEvent) -> Step {
         self.unsubscribe();
         let mut events = self.scope.start_events.clone();
@@ -211,7 +211,7 @@ pub(crate) fn slots_at_start(
     start_events: &[StartEvent],
     mut slots: Vec<Slot>,
 ) -> Vec<Slot> {
-    // An event without correlation starts its own instance (decision 75).
+    // An event without correlation starts its own instance (docs/language.md#decision-75).
     let is_correlated = |filter: &EventMatch| {
         let mut values = filter.correlation.iter().map(|(_, value)| value);
         values.any(Option::is_none)

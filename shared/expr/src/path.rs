@@ -1,4 +1,4 @@
-//! Expressions that name one place in the data (`toStateData`, `outputCollection`; decisions 10
+//! Expressions that name one place in the data (`toStateData`, `outputCollection`; docs/language.md#decision-10
 //! and 63).
 
 use std::borrow::Cow;

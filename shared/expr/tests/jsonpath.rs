@@ -311,7 +311,7 @@ fn expressions_of_the_older_texts() {
     give(people, "$.", &json(people).to_string());
 }
 
-/// Decision 83.
+/// docs/language.md#decision-83.
 #[test]
 fn a_filter_tests_an_object_itself_and_the_elements_of_an_array() {
     let data = r#"{"a":{"n":1,"in":{"n":9}},"list":[{"n":1},{"n":2,"sub":{"n":1}},3,[4]]}"#;

@@ -37,7 +37,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<D
 
 impl CloudEvent {
     /// The value of a context attribute as text; names are compared without regard to case.
-    /// Correlation values are compared as strings (decision 40).
+    /// Correlation values are compared as strings (docs/language.md#decision-40).
     pub fn attribute(&self, name: &str) -> Option<String> {
         match name {
             "id" => return Some(self.id.clone()),

@@ -150,8 +150,8 @@ impl Data {
         left(&self.0, bytes)
     }
 
-    /// The form of a value inside a longer string: strings without quotes, everything else as compact JSON (decision
-    /// 13).
+    /// The form of a value inside a longer string: strings without quotes, everything else as compact JSON
+    /// (docs/language.md#decision-13).
     pub fn to_text(&self) -> String {
         match self.as_str() {
             Some(text) => text.to_owned(),

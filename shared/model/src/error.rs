@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Data;
 
-/// A runtime error (decision 24): `onErrors` matches it, and a faulted instance ends with it.
+/// A runtime error (docs/language.md#decision-24): `onErrors` matches it, and a faulted instance ends with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkflowError {
     pub name: String,
@@ -34,7 +34,7 @@ pub struct Description {
     pub instance: Option<String>,
 }
 
-/// Names of errors that the engine raises itself (decision 24).
+/// Names of errors that the engine raises itself (docs/language.md#decision-24).
 pub mod names {
     pub const ACTION_TIMEOUT: &str = "ActionTimeout";
     pub const BRANCH_TIMEOUT: &str = "BranchTimeout";

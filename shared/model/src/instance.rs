@@ -153,7 +153,7 @@ pub struct Instance {
     pub state: InstanceState,
 }
 
-/// Decision 44. A suspended instance is `Running` with its flag set.
+/// docs/language.md#decision-44. A suspended instance is `Running` with its flag set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {

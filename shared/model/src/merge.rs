@@ -1,4 +1,4 @@
-//! Merges a result or a payload into data (decision 9).
+//! Merges a result or a payload into data (docs/language.md#decision-9).
 
 use std::sync::Arc;
 

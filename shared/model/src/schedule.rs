@@ -1,8 +1,9 @@
-//! Schedules: cron expressions, ISO 8601 intervals, time zones (decisions 41 to 43).
+//! Schedules: cron expressions, ISO 8601 intervals, time zones (docs/language.md#decision-41, #decision-42 and
+//! #decision-43).
 //!
 //! Pure functions of instants: the owner of a clock asks for the next time after the last one. Cron is our own:
-//! decision 41 fixes how days are numbered by the number of fields, and how clock changes are treated, more exactly
-//! than a crate's options do.
+//! docs/language.md#decision-41 fixes how days are numbered by the number of fields, and how clock changes are treated,
+//! more exactly than a crate's options do.
 
 mod cron;
 mod interval;
@@ -82,7 +83,7 @@ impl Calendar {
     /// alone begins at the deployment: ask with an instant before it for the first time.
     pub fn next_after(&self, after: Timestamp, deployed_at: Timestamp) -> Option<Timestamp> {
         match &self.rule {
-            // The instant of `validUntil` itself is excluded (decision 41).
+            // The instant of `validUntil` itself is excluded (docs/language.md#decision-41).
             Rule::Cron { cron, zone, until } => cron
                 .next_after(after, zone)
                 .filter(|next| until.is_none_or(|until| *next < until)),
@@ -91,13 +92,13 @@ impl Calendar {
         }
     }
 
-    /// Whether the deployment itself is the first time (decision 90).
+    /// Whether the deployment itself is the first time (docs/language.md#decision-90).
     pub fn begins_at_deployment(&self) -> bool {
         matches!(&self.rule, Rule::Interval(interval) if interval.begins_at_deployment())
     }
 
     /// Whether an event may start an instance now: never outside of a window, in which alone the
-    /// workflow waits for events (decision 42).
+    /// workflow waits for events (docs/language.md#decision-42).
     pub fn allows_events(&self, at: Timestamp, deployed_at: Timestamp) -> bool {
         match &self.rule {
             Rule::Window(window) => window.contains(at, deployed_at),
@@ -105,7 +106,7 @@ impl Calendar {
         }
     }
 
-    /// Whether an instance may be started by hand or as a sub-workflow now (decision 42).
+    /// Whether an instance may be started by hand or as a sub-workflow now (docs/language.md#decision-42).
     pub fn allows(&self, at: Timestamp, deployed_at: Timestamp) -> bool {
         match &self.rule {
             Rule::Window(window) => !self.exclusive || window.contains(at, deployed_at),

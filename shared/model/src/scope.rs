@@ -232,7 +232,7 @@ pub struct ListRun {
     /// The delay before this attempt, as it was waited.
     pub waited_ms: u64,
     /// The call whose key the attempts carry until the service has given a definite answer
-    /// (decision 95).
+    /// (docs/language.md#decision-95).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<u32>,
     pub step: ActionStep,

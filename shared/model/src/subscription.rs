@@ -29,7 +29,7 @@ pub struct EventMatch {
     pub kind: Option<String>,
     /// Attribute and the value it must have; without one the instance's own correlation value holds.
     pub correlation: Vec<(Arc<str>, Option<String>)>,
-    /// The id of an event that never matches: the one that asks for this answer (decision 82).
+    /// The id of an event that never matches: the one that asks for this answer (docs/language.md#decision-82).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub except: Option<String>,
 }
@@ -61,7 +61,7 @@ pub fn is_source_pattern(source: &str) -> bool {
 }
 
 /// Whether an event's source is the one in a definition: a whole segment `+` or `*` matches any one segment, a last
-/// segment `#` or `**` for the rest, at least one (decision 93).
+/// segment `#` or `**` for the rest, at least one (docs/language.md#decision-93).
 pub fn source_fits(pattern: &str, source: &str) -> bool {
     if pattern == source {
         return true;

@@ -61,7 +61,7 @@ impl fmt::Display for Timestamp {
 }
 
 /// An ISO 8601 duration. Months (years are twelve of them) are calendar ones in UTC, all else has
-/// a fixed length: a day is 24 hours (decision 79). Serialized as its text.
+/// a fixed length: a day is 24 hours (docs/language.md#decision-79). Serialized as its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct IsoDuration {
     pub months: u32,

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data};
 
-/// Our own attribute (decision 49).
+/// Our own attribute (docs/language.md#decision-49).
 const ADDRESSEE: &str = "swirlinstanceid";
 
 /// Adds our attribute to events that have the other one.

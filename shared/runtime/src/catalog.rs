@@ -61,7 +61,7 @@ impl Deployed {
     }
 
     /// Its schedule creates instances. Those of a workflow that begins with an event state are started by
-    /// events (decision 90).
+    /// events (docs/language.md#decision-90).
     pub fn starts_by_schedule(&self) -> bool {
         self.calendar.is_some() && self.interests.trigger.is_none()
     }
@@ -155,7 +155,7 @@ impl Catalog {
     }
 }
 
-/// Whether `one` is later in the order of decision 50; it was deployed after `best`.
+/// Whether `one` is later in the order of docs/language.md#decision-50; it was deployed after `best`.
 fn is_newer(one: &Deployed, best: &Deployed) -> bool {
     let parse = |one: &Deployed| semver::Version::parse(&one.id().version);
     match (parse(one), parse(best)) {

@@ -132,7 +132,8 @@ impl Registry {
     }
 
     /// The definition that a reference means: without a version the highest SemVer, or the latest deployed where
-    /// versions aren't SemVer (decision 50). `latest` means the same, unless there is a version of that name.
+    /// versions aren't SemVer (docs/language.md#decision-50). `latest` means the same, unless there is a version of
+    /// that name.
     pub async fn resolve(
         &self,
         workflow: &str,

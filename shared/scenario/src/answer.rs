@@ -277,7 +277,7 @@ impl Return {
     }
 }
 
-/// No output counts as null (decision 60).
+/// No output counts as null (docs/language.md#decision-60).
 fn one(program: &Program, arguments: &Data, env: &Env) -> Result<Data, String> {
     match program.one(arguments, &[], env) {
         Ok(data) => Ok(data.unwrap_or_default()),

@@ -27,7 +27,7 @@ pub struct Scenario {
     /// Never empty; the first is the workflow under test.
     pub workflows: Vec<WorkflowSource>,
     /// Starts an instance of the first workflow at time zero. Not necessarily an object: other values
-    /// are refused at the start (decision 59).
+    /// are refused at the start (docs/language.md#decision-59).
     pub input: Option<Data>,
     pub start: Vec<Start>,
     /// Virtual time zero.
@@ -59,7 +59,7 @@ pub enum WorkflowSource {
 pub struct Start {
     pub workflow: String,
     pub version: Option<String>,
-    /// `None`: an empty object (decision 71).
+    /// `None`: an empty object (docs/language.md#decision-71).
     pub input: Option<Data>,
     pub at: Timestamp,
     /// Idempotency key.
@@ -95,7 +95,7 @@ impl Operation {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// Counted from 0 in the order of start, sub-workflows left out (decision 72).
+    /// Counted from 0 in the order of start, sub-workflows left out (docs/language.md#decision-72).
     Index(usize),
     Id(String),
 }

@@ -32,7 +32,7 @@ pub fn mock(
     };
     Box::new(move |request| {
         let now = request.at;
-        // Functions that log are carried out, never mocked (decision 99).
+        // Functions that log are carried out, never mocked (docs/language.md#decision-99).
         if is_sysout(&request.function) {
             return Mock::Silent;
         }

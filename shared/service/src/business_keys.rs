@@ -1,4 +1,4 @@
-//! Instances by their business keys (decision 101). Two running instances of a workflow have different
+//! Instances by their business keys (docs/language.md#decision-101). Two running instances of a workflow have different
 //! keys; one that has ended releases its key.
 //!
 //! A key is taken before its instance is created, and counts as in use from then on.

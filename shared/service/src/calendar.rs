@@ -25,7 +25,7 @@ pub struct Planned {
     /// instances, or if the schedule only says when a client may start one.
     pub next: Vec<Timestamp>,
     pub paused: bool,
-    /// The workflow begins with events, so that its schedule starts nothing (decision 90).
+    /// The workflow begins with events, so that its schedule starts nothing (docs/language.md#decision-90).
     pub by_events: bool,
 }
 

@@ -227,7 +227,7 @@ fn content_type(event: &CloudEvent) -> Option<String> {
 }
 
 /// Data from bytes: JSON where the type says so or is missing, a string for text types, Base64 for any other type,
-/// regardless of its bytes (decision 94): workflow data is JSON.
+/// regardless of its bytes (docs/language.md#decision-94): workflow data is JSON.
 fn payload(bytes: &[u8], kind: Option<&str>) -> Result<Data, Invalid> {
     match kind {
         Some(form @ ("application/x-www-form-urlencoded" | "multipart/form-data")) => {

@@ -37,7 +37,7 @@ impl Service {
     }
 
     /// Ends a sub-workflow, or the instance that continues it: for the instance that started it,
-    /// both are a single call (decision 36).
+    /// both are a single call (docs/language.md#decision-36).
     async fn end_chain(&self, id: &InstanceId, status: EndStatus) -> Result<(), Error> {
         let mut id = id.clone();
         loop {

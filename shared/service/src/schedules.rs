@@ -1,7 +1,7 @@
 //! Schedules, which create instances at certain times.
 //!
 //! The starts that have been carried out are kept as one mark for each workflow. A schedule that missed its time while
-//! nothing ran fires once on return, not once for each miss (decision 43).
+//! nothing ran fires once on return, not once for each miss (docs/language.md#decision-43).
 
 use std::sync::Arc;
 
@@ -135,7 +135,7 @@ impl Service {
             None => deployed_at,
         };
         let next = calendar.next_after(after, deployed_at)?;
-        // This holds for any interval: instances that would start sooner are missed (decision 43).
+        // This holds for any interval: instances that would start sooner are missed (docs/language.md#decision-43).
         let least = self.registry.rates().limits().schedule_ms;
         Some(match mark {
             Some(mark) => next.max(Timestamp(mark.0.saturating_add(least))),

@@ -27,7 +27,7 @@ pub struct StartRequest {
     /// The latest, if absent.
     pub version: Option<String>,
     pub input: Data,
-    /// The same key gives the same instance (decision 79).
+    /// The same key gives the same instance (docs/language.md#decision-79).
     pub key: Option<String>,
     /// The instance's id is derived from this if there is no key: unique for each request.
     pub request: String,

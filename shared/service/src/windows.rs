@@ -1,5 +1,6 @@
 //! Workflows whose instances come into being at certain times only: requests for one outside of
-//! them are refused (decisions 42 and 46). Schedules themselves are carried out in `schedules`.
+//! them are refused (docs/language.md#decision-42 and #decision-46). Schedules themselves are carried out in
+//! `schedules`.
 
 use std::collections::HashSet;
 

@@ -141,7 +141,7 @@ pub fn detect(root: &Node) -> Result<Detected, UnknownEdition> {
         let mut shape = Shape::of(root);
         let named = by_version(version);
         if matches!(named, None | Some(Edition::V0_8)) && root.get("id").is_some() {
-            // A function type of a vendor's own doesn't make it a document of 0.9 (decision 97).
+            // A function type of a vendor's own doesn't make it a document of 0.9 (docs/language.md#decision-97).
             shape
                 .found
                 .retain(|(_, why)| !why.starts_with(FUNCTION_TYPE));
@@ -171,8 +171,8 @@ fn generation(edition: Edition) -> u8 {
     }
 }
 
-/// A version that names no edition says nothing: the shape does, as if there were none (decision 97). `None` if there
-/// is nothing of a workflow.
+/// A version that names no edition says nothing: the shape does, as if there were none (docs/language.md#decision-97).
+/// `None` if there is nothing of a workflow.
 fn by_shape_though(
     root: &Node,
     shape: &Shape,
@@ -197,7 +197,8 @@ fn by_shape_though(
     })
 }
 
-/// A version of another generation than the document's shape: the shape says more, if it is clear (decision 97).
+/// A version of another generation than the document's shape: the shape says more, if it is clear
+/// (docs/language.md#decision-97).
 fn against_version(
     shape: &Shape,
     property: &'static str,
@@ -228,7 +229,7 @@ fn against_version(
     })
 }
 
-/// "0.1" was the name of four editions, and documents of 0.9 often say 0.8 (decision 97).
+/// "0.1" was the name of four editions, and documents of 0.9 often say 0.8 (docs/language.md#decision-97).
 fn by_version_and_shape(shape: &Shape, property: &str, version: &str, named: Edition) -> Detected {
     let says = format!("'{property}' is '{version}'");
     let among: &[Edition] = match named {

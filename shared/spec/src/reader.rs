@@ -194,7 +194,7 @@ fn unknown_edition(root: &Node, unknown: edition::UnknownEdition) -> Reading {
     refused(None, error.with_hint(hint))
 }
 
-/// Decision 97.
+/// docs/language.md#decision-97.
 fn of_the_dsl(root: &Node, unknown: &edition::UnknownEdition) -> Reading {
     let place = root.get("document").unwrap_or(root);
     let message = format!(

@@ -1,7 +1,7 @@
 //! Finds `${ ... }`, or `{{ ... }}` of older editions, in a text.
 //!
 //! The closing brace is found by the expression language's own rules: braces nest, and those in
-//! strings and (in jq) comments don't count. `$${` is a literal `${` (decision 64).
+//! strings and (in jq) comments don't count. `$${` is a literal `${` (docs/language.md#decision-64).
 
 use swirl_model::workflow::Language;
 
@@ -91,7 +91,7 @@ pub fn pieces(
     Ok(pieces)
 }
 
-/// The one expression that the text is, white space around it aside (decision 13).
+/// The one expression that the text is, white space around it aside (docs/language.md#decision-13).
 pub fn alone(pieces: &[Piece]) -> Option<&str> {
     let mut found = None;
     for piece in pieces {

@@ -37,7 +37,7 @@ pub enum Act {
 /// An instance, as an operator names it.
 #[derive(Debug, Clone)]
 pub enum Which {
-    /// Counted in the order of start, sub-workflows left out (decision 72).
+    /// Counted in the order of start, sub-workflows left out (docs/language.md#decision-72).
     Index(usize),
     Id(String),
 }

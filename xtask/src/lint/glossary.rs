@@ -36,7 +36,7 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
         }
         if *word < *before {
             let message =
-                format!("'{word}' stands behind '{before}': words are in alphabetical order");
+                format!("'{word}' comes after '{before}': words are in alphabetical order");
             findings.push(Finding::at(PAGE, index + 1, message));
         }
         before = word.to_owned();

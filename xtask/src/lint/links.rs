@@ -34,8 +34,9 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
             let page = tree
                 .text(&target)
                 .filter(|_| target.ends_with(".md") && !anchor.is_empty());
-            if page.is_some_and(|page| !headings(page).contains(anchor)) {
-                let message = format!("the link to '{link}' leads to no heading of {target}");
+            if page.is_some_and(|page| !anchors(page).contains(anchor)) {
+                let message =
+                    format!("the link to '{link}' leads to no heading or anchor of {target}");
                 findings.push(Finding::at(&text.path, line, message));
             }
             if text.path == INDEX {
@@ -78,8 +79,8 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The anchors of a page's headings, as GitHub makes them.
-fn headings(text: &str) -> BTreeSet<String> {
+/// The anchors of a page: those of its headings, as GitHub makes them, and those of `<a id="...">`.
+fn anchors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut heading: Option<String> = None;
     for event in parse(text) {
@@ -97,6 +98,10 @@ fn headings(text: &str) -> BTreeSet<String> {
                 heading = None;
             }
             (Event::Text(part) | Event::Code(part), Some(title)) => title.push_str(&part),
+            (Event::InlineHtml(tag), _) => {
+                let id = tag.strip_prefix("<a id=\"");
+                found.extend(id.and_then(|id| id.strip_suffix("\">")).map(str::to_owned));
+            }
             _ => {}
         }
     }
@@ -121,7 +126,10 @@ mod tests {
                     ![5](/docs/x.md)\n\n```\n[no](link)\n```\n";
         let tree = Tree::of(&[
             ("README.md", page),
-            ("docs/x.md", "## The end\n[up](../README.md)"),
+            (
+                "docs/x.md",
+                "## The end\n[up](../README.md) [7](#seven)\n\n<a id=\"seven\"></a>**7.** Z\n",
+            ),
         ]);
         assert_eq!(messages(check(&tree)), [""; 0]);
     }
@@ -133,7 +141,7 @@ mod tests {
             messages(check(&Tree::of(&[("README.md", page)]))),
             [
                 "README.md:3: the link to 'no.md' leads nowhere",
-                "README.md:4: the link to '#b' leads to no heading of README.md",
+                "README.md:4: the link to '#b' leads to no heading or anchor of README.md",
                 "README.md:5: the link to '../out.md' leads nowhere",
             ]
         );

@@ -2,6 +2,7 @@
 
 mod book;
 mod circles;
+mod decisions;
 mod editions;
 mod errors;
 mod glossary;
@@ -26,9 +27,10 @@ use crate::finding::Finding;
 
 type Rule = fn(&Tree) -> Result<Vec<Finding>>;
 
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 15] = [
     book::check,
     circles::check,
+    decisions::check,
     editions::check,
     errors::check,
     glossary::check,

@@ -117,7 +117,7 @@ fn case(
         "auth": auth(address), "functions": [function],
         "states": [{
             "name": "Call", "type": "operation", "end": true,
-            // A service's answer is the user's data (decision 84): an echo would be kept as it came.
+            // A service's answer is the user's data (docs/language.md#decision-84): an echo would be kept as it came.
             "actions": [{
                 "functionRef": {"refName": "call", "arguments": arguments},
                 "actionDataFilter": {"useResults": false},

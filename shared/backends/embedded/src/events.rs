@@ -172,7 +172,7 @@ impl State {
         }
     }
 
-    /// The effect of a trigger on an event (decision 75).
+    /// The effect of a trigger on an event (docs/language.md#decision-75).
     fn begin(
         &mut self,
         trigger: &Trigger,

@@ -74,7 +74,7 @@ impl Sets {
     }
 
     /// Puts an event into the first set that has a free place for it, otherwise into a new one
-    /// (decision 75); expired sets are dropped first.
+    /// (docs/language.md#decision-75); expired sets are dropped first.
     pub fn fill(
         &mut self,
         trigger: &Trigger,

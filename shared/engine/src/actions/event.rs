@@ -89,9 +89,9 @@ impl Ctx<'_> {
 }
 
 /// The answer has the values of the request: the instance's own values may be those of another
-/// request (decision 49).
+/// request (docs/language.md#decision-49).
 fn answering(mut filter: EventMatch, request: &CloudEvent) -> EventMatch {
-    // The request is never its own answer (decision 82).
+    // The request is never its own answer (docs/language.md#decision-82).
     filter.except = Some(request.id.clone());
     for (attribute, value) in &mut filter.correlation {
         if value.is_none() {

@@ -1,4 +1,5 @@
-//! Event state (0.8, "Event State" and "OnEvents Definition"; decisions 31, 75, 76 and 88).
+//! Event state (0.8, "Event State" and "OnEvents Definition"; docs/language.md#decision-31, #decision-75, #decision-76
+//! and #decision-88).
 //!
 //! | exclusive | an entry runs | the state ends |
 //! | --- | --- | --- |

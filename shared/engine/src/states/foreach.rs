@@ -1,4 +1,4 @@
-//! ForEach state (0.8, "ForEach State"; decisions 34 and 58): one iteration for each element.
+//! ForEach state (0.8, "ForEach State"; docs/language.md#decision-34 and #decision-58): one iteration for each element.
 
 use swirl_model::scope::{BranchResult, Exit, ForkOrigin, ForkRun, TimerKind, Work};
 use swirl_model::workflow::{Body, Foreach, IterationMode, StateId, StateKind};
@@ -177,7 +177,7 @@ impl Ctx<'_> {
         }
         self.disarm(|kind| kind == TimerKind::Pause);
         // Results have the same places as their inputs: an iteration without a result gives null,
-        // unless its results aren't used (decision 87).
+        // unless its results aren't used (docs/language.md#decision-87).
         let gives = self.gives_results(foreach.body);
         let collected = results.into_iter().filter_map(|(_, result)| match result {
             BranchResult::Done { result, .. } => result.or_else(|| gives.then(Data::default)),

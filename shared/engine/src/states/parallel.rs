@@ -73,7 +73,7 @@ impl Ctx<'_> {
                 continue;
             };
             match parallel.awaited(index).map(|branch| branch.body) {
-                // A branch with its own states yields its output (decision 53).
+                // A branch with its own states yields its output (docs/language.md#decision-53).
                 Some(Body::Flow(_)) => {
                     if let Some(output) = result.filter(|output| !output.is_null()) {
                         self.merge_into_data(None, &output)?;

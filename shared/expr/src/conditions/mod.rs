@@ -1,4 +1,4 @@
-//! SpEL, JEXL and CEL: the part of them that conditions of workflows use (decision 27).
+//! SpEL, JEXL and CEL: the part of them that conditions of workflows use (docs/language.md#decision-27).
 //!
 //! One tree and one evaluator serve the three; [`dialect`] holds the differences, and a source is parsed in one pass.
 //! Nothing here makes objects of a host language, calls code or reaches beyond the data, so types, constructors,

@@ -1,4 +1,4 @@
-//! Cron expressions with 5, 6 or 7 fields (decision 41).
+//! Cron expressions with 5, 6 or 7 fields (docs/language.md#decision-41).
 //!
 //! | fields | order | day of week |
 //! | --- | --- | --- |

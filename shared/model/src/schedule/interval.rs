@@ -1,4 +1,4 @@
-//! ISO 8601 intervals, repeating or not (decision 42).
+//! ISO 8601 intervals, repeating or not (docs/language.md#decision-42).
 
 use super::zone::{LocalError, Zone, ZoneError};
 use crate::time::{DurationError, IsoDuration, Timestamp};
@@ -157,8 +157,7 @@ impl Interval {
             Bounds::StartEnd(start, end) => (Some(start), Some(end)),
             Bounds::From(start, each) => (Some(start), last(start, each)),
             Bounds::Length(each) => (Some(deployed_at), last(deployed_at, each)),
-            // This long from the deployment, or until the end, whichever comes first (decision
-            // 100).
+            // This long from the deployment, or until the end, whichever comes first (docs/language.md#decision-100).
             Bounds::Until(each, end) if !self.repeats => {
                 (Some(deployed_at), Some(each.add_to(deployed_at).min(end)))
             }

@@ -83,7 +83,7 @@ impl Default for ActionKind {
 #[derive(Debug, Clone)]
 pub struct Call {
     pub function: FunctionId,
-    /// `None`: the action's data itself (decision 54).
+    /// `None`: the action's data itself (docs/language.md#decision-54).
     pub arguments: Option<Template>,
     pub selection_set: Option<Template>,
     /// `invoke: async`.

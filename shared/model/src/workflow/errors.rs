@@ -147,7 +147,7 @@ pub enum RetryErrors {
     When(ExprId),
 }
 
-/// A retry policy (decisions 20 and 21).
+/// A retry policy (docs/language.md#decision-20 and #decision-21).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Retry {
     pub delay: Option<Period>,

@@ -150,7 +150,7 @@ pub struct Condition {
 /// A condition over the state data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
-    /// Must give a boolean (decision 16).
+    /// Must give a boolean (docs/language.md#decision-16).
     Holds(ExprId),
     /// Holds if anything is selected: not null, not false, no empty list.
     Exists(ExprId),

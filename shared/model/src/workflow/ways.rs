@@ -26,7 +26,7 @@ pub struct End {
     pub continue_as: Option<ContinueAs>,
     /// The instance ends as faulted, with an error of this name. In a branch the branch fails with it.
     pub fail: Option<String>,
-    /// A `terminate` ends the parents too (decision 45).
+    /// A `terminate` ends the parents too (docs/language.md#decision-45).
     pub terminate_parents: bool,
 }
 

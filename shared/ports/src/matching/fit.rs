@@ -6,7 +6,7 @@ use swirl_model::ids::InstanceId;
 
 use super::Correlation;
 
-/// An event with this attribute reaches only the instance named by it (decision 49).
+/// An event with this attribute reaches only the instance named by it (docs/language.md#decision-49).
 const ADDRESSEE: &str = "swirlinstanceid";
 
 /// The only instance that an event may reach, if it names one.
@@ -29,7 +29,8 @@ pub enum Fit {
 impl Fit {
     /// Whether the wait may get an event that came before the wait began. That takes a correlation. `untouched`: no
     /// other instance has consumed the event. `was_there`: the instance had already begun when the event came. If
-    /// another instance has consumed the event, an instance that began later doesn't get it (decision 48).
+    /// another instance has consumed the event, an instance that began later doesn't get it
+    /// (docs/language.md#decision-48).
     pub fn early(self, untouched: bool, was_there: bool) -> bool {
         match self {
             Fit::No | Fit::Kind => false,

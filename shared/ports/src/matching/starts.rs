@@ -83,8 +83,8 @@ pub struct Role {
     /// The values that link the event to its instance and to the other events of the set. A rule with a constant is
     /// only a filter.
     pub values: Correlation,
-    /// The event has all of these values: it goes to an active instance, and starts one only if there is none (decision
-    /// 75).
+    /// The event has all of these values: it goes to an active instance, and starts one only if there is none
+    /// (docs/language.md#decision-75).
     pub bound: bool,
 }
 

@@ -37,8 +37,8 @@ impl Driver {
         };
         match answer {
             Some(result) => {
-                // Results and errors are the user's data, taken unchanged (decision 84): the engine hides secrets where
-                // it shows them.
+                // Results and errors are the user's data, taken unchanged (docs/language.md#decision-84): the engine
+                // hides secrets where it shows them.
                 match &result {
                     Ok(_) => self.called(run, &running, CallOutcome::Done),
                     // Traces are ours: names are shown as in the history.

@@ -1,5 +1,5 @@
 //! Properties that count as absent: null, or empty where a name belongs. Serialisers write them for unset members,
-//! and so do YAML keys without a value. They read as absent, with a warning (decision 96).
+//! and so do YAML keys without a value. They read as absent, with a warning (docs/language.md#decision-96).
 //!
 //! Where null is a value (in `data`, `arguments`, `metadata`, ...) nothing is touched, and neither are required
 //! properties or ones that no edition knows: the readers report those.

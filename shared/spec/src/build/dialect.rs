@@ -13,12 +13,12 @@ pub(crate) struct Dialect {
     pub delimiters: Delimiters,
     /// The expression language of a document that names none.
     pub language: Language,
-    /// Words of enums are matched without regard to case (decision 4: before 0.8).
+    /// Words of enums are matched without regard to case (docs/language.md#decision-4: before 0.8).
     pub words_any_case: bool,
     /// Pairs of names for findings: the reader's name, and the edition's. Needed where a document
     /// is rewritten before it is read.
     pub own_names: &'static [(&'static str, &'static str)],
-    /// `maxAttempts: 1` means one retry, not none (decision 20: before 0.8).
+    /// `maxAttempts: 1` means one retry, not none (docs/language.md#decision-20: before 0.8).
     pub one_attempt_retries: bool,
     /// How a document says where a result goes; for errors at run time.
     pub merge_hint: &'static str,
@@ -46,7 +46,7 @@ pub(crate) struct Parts {
     /// Events have no `kind`: each may be consumed and produced.
     pub events_without_kind: bool,
     /// A result that isn't an object and has no `toStateData` goes under the action's name with
-    /// `-output` (decision 98).
+    /// `-output` (docs/language.md#decision-98).
     pub result_under_name: bool,
     /// `key` is an expression over the input, by which people call an instance.
     pub instance_key: bool,

@@ -1,4 +1,4 @@
-//! Expressions (section "Workflow Expressions", decisions 14, 64, 65).
+//! Expressions (section "Workflow Expressions", docs/language.md#decision-14, #decision-64 and #decision-84).
 //!
 //! Each expression is once in the workflow for its text and the parameters in sight. They are compiled here to find
 //! their errors; the engine compiles them again to run them.
@@ -71,7 +71,7 @@ impl Ctx<'_> {
         self.expression(node, &format!("'{name}'"), sight)
     }
 
-    /// An expression that is one path, such as `.orders[0].customer` (decision 63).
+    /// An expression that is one path, such as `.orders[0].customer` (docs/language.md#decision-63).
     pub fn path(&mut self, obj: Obj<'_>, name: &str, sight: VisibleVars<'_>) -> Option<PathId> {
         let node = obj.get(name)?;
         let text = self.expression_text(node, &format!("'{name}'"))?;
@@ -261,7 +261,7 @@ impl Ctx<'_> {
             return compiles;
         }
         if !sight.secrets {
-            // The text allows it; the data is the user's (decision 84).
+            // The text allows it; the data is the user's (docs/language.md#decision-84).
             self.warn_at(
                 location,
                 codes::SECRET_IN_DATA,

@@ -1,4 +1,5 @@
-//! Functions that are given at deployment (decision 54): the older editions name functions without implementations.
+//! Functions that are given at deployment (docs/language.md#decision-54): the older editions name functions without
+//! implementations.
 //!
 //! They come as a resource with its own URI, a list of functions as edition 0.8 has them (or an object with `functions`
 //! and `auth`), so that they are stored with the definition that uses them.

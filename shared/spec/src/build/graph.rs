@@ -1,5 +1,5 @@
 //! Rules about the whole: which states lead where (sections "Workflow Compensation",
-//! "Workflow Timeout Definition", decisions 2 and 5).
+//! "Workflow Timeout Definition", docs/language.md#decision-2 and #decision-5).
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Properties that hold their content or the URI of a document that does (decision 62).
+//! Properties that hold their content or the URI of a document that does (docs/language.md#decision-62).
 
 use crate::codes;
 use crate::resource::{ResourceError, decode};
@@ -59,7 +59,7 @@ impl Ctx<'_> {
         true
     }
 
-    /// Of another runtime: read as a file next to the definition (decision 96).
+    /// Of another runtime: read as a file next to the definition (docs/language.md#decision-96).
     pub fn warn_classpath(&mut self, node: &Node, uri: &str) {
         if let Some(name) = crate::resource::classpath(uri) {
             let name = name.split('#').next().unwrap_or(name);

@@ -1,5 +1,5 @@
 //! Retry definitions and which of them holds for an action (section "Retry Definition",
-//! decisions 20 to 23).
+//! docs/language.md#decision-20, #decision-21, #decision-22 and #decision-23).
 
 use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{ErrorSet, Jitter, Retry, RetryErrors, RetryRule};
@@ -72,7 +72,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// `maxAttempts` counts the retries; 1 means none from 0.8 on, as 0 does (decision 20).
+    /// `maxAttempts` counts the retries; 1 means none from 0.8 on, as 0 does (docs/language.md#decision-20).
     fn attempts(&mut self, obj: Obj<'_>) -> u32 {
         let Some(node) = obj.get("maxAttempts") else {
             if !self.dialect.one_attempt_retries {

@@ -108,7 +108,7 @@ impl Place {
         self.does(What::Default { property, value })
     }
 
-    /// Properties that the reader knows and the document's edition doesn't (decision 1).
+    /// Properties that the reader knows and the document's edition doesn't (docs/language.md#decision-1).
     pub const fn unknown(self, properties: &'static [&'static str]) -> Rule {
         self.does(What::Unknown(properties))
     }

@@ -1,4 +1,4 @@
-//! Values with expressions in them, and those without (decisions 13 and 64).
+//! Values with expressions in them, and those without (docs/language.md#decision-13 and #decision-64).
 
 use swirl_model::Data;
 use swirl_model::workflow::{Template, TextPart};
@@ -106,7 +106,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// Data that is taken literally: an expression in it gets a warning (decision 64).
+    /// Data that is taken literally: an expression in it gets a warning (docs/language.md#decision-64).
     pub fn static_data(&mut self, node: &Node, what: &str) -> Data {
         self.warn_static(node, what);
         node.to_data()

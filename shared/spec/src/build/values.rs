@@ -18,7 +18,7 @@ pub(super) const OWN: &str = "swirl";
 const NAME_BYTES_MAX: usize = 256;
 
 impl Ctx<'_> {
-    /// An object with no other properties than `known` (decision 1).
+    /// An object with no other properties than `known` (docs/language.md#decision-1).
     pub fn object<'n>(&mut self, node: &'n Node, what: &str, known: &[&str]) -> Option<Obj<'n>> {
         let Some(members) = node.members() else {
             self.wrong_type(node, what, "an object");
@@ -178,7 +178,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// One of an enum's words, exactly as written or in any case (decision 4).
+    /// One of an enum's words, exactly as written or in any case (docs/language.md#decision-4).
     pub fn word(
         &mut self,
         obj: Obj<'_>,
@@ -241,7 +241,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// A form whose meaning is clear is read, with a warning (decision 96).
+    /// A form whose meaning is clear is read, with a warning (docs/language.md#decision-96).
     pub fn loose(&mut self, node: &Node, message: String, hint: String) {
         self.warn(node, codes::LOOSE_FORM, message, hint);
     }

@@ -119,7 +119,7 @@ fn by_shape_alone() {
     ]);
 }
 
-/// Decision 97.
+/// docs/language.md#decision-97.
 #[test]
 fn by_shape_though_there_is_a_version() {
     check(&[

@@ -1,4 +1,4 @@
-//! Cron expressions, as documents write them (decision 41).
+//! Cron expressions, as documents write them (docs/language.md#decision-41).
 
 use swirl_model::schedule::Zone;
 pub use swirl_model::schedule::{Cron, CronError};

@@ -1,4 +1,4 @@
-//! Intervals, as documents write them (decision 42).
+//! Intervals, as documents write them (docs/language.md#decision-42).
 
 pub use swirl_model::schedule::{Interval, IntervalError};
 
@@ -8,7 +8,7 @@ pub fn parse(text: &str, zone: &str) -> Result<Interval, IntervalError> {
     Interval::parse(text, zone)
 }
 
-/// A retry interval: `R5/PT15M` is five times each quarter of an hour (decision 22); a plain
+/// A retry interval: `R5/PT15M` is five times each quarter of an hour (docs/language.md#decision-22); a plain
 /// duration has no count.
 pub fn parse_retry(
     text: &str,

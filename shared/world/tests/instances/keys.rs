@@ -1,4 +1,4 @@
-//! The key of a call whose outcome is unknown (decision 95).
+//! The key of a call whose outcome is unknown (docs/language.md#decision-95).
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! An operator's retry of a sub-workflow that its parent failed with (decision 89).
+//! An operator's retry of a sub-workflow that its parent failed with (docs/language.md#decision-89).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! A suspension that its coordinator didn't live to hand on to sub-workflows (decision 89).
+//! A suspension that its coordinator didn't live to hand on to sub-workflows (docs/language.md#decision-89).
 
 use swirl_model::event::Event;
 use swirl_model::instance::Status;

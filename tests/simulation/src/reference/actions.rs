@@ -29,7 +29,7 @@ pub struct Waited {
 }
 
 impl Waited {
-    /// When the next attempt is due, if the policy allows one (decisions 20 and 21).
+    /// When the next attempt is due, if the policy allows one (docs/language.md#decision-20 and #decision-21).
     pub fn next(&mut self, policy: &Retry, at: i64) -> Option<i64> {
         if policy.retries_max.is_some_and(|max| self.retries >= max) {
             return None;
@@ -261,7 +261,7 @@ impl Instance<'_> {
         }
     }
 
-    /// Decisions 11, 33 and 58.
+    /// docs/language.md#decision-11, #decision-33 and #decision-58.
     fn take_result(&mut self, action: &Action, path: &mut Path, result: Data) -> Result<(), Fail> {
         let rule = &action.results;
         if rule.ignore {

@@ -1,4 +1,4 @@
-//! Data: merging (decisions 9 and 10), paths, expressions, templates.
+//! Data: merging (docs/language.md#decision-9 and #decision-10), paths, expressions, templates.
 
 use std::sync::Arc;
 

@@ -68,7 +68,7 @@ impl Fail {
         self
     }
 
-    /// The error object (decision 24).
+    /// The error object (docs/language.md#decision-24).
     fn to_data(&self) -> Data {
         let text = |text: Option<&str>| text.map_or(Data::NULL, Data::string);
         let mut data = Data::object();
@@ -115,7 +115,7 @@ impl Instance<'_> {
     }
 
     /// A condition over an error: with `error` in the data, and with plain names in languages that have them
-    /// (decision 27).
+    /// (docs/language.md#decision-27).
     fn holds_for(&self, test: ExprId, fail: &Fail, path: &Path) -> Result<bool, Fail> {
         let mut error = fail.to_data();
         let code = match &fail.code {
@@ -137,7 +137,7 @@ impl Instance<'_> {
         Ok(exists(&found))
     }
 
-    /// By its description, otherwise by the code, without a code by the name (decision 24).
+    /// By its description, otherwise by the code, without a code by the name (docs/language.md#decision-24).
     pub fn is(&self, id: ErrorId, fail: &Fail) -> bool {
         let def = &self.wf[id];
         if let Some(problem) = &def.problem {
@@ -152,7 +152,7 @@ impl Instance<'_> {
         }
     }
 
-    /// Puts the handler's selection of its error into the data (decision 100).
+    /// Puts the handler's selection of its error into the data (docs/language.md#decision-100).
     pub fn keep(&self, filter: &ErrorFilter, fail: &Fail, path: &mut Path) -> Result<(), Fail> {
         let error = fail.to_data();
         let value = match filter.data {

@@ -173,8 +173,8 @@ impl<'a> Instance<'a> {
         worked
     }
 
-    /// A state as a whole, as often as its rules and handlers repeat it (decision 26). The results of its actions
-    /// stay in the data.
+    /// A state as a whole, as often as its rules and handlers repeat it (docs/language.md#decision-26). The results of
+    /// its actions stay in the data.
     fn attempts_of(
         &mut self,
         id: StateId,
@@ -269,7 +269,7 @@ impl<'a> Instance<'a> {
         Ok((then, Attempt::Done(way.or(state.next.as_ref()))))
     }
 
-    /// Data that doesn't fit is an error, or counted (decision 19).
+    /// Data that doesn't fit is an error, or counted (docs/language.md#decision-19).
     fn check(
         &mut self,
         schema: Option<&Schema>,
@@ -289,7 +289,7 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// A filter that selects nothing leaves the data as it is (decision 11).
+    /// A filter that selects nothing leaves the data as it is (docs/language.md#decision-11).
     fn filter(&self, filter: Option<ExprId>, path: &mut Path, at: i64) -> Result<(), Fail> {
         if let Some(filter) = filter {
             let data = eval(self.wf, filter, &path.data, &path.params);
@@ -350,7 +350,7 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Undoes completed states, last first (decisions 35 and 52).
+    /// Undoes completed states, last first (docs/language.md#decision-35 and #decision-52).
     fn compensate(&mut self, path: &mut Path, mut at: i64) -> Result<i64, Fail> {
         while let Some(state) = path.completed.pop() {
             let Some(mut next) = self.wf[state].compensated_by else {

@@ -130,7 +130,7 @@ impl<'a> Instance<'a> {
         Ok((came, Some(&choice.next)))
     }
 
-    /// Decisions 31, 32, 39 and 88.
+    /// docs/language.md#decision-31, #decision-32, #decision-39 and #decision-88.
     fn events(&mut self, state: &'a EventState, path: &mut Path, at: i64) -> Done<'a> {
         let until = state.timeout.map_or(NEVER, |timeout| after(at, &timeout));
         let started = std::mem::take(&mut self.start_events);
@@ -341,7 +341,7 @@ impl<'a> Instance<'a> {
         let Some(items) = items.as_array() else {
             return Err(Fail::named("CollectionNotArray").at(at));
         };
-        // An iteration without a result leaves null next to its input (decision 87).
+        // An iteration without a result leaves null next to its input (docs/language.md#decision-87).
         let gives = match state.body {
             Body::Actions(list) => {
                 let mut actions = self.wf[list].actions.iter();

@@ -1,4 +1,4 @@
-//! Conditions that are put together of comparisons (decisions 39 and 83), and schemas.
+//! Conditions that are put together of comparisons (docs/language.md#decision-39 and #decision-83), and schemas.
 
 use swirl_expr::Program;
 use swirl_model::Data;

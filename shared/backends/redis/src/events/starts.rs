@@ -369,7 +369,7 @@ impl Group {
     }
 
     /// Puts an event into the first set that has a free place for it, otherwise into a new one
-    /// (decision 75); expired sets are dropped first.
+    /// (docs/language.md#decision-75); expired sets are dropped first.
     fn fill(&mut self, chance: &Chance<'_>) -> Result<Option<PendingStart>> {
         let Chance {
             trigger,

@@ -1,4 +1,4 @@
-//! Operations of type `custom` that need no connector (decision 99): `sysout` logs a message,
+//! Operations of type `custom` that need no connector (docs/language.md#decision-99): `sysout` logs a message,
 //! `rest:METHOD:URL` and `http` call a service without a document.
 
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl CompiledFunction for Sysout {
         let message = message
             .unwrap_or_else(|| request.arguments.clone())
             .to_text();
-        // Log entries are the runtime's own writing: secrets are cut out (decision 84).
+        // Log entries are the runtime's own writing: secrets are cut out (docs/language.md#decision-84).
         let message = request.secrets.text(&message);
         let workflow = &request.definition.workflow;
         match self.level {

@@ -11,7 +11,8 @@ const CYCLE_YEARS: i16 = 400;
 
 impl Cron {
     /// The first time after `after`. A local time that is skipped fires when the clocks are put
-    /// forward, a doubled one the first time only (decisions 41 and 79). `None` if there is none.
+    /// forward, a doubled one the first time only (docs/language.md#decision-41 and #decision-79). `None` if there is
+    /// none.
     pub fn next_after(&self, after: Timestamp, zone: &Zone) -> Option<Timestamp> {
         // Local times and their instants grow together, so the search goes by local time alone.
         let start = zone.local(after)?;

@@ -128,14 +128,14 @@ impl Reader<'_, '_> {
         }
         Some(ActionKind::Call(Call {
             function,
-            // Without parameters it gets the state data (decision 54).
+            // Without parameters it gets the state data (docs/language.md#decision-54).
             arguments,
             selection_set: None,
             detached: false,
         }))
     }
 
-    /// `data` of an event that is produced: a path if it is a text (decision 80), otherwise an
+    /// `data` of an event that is produced: a path if it is a text (docs/language.md#decision-80), otherwise an
     /// object.
     pub fn event_data(&mut self, node: &Node) -> Option<Template> {
         if node.as_str().is_none() {

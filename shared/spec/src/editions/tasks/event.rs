@@ -120,7 +120,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// `source` or `type`: an empty one is as good as none (decision 96).
+    /// `source` or `type`: an empty one is as good as none (docs/language.md#decision-96).
     fn attribute(&mut self, obj: Obj<'_>, name: &str) -> Option<String> {
         let node = obj.get(name)?;
         if node.to_data().is_null() || node.as_str() == Some("") {

@@ -1,4 +1,4 @@
-//! Expressions with their own language (section "Expression Definition", decision 27).
+//! Expressions with their own language (section "Expression Definition", docs/language.md#decision-27).
 
 use swirl_model::workflow::{ExprId, Language};
 

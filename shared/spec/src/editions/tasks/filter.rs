@@ -1,4 +1,4 @@
-//! Data filters (section "Task Information Filtering", decision 18).
+//! Data filters (section "Task Information Filtering", docs/language.md#decision-18).
 
 use swirl_model::workflow::{
     ErrorFilter, EventFilter, ExprId, PathId, ResultRule, Under, UnderWhen,
@@ -73,7 +73,7 @@ impl Reader<'_, '_> {
     }
 
     /// `errorDataFilter`: the part of an error that goes into the data. Without it the error goes
-    /// under `error` (decision 100).
+    /// under `error` (docs/language.md#decision-100).
     pub fn error_filter(&mut self, obj: Obj<'_>) -> Option<ErrorFilter> {
         let node = obj.get("errorDataFilter");
         let inner = self.filter(obj, "errorDataFilter", &[], &[OUTPUT]);

@@ -130,7 +130,7 @@ impl Reader<'_, '_> {
             };
             self.add_state(item, head);
         }
-        // A transition may name a state by its id, if that is unique (decision 100).
+        // A transition may name a state by its id, if that is unique (docs/language.md#decision-100).
         for (state, item) in self.states_of_flow().into_iter().zip(items) {
             let Some(node) = item.get("id") else {
                 continue;

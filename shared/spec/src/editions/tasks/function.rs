@@ -1,4 +1,4 @@
-//! Function definitions (section "Function Definition", decision 54).
+//! Function definitions (section "Function Definition", docs/language.md#decision-54).
 
 use swirl_model::workflow::{Function, FunctionId, FunctionKind};
 
@@ -77,7 +77,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// Real documents leave the resource out where the type says it all (decision 96).
+    /// Real documents leave the resource out where the type says it all (docs/language.md#decision-96).
     fn without_resource(&mut self, obj: Obj<'_>, kind: Option<&FunctionKind>) {
         match kind {
             Some(FunctionKind::Custom(word)) => {

@@ -1,5 +1,5 @@
 //! When a starting state may be entered (sections "Start Definition" and "Schedule Definition",
-//! decisions 42 and 100).
+//! docs/language.md#decision-42 and #decision-100).
 
 use swirl_model::schedule::{Interval, Zone};
 use swirl_model::workflow::{Schedule, When};

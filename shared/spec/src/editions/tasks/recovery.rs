@@ -1,5 +1,5 @@
 //! A state's reactions to errors: `retry` and `onError` (section "Workflow Error Handling",
-//! decisions 20 to 22, 27 and 100).
+//! docs/language.md#decision-20, #decision-21 and #decision-22).
 
 use swirl_model::workflow::{
     ErrorDef, ErrorId, ErrorSet, Handler, Next, Retry, StateRetryRule, Then,
@@ -45,7 +45,8 @@ impl Reader<'_, '_> {
                 policy.increment = self.opt_duration(obj, "multiplier");
             }
         }
-        // Of two bounds the smaller one holds (decision 22); without any it is 1 (decision 20).
+        // Of two bounds the smaller one holds (docs/language.md#decision-22); without any it is 1
+        // (docs/language.md#decision-20).
         policy.retries_max = Some(match (count, attempts) {
             (Some(count), Some(attempts)) => count.min(attempts?),
             (Some(count), None) => count,

@@ -53,7 +53,7 @@ impl Reader<'_, '_> {
         if kind.word == "subflow" {
             on_errors.insert(0, self.passed_over(names::START_REFUSED));
         }
-        // Without either the workflow continues when an action's time is over (decision 27).
+        // Without either the workflow continues when an action's time is over (docs/language.md#decision-27).
         if self.has_action_timeout && !obj.has("retry") && !obj.has("onError") {
             on_errors.push(self.passed_over(names::ACTION_TIMEOUT));
         }
@@ -143,7 +143,7 @@ impl Reader<'_, '_> {
         kind
     }
 
-    /// The name; an id alone will do, with a warning (decision 3).
+    /// The name; an id alone will do, with a warning (docs/language.md#decision-3).
     fn state_name(&mut self, obj: Obj<'_>) -> Option<String> {
         let what = format!("a {}", self.variant.state);
         if obj.has("name") || !obj.has("id") {

@@ -1,5 +1,5 @@
 //! Where control goes: transitions with their conditions and events, ends (sections "Transition
-//! Definition", "End Definition", "ProduceEvent Definition", decisions 37 and 45).
+//! Definition", "End Definition", "ProduceEvent Definition", docs/language.md#decision-37 and #decision-45).
 
 use swirl_model::workflow::{End, Next, Produce, Transition};
 
@@ -152,7 +152,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// `end: false` isn't an end (decision 69), and null is nothing.
+/// `end: false` isn't an end (docs/language.md#decision-69), and null is nothing.
 pub(super) fn is_nothing(node: &Node) -> bool {
     node.as_bool() == Some(false) || node.to_data().is_null()
 }

@@ -27,7 +27,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A property with another name in this text (decision 6).
+    /// A property with another name in this text (docs/language.md#decision-6).
     pub fn other_name(&mut self, node: &Node, name: &str, here: &str) {
         let message =
             format!("'{name}' is another edition's name for '{here}'; it is taken as that");
@@ -35,7 +35,7 @@ impl Reader<'_, '_> {
         self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
     }
 
-    /// True or false, also as text (decision 96).
+    /// True or false, also as text (docs/language.md#decision-96).
     pub fn flag(&mut self, obj: Obj<'_>, name: &str, default: bool) -> bool {
         let text = obj.get(name).and_then(Node::as_str).unwrap_or_default();
         let flag = match text.to_ascii_lowercase().as_str() {

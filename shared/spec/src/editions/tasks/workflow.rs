@@ -60,14 +60,14 @@ impl Reader<'_, '_> {
             .get(start.0 as usize)
             .is_some_and(|head| head.is_event);
         if let (true, Some(node)) = (by_event, root.get("dataInputSchema")) {
-            // Decision 19.
+            // docs/language.md#decision-19.
             let why = format!("the workflow starts with an event {}", self.variant.state);
             self.ignored(node, "dataInputSchema", &why);
             self.workflow.input_schema = None;
         }
     }
 
-    /// `id` and `name`: either will do (decisions 3 and 50).
+    /// `id` and `name`: either will do (docs/language.md#decision-3 and #decision-50).
     fn names_of(&mut self, root: Obj<'_>) {
         for name in ["id", "name"] {
             if let Some(node) = root.get(name)

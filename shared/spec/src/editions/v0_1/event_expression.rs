@@ -1,5 +1,5 @@
 //! Event expressions: trigger names with `and`, `or`, `not`, `&&`, `||`, `!` and parentheses
-//! (section "Event State: Event Definitions", decision 39).
+//! (section "Event State: Event Definitions", docs/language.md#decision-39).
 //!
 //! A name may have spaces in it, in quotes or without: a text that is exactly a trigger's name is
 //! read as that. Documents also write `name eq 'NAME'` and `trigger.equals('NAME')`, which say no

@@ -1,4 +1,4 @@
-//! Path filters of events, states and actions (section "Filter Mechanism", decision 55).
+//! Path filters of events, states and actions (section "Filter Mechanism", docs/language.md#decision-55).
 //!
 //! The drafts name three paths and give no schema for them. In documents they are in an object
 //! `filter`, or next to the other properties, in each of the casings that were in use.

@@ -1,4 +1,4 @@
-//! Functions, which are written where they are called (section "Function Definition", decision 54).
+//! Functions, which are written where they are called (section "Function Definition", docs/language.md#decision-54).
 
 use swirl_model::workflow::{FunctionId, FunctionKind, Template};
 

@@ -1,5 +1,6 @@
 //! Retries: an action is repeated while its result or its error matches `match`, and the workflow continues at another
-//! state when that has happened too often (section "Retry Definition", decisions 20, 22, 55).
+//! state when that has happened too often (section "Retry Definition", docs/language.md#decision-20, #decision-22 and
+//! #decision-55).
 
 use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{ActionHandler, ErrorSet, Next, Retry, Then};
@@ -29,7 +30,7 @@ impl Reader<'_, '_> {
         };
         let (next, text) = (self.retry_next(obj), self.retry_match(obj));
         let (count, delay) = interval?;
-        // The smaller one holds where both are given (decision 22); no count at all is the schema's 0.
+        // The smaller one holds where both are given (docs/language.md#decision-22); no count at all is the schema's 0.
         let max = match (max, count) {
             (Some(max), None) => max?,
             (Some(max), Some(count)) => max?.min(count.unwrap_or(u32::MAX)),

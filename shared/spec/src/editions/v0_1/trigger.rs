@@ -1,4 +1,4 @@
-//! Trigger definitions (section "Trigger Definition", decisions 40 and 55).
+//! Trigger definitions (section "Trigger Definition", docs/language.md#decision-40 and #decision-55).
 
 use swirl_model::Data;
 use swirl_model::workflow::{Correlation, EventDef, EventId};
@@ -67,7 +67,7 @@ impl Reader<'_, '_> {
         });
     }
 
-    /// `source` or `type`: an empty one next to a full other says nothing (decision 96).
+    /// `source` or `type`: an empty one next to a full other says nothing (docs/language.md#decision-96).
     fn origin(&mut self, obj: Obj<'_>, name: &str) -> Option<String> {
         let node = obj.get(name)?;
         let other = if name == "source" { "type" } else { "source" };

@@ -92,7 +92,7 @@ impl Reader<'_, '_> {
             .warn(node, codes::OTHER_EDITIONS_NAME, message, hint.to_owned());
     }
 
-    /// True or false, also as a text (decision 96).
+    /// True or false, also as a text (docs/language.md#decision-96).
     pub fn flag(&mut self, obj: Obj<'_>, name: &str, default: bool) -> bool {
         let Some(node) = obj.get(name) else {
             return default;

@@ -36,7 +36,7 @@ impl Reader<'_, '_> {
         self.ctx.check_custom_types();
     }
 
-    /// The name identifies where there is no id (decision 50).
+    /// The name identifies where there is no id (docs/language.md#decision-50).
     fn identity(&mut self, root: Obj<'_>) {
         let name = match root.get("name") {
             Some(node) => self.ctx.text(node, "'name'"),
@@ -97,7 +97,7 @@ impl Reader<'_, '_> {
         self.ctx.workflow.version = Version::Literal(text);
     }
 
-    /// Properties at the top level that the draft doesn't have are kept (decision 1).
+    /// Properties at the top level that the draft doesn't have are kept (docs/language.md#decision-1).
     fn metadata(&mut self, root: Obj<'_>) -> Data {
         let known = self.draft.properties;
         let mut metadata = self.ctx.metadata(root);

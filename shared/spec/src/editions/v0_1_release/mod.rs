@@ -1,7 +1,7 @@
 //! The release of edition 0.1 (April 2020).
 //!
 //! The tasks draft grew out of it within weeks: `tasks` reads both, and a table there lists the
-//! differences (decision 100).
+//! differences (docs/language.md#decision-100).
 
 use super::tasks;
 use super::tasks::variant::RELEASE;

@@ -120,7 +120,7 @@ pub(super) fn subflow(ctx: &mut Ctx<'_>, node: &Node, detached: bool) -> Option<
                 workflow,
                 version: None,
                 detached,
-                // Decision 56.
+                // docs/language.md#decision-56.
                 on_parent_end: OnParentEnd::Continue,
             }),
             results: ResultRule {

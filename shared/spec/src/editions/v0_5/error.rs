@@ -1,5 +1,5 @@
 //! `onErrors`: errors are defined where they are handled, and may repeat the whole state first
-//! (section "Error Definition", decisions 24 and 26).
+//! (section "Error Definition", docs/language.md#decision-24 and #decision-26).
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
 //! Data filters: JSONPath expressions, whose value goes under a name where it is a plain member
-//! (decision 18).
+//! (docs/language.md#decision-18).
 
 use swirl_model::workflow::{EventFilter, ExprId, ResultRule, Under, UnderWhen};
 

@@ -121,7 +121,7 @@ fn end(ctx: &mut Ctx<'_>, node: &Node) -> Option<End> {
     ctx.terminates |= terminate;
     Some(End {
         terminate,
-        // Decision 45.
+        // docs/language.md#decision-45.
         terminate_parents: terminate,
         compensate,
         produce,

@@ -131,7 +131,7 @@ fn later_retry(ctx: &mut Ctx<'_>, retry: &mut Node) {
     }
 }
 
-/// A duration is added each time (decision 21); a number, which later editions have, multiplies.
+/// A duration is added each time (docs/language.md#decision-21); a number, which later editions have, multiplies.
 fn multiplier(_: &mut Ctx<'_>, retry: &mut Node) {
     let text = retry.get("multiplier").and_then(Node::as_str);
     if text.is_some_and(|text| text.trim().parse::<f64>().is_err()) {

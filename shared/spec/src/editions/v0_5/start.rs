@@ -1,4 +1,4 @@
-//! Start and schedule definitions (sections "Start Definition", "Schedule Definition", decisions 41
+//! Start and schedule definitions (sections "Start Definition", "Schedule Definition", docs/language.md#decision-41
 //! to 43).
 
 use swirl_model::schedule::{Interval, Zone};
@@ -102,7 +102,7 @@ fn schedule(ctx: &mut Ctx<'_>, node: &Node, by_event: bool) -> Option<Schedule> 
     })
 }
 
-/// A window in which instances may be created; with `R/` the times at which one is (decision 42).
+/// A window in which instances may be created; with `R/` the times at which one is (docs/language.md#decision-42).
 fn interval(ctx: &mut Ctx<'_>, node: &Node, zone: &Zone) -> Option<When> {
     let text = ctx.string(node, "an interval")?;
     let text = text.trim().to_owned();

@@ -74,7 +74,7 @@ pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     ctx.leave_flow(start);
 }
 
-/// Decision 3: an id that is missing does no harm where there is a name, and the reverse.
+/// docs/language.md#decision-3: an id that is missing does no harm where there is a name, and the reverse.
 fn identity(ctx: &mut Ctx<'_>, root: Obj<'_>) {
     for name in ["id", "name"] {
         if let Some(node) = root.get(name)
@@ -166,7 +166,7 @@ fn schemas(ctx: &mut Ctx<'_>, root: Obj<'_>, start: StateId) {
         head.is_some_and(|head| head.is_event),
         root.get("dataInputSchema"),
     ) {
-        // Decision 19.
+        // docs/language.md#decision-19.
         let why = "the workflow starts with an event state";
         ctx.ignored(node, "dataInputSchema", why);
         ctx.workflow.input_schema = None;

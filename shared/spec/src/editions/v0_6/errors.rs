@@ -2,7 +2,7 @@
 //!
 //! Each description that a handler gives becomes a definition, and the handler refers to it. The
 //! names of definitions are only seen in findings: matching goes by the code, or without one by
-//! the name (decision 24).
+//! the name (docs/language.md#decision-24).
 
 use crate::build::ctx::Ctx;
 use crate::codes;

@@ -14,7 +14,7 @@ use crate::build::dialect::{Dialect, Parts};
 use crate::build::rewrite::{Rule, Value};
 use crate::source::Node;
 
-/// jq in `${ }`, with the older habits of words and retries (decisions 4 and 20).
+/// jq in `${ }`, with the older habits of words and retries (docs/language.md#decision-4 and #decision-20).
 pub(super) const DIALECT: Dialect = Dialect {
     words_any_case: true,
     one_attempt_retries: true,

@@ -1,5 +1,5 @@
-//! Forms of documents from the months before the release (decision 97): `start` in a state, and the filters of 0.5 with
-//! the expressions of 0.6. Each is read with a warning.
+//! Forms of documents from the months before the release (docs/language.md#decision-97): `start` in a state, and the
+//! filters of 0.5 with the expressions of 0.6. Each is read with a warning.
 
 use crate::build::ctx::Ctx;
 use crate::codes;

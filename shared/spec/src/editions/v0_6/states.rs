@@ -114,7 +114,7 @@ pub(super) fn subflow(ctx: &mut Ctx<'_>, state: &mut Node) {
     };
     let mut reference = workflow.object_here([("workflowId", workflow.clone())]);
     if !waits && repeat.is_none() {
-        // Decision 56: it continues when its parent ends.
+        // docs/language.md#decision-56: it continues when its parent ends.
         let (invoke, on_end) = (workflow.text_here("async"), workflow.text_here("continue"));
         reference.put("invoke", invoke);
         reference.put("onParentComplete", on_end);
@@ -170,7 +170,7 @@ pub(super) fn completion(ctx: &mut Ctx<'_>, state: &mut Node) {
         }
         "n_of_m" => {
             state.put("completionType", kind.text_here("atLeast"));
-            // Decision 53.
+            // docs/language.md#decision-53.
             if !state.rename("n", "numCompleted") && state.get("numCompleted").is_none() {
                 let what = "a parallel state with 'completionType: n_of_m'";
                 ctx.missing(Obj { node: state }, what, &["n"]);

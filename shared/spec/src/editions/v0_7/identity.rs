@@ -6,7 +6,7 @@ use crate::build::ctx::Ctx;
 use crate::codes;
 use crate::source::Node;
 
-/// A document without an `id` goes by its `name` (decisions 3 and 50).
+/// A document without an `id` goes by its `name` (docs/language.md#decision-3 and #decision-50).
 pub(in crate::editions) fn name_for_id(ctx: &mut Ctx<'_>, root: &mut Node) {
     if root.get("id").is_some() || root.get("key").is_some() {
         return;
@@ -21,8 +21,8 @@ pub(in crate::editions) fn name_for_id(ctx: &mut Ctx<'_>, root: &mut Node) {
     root.put("id", name);
 }
 
-/// A document without a `start` begins with its first state, as from 0.8 on (decision 3). One that doesn't name its
-/// edition may be of 0.8, which requires none.
+/// A document without a `start` begins with its first state, as from 0.8 on (docs/language.md#decision-3). One that
+/// doesn't name its edition may be of 0.8, which requires none.
 pub(in crate::editions) fn start_missing(ctx: &mut Ctx<'_>, root: &mut Node) {
     let states = root.get("states").and_then(Node::items).unwrap_or_default();
     let named = root.get("specVersion").or(root.get("schemaVersion"));

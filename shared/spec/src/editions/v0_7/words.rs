@@ -25,12 +25,12 @@ const FUNCTIONS: [&str; 7] = [
     "custom",
 ];
 
-/// `type` of a state, in any case (decision 4).
+/// `type` of a state, in any case (docs/language.md#decision-4).
 pub(in crate::editions) fn state_word(_ctx: &mut Ctx<'_>, state: &mut Node) {
     type_word(state, &STATES);
 }
 
-/// `type` of a function, in any case (decision 4).
+/// `type` of a function, in any case (docs/language.md#decision-4).
 pub(in crate::editions) fn function_word(_ctx: &mut Ctx<'_>, function: &mut Node) {
     type_word(function, &FUNCTIONS);
 }

@@ -216,8 +216,7 @@ impl Ctx<'_> {
             args: false,
         };
         let detached = obj.is_some_and(|obj| self.invoke_async(obj));
-        // An expression function may return its arguments, and its result becomes data (decision
-        // 65).
+        // An expression function may return its arguments, and its result becomes data (docs/language.md#decision-84).
         let named = node.as_str().and_then(|name| self.functions.get(name));
         let expression = named.is_some_and(|entry| entry.kind == FunctionKind::Expression);
         let arguments = match obj {
@@ -284,7 +283,7 @@ impl Ctx<'_> {
             let expression = self.compile(
                 &self.location(node),
                 &operation,
-                // Its result becomes data, where no secret may come (decision 65).
+                // Its result becomes data, where no secret may come (docs/language.md#decision-84).
                 VisibleVars {
                     args: true,
                     secrets: false,
@@ -300,7 +299,7 @@ impl Ctx<'_> {
         }
         Some(ActionKind::Call(Call {
             function,
-            // Without arguments a function is called with none (decision 68).
+            // Without arguments a function is called with none (docs/language.md#decision-68).
             arguments: Some(arguments.unwrap_or(Template::Literal(Data::object()))),
             selection_set: match selection_set {
                 Some(template) => Some(template?),
@@ -310,7 +309,7 @@ impl Ctx<'_> {
         }))
     }
 
-    /// A property by the name that it has in another edition (decision 6).
+    /// A property by the name that it has in another edition (docs/language.md#decision-6).
     pub fn other_name(&mut self, node: &Node, name: &str, here: &str) {
         let message =
             format!("'{name}' is another edition's name for '{here}'; it is taken as that");
@@ -378,7 +377,7 @@ impl Ctx<'_> {
 }
 
 impl Ctx<'_> {
-    /// A workflow that isn't deployed may still come: a warning (decision 62).
+    /// A workflow that isn't deployed may still come: a warning (docs/language.md#decision-62).
     pub fn check_known_workflow(&mut self, node: &Node, name: &str) {
         let Some(known) = &self.options.workflows else {
             return;

@@ -1,4 +1,4 @@
-//! Auth definitions (section "Auth Definition", decisions 30 and 64).
+//! Auth definitions (section "Auth Definition", docs/language.md#decision-30 and #decision-64).
 
 use swirl_model::workflow::{AuthDef, AuthId, AuthScheme, Template};
 
@@ -31,7 +31,7 @@ const OAUTH2: &[&str] = &[
 
 impl Ctx<'_> {
     pub fn auth_definitions(&mut self, node: &Node) {
-        // Decision 96.
+        // docs/language.md#decision-96.
         if node.get("name").is_some() || node.get("properties").is_some() {
             let message = "'auth' is one definition, and should be a list of them".to_owned();
             self.loose(node, message, "write it as a list of one".to_owned());

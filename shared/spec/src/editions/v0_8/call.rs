@@ -131,7 +131,7 @@ impl Ctx<'_> {
         self.template(node, sight).map(Some)
     }
 
-    /// Texts that look like expressions are sent as they are: worth a word (decision 96).
+    /// Texts that look like expressions are sent as they are: worth a word (docs/language.md#decision-96).
     pub(super) fn warn_unmarked(&mut self, node: &Node) {
         if let Some(text) = node.as_str()
             && looks_like_an_expression(text)

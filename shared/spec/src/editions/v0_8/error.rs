@@ -1,5 +1,5 @@
 //! Error definitions and states' `onErrors` (sections "Workflow Error Handling" and "Error
-//! Definition", decisions 24 to 26).
+//! Definition", docs/language.md#decision-24, #decision-25 and #decision-26).
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! Event definitions (section "Event Definition", decisions 38, 40, 49, 68, 78).
+//! Event definitions (section "Event Definition", docs/language.md#decision-38, #decision-40, #decision-49,
+//! #decision-68 and #decision-78).
 
 use swirl_model::workflow::{Correlation, EventDef, EventId};
 

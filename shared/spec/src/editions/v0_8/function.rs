@@ -1,4 +1,4 @@
-//! Function definitions (section "Function Definition", decisions 17 and 30).
+//! Function definitions (section "Function Definition", docs/language.md#decision-17 and #decision-30).
 
 use std::collections::HashMap;
 
@@ -95,7 +95,8 @@ impl Ctx<'_> {
         });
     }
 
-    /// A function with nothing but metadata is one of type `custom`: its connector knows what to do (decision 96).
+    /// A function with nothing but metadata is one of type `custom`: its connector knows what to do
+    /// (docs/language.md#decision-96).
     fn operation_of(
         &mut self,
         obj: Obj<'_>,
@@ -298,7 +299,7 @@ impl Ctx<'_> {
     }
 
     /// The connectors for operations that aren't built in are known where workflows run: deployment refuses an
-    /// operation without one (decision 99).
+    /// operation without one (docs/language.md#decision-99).
     fn custom_operation(&mut self, entry: &FunctionEntry, name: &str) {
         let word = entry.operation.split(':').next().unwrap_or_default();
         let word = word.trim().to_ascii_lowercase();

@@ -8,7 +8,7 @@ use crate::codes;
 use crate::source::Node;
 
 impl Ctx<'_> {
-    /// `id` or `key`: one of them (decision 2).
+    /// `id` or `key`: one of them (docs/language.md#decision-2).
     pub fn identity(&mut self, root: Obj<'_>) {
         // Where it names an instance it is read with the constants of its evaluation.
         let instance_key = self.dialect.parts.instance_key;

@@ -1,5 +1,4 @@
-//! Forms of the text's own examples and of the release of 0.8 that differ from the text (decision
-//! 96).
+//! Forms of the text's own examples and of the release of 0.8 that differ from the text (docs/language.md#decision-96).
 
 use crate::build::ctx::Ctx;
 use crate::build::rewrite::Rule;

@@ -1,5 +1,5 @@
 //! Start, schedule and cron definitions (sections "Start Definition", "Schedule Definition",
-//! "Cron Definition", decisions 41 to 43).
+//! "Cron Definition", docs/language.md#decision-41, #decision-42 and #decision-43).
 
 use swirl_model::schedule::{Calendar, Interval, Zone};
 use swirl_model::time::Timestamp;
@@ -111,7 +111,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// Repeating, always: without its `R/` it is taken as if it had it (decision 42).
+    /// Repeating, always: without its `R/` it is taken as if it had it (docs/language.md#decision-42).
     fn interval(&mut self, node: &Node, zone: &Zone) -> Option<When> {
         let written = self.string(node, "an interval")?;
         let written = written.trim();

@@ -154,7 +154,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Decision 5: an end in a compensating state is ignored.
+    /// docs/language.md#decision-5: an end in a compensating state is ignored.
     pub fn end_ignored(&mut self, obj: Obj<'_>) {
         if let Some(node) = obj.get("end") {
             self.warn(

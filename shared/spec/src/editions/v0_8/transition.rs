@@ -15,7 +15,7 @@ impl Ctx<'_> {
     /// `transition` or `end`. `needed`: a finding if there is neither.
     pub fn next(&mut self, obj: Obj<'_>, what: &str, needed: bool) -> Option<Next> {
         let transition = obj.get("transition");
-        // `end: false` isn't an end (decision 69).
+        // `end: false` isn't an end (docs/language.md#decision-69).
         let end = obj.get("end").filter(|node| node.as_bool() != Some(false));
         match (transition, end) {
             (Some(transition), Some(end)) => {
@@ -170,7 +170,7 @@ impl Ctx<'_> {
             ..VisibleVars::PLAIN
         };
         match node.as_str() {
-            // An expression by nature (decision 80).
+            // An expression by nature (docs/language.md#decision-80).
             Some(text) if !text.contains(self.dialect.delimiters.open()) => {
                 self.literal_hint = true;
                 let id = self.expression(node, "'data'", sight);
@@ -229,7 +229,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// An object, or a list of objects (decision 7).
+    /// An object, or a list of objects (docs/language.md#decision-7).
     fn context_attributes(&mut self, obj: Obj<'_>) -> Vec<(String, Template)> {
         let Some(node) = obj.get("contextAttributes") else {
             return Vec::new();

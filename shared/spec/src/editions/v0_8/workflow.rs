@@ -193,7 +193,7 @@ impl Ctx<'_> {
             .get(start.0 as usize)
             .is_some_and(|head| head.is_event);
         if let (true, Some(node)) = (by_event, root.get("dataInputSchema")) {
-            // Decision 19.
+            // docs/language.md#decision-19.
             self.ignored(
                 node,
                 "dataInputSchema",
@@ -204,7 +204,7 @@ impl Ctx<'_> {
     }
 
     /// Extensions say nothing about how a workflow runs: they are kept as metadata with any contents, and nothing is
-    /// fetched for them (decision 96).
+    /// fetched for them (docs/language.md#decision-96).
     fn extensions(&mut self, root: Obj<'_>) {
         let Some(node) = root.get("extensions") else {
             return;

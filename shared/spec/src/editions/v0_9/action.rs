@@ -28,7 +28,7 @@ fn publish(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionKind> {
     }))
 }
 
-/// The event's payload is the action's result (decision 101).
+/// The event's payload is the action's result (docs/language.md#decision-101).
 fn subscribe(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionKind> {
     if node.as_str().is_some() {
         // As in one of the text's examples.

@@ -30,7 +30,7 @@ pub(super) fn of_state(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Vec<Handler> {
         errors: read.errors,
         retry: read.retry.map(|policy| HandlerRetry {
             policy,
-            // Decision 101: the failed action is repeated, not the whole state.
+            // docs/language.md#decision-101: the failed action is repeated, not the whole state.
             source: true,
         }),
         data: None,

@@ -1,5 +1,5 @@
 //! Conditions of older editions, which compare the selection of a path with a value, in jq. Numbers
-//! and texts that look like numbers are compared as numbers, all else as texts (decision 39).
+//! and texts that look like numbers are compared as numbers, all else as texts (docs/language.md#decision-39).
 
 use swirl_model::Data;
 use swirl_model::workflow::{Comparison, ExprId, Test};

@@ -1,4 +1,4 @@
-//! Event: waits for events and runs the actions that belong to them (decision 31).
+//! Event: waits for events and runs the actions that belong to them (docs/language.md#decision-31).
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! ForEach: a flow of states for each element of an array (decision 34).
+//! ForEach: a flow of states for each element of an array (docs/language.md#decision-34).
 
 use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind};
 

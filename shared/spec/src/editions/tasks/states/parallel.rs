@@ -1,4 +1,4 @@
-//! Parallel: branches, each a flow of states (decisions 33, 53 and 100).
+//! Parallel: branches, each a flow of states (docs/language.md#decision-33, #decision-53 and #decision-100).
 
 use std::collections::HashSet;
 

@@ -29,7 +29,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
             workflow,
             version: None,
             detached: !waits,
-            // It continues when the parent ends (decision 56).
+            // It continues when the parent ends (docs/language.md#decision-56).
             on_parent_end: OnParentEnd::Continue,
         }),
         pointer,

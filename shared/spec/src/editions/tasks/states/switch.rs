@@ -209,7 +209,7 @@ fn on_data(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Condition> {
 }
 
 /// `and`, `or` and `not`, with one condition or a list of them. `not` holds if none of its list does
-/// (decision 39).
+/// (docs/language.md#decision-39).
 fn joined(reader: &mut Reader<'_, '_>, node: &Node, join: &str) -> Option<Test> {
     let items = match node.items() {
         Some(items) => {

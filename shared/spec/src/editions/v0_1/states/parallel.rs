@@ -1,4 +1,5 @@
-//! Parallel state: branches with their own states (section "Parallel State", decisions 33 and 53).
+//! Parallel state: branches with their own states (section "Parallel State", docs/language.md#decision-33 and
+//! #decision-53).
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Switch state: the first choice that holds says where to go (section "Switch State", decision 39).
+//! Switch state: the first choice that holds says where to go (section "Switch State", docs/language.md#decision-39).
 //!
 //! The early draft nests conditions, the later one lists comparisons under `single`, `and`, `or` and
 //! `not`. Both come to the same tree.
@@ -178,7 +178,7 @@ fn group(reader: &mut Reader<'_, '_>, obj: Obj<'_>, name: &str) -> Option<Test> 
     let mut tests = tests.into_iter().collect::<Option<Vec<_>>>()?;
     Some(match name {
         "and" => Test::All(tests),
-        // None of the list holds (decision 39).
+        // None of the list holds (docs/language.md#decision-39).
         "not" if tests.len() == 1 => Test::Not(Box::new(tests.remove(0))),
         "not" => Test::Not(Box::new(Test::Any(tests))),
         _ if tests.len() == 1 => tests.remove(0),

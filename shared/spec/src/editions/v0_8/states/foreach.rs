@@ -22,7 +22,7 @@ pub(super) const KIND: StateReader = StateReader {
     read,
 };
 
-/// The parameter's name where the document gives none (decision 34).
+/// The parameter's name where the document gives none (docs/language.md#decision-34).
 pub(crate) const DEFAULT_PARAM: &str = "item";
 
 fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
@@ -71,8 +71,8 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     ctx.params.push(param.as_str().into());
     let actions = ctx.actions(obj, "a foreach state", true, timeouts.action);
     ctx.params.pop();
-    // An iteration of one action yields the action's result as it is (decision 34): a name is for results that meet
-    // others.
+    // An iteration of one action yields the action's result as it is (docs/language.md#decision-34): a name is for
+    // results that meet others.
     if let [only] = *ctx.workflow[actions].actions {
         ctx.workflow.actions[only.0 as usize].results.under = None;
     }

@@ -1,5 +1,5 @@
-//! Sleep state: waits for a duration. The workflow's `stateExecTimeout` does not bound it (decision
-//! 74); its own does, in editions whose sleep states have one.
+//! Sleep state: waits for a duration. The workflow's `stateExecTimeout` does not bound it
+//! (docs/language.md#decision-74); its own does, in editions whose sleep states have one.
 
 use swirl_model::workflow::StateKind;
 
