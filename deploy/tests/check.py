@@ -270,6 +270,8 @@ def alerts():
     samples = [sample for case in cases["tests"] for test in case["promql_expr_test"] for sample in test["exp_samples"]]
     fired = {re.search(r'alertname="(\w+)"', sample["labels"]).group(1) for sample in samples}
     assert fired == names, f"without a case: {names - fired}; no alert: {fired - names}"
+    explained = set(re.findall(r"\bSwirl[A-Z]\w+", text("docs/operating.md")))
+    assert explained == names, f"not in docs/operating.md: {names - explained}; no alert: {explained - names}"
     promtool = servers.optional("promtool", "prometheus")
     for words in [("check", "config", "prometheus/prometheus.yml"), ("test", "rules", "tests/alerts.test.yml")]:
         done = subprocess.run([promtool, *words], cwd=DEPLOY, capture_output=True, text=True, timeout=120)

@@ -3,8 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod commands;
+mod followed;
 mod tour;
-mod tutorial;
 
 use std::path::Path;
 use std::process::Command;

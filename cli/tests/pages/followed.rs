@@ -1,0 +1,83 @@
+//! Pages that are complete without anything else: every definition and scenario is saved under its given name,
+//! every command is run, and prints the output that the page shows below it.
+
+use std::path::Path;
+
+use super::{blocks, name, printed};
+
+/// Returns the numbers of saved files and of run commands.
+fn follow(page: &str, folder: &Path) -> (usize, usize) {
+    let (mut files, mut commands) = (0, 0);
+    for block in blocks(page) {
+        match block.kind {
+            "yaml" => {
+                std::fs::write(folder.join(name(&block)), &block.text).unwrap();
+                files += 1;
+            }
+            "console" => {
+                let (command, expected) = block.text.split_once('\n').unwrap();
+                let command = command.strip_prefix("$ ").unwrap();
+                let found = printed(folder, command);
+                assert_eq!(found.trim(), expected.trim(), "{command}");
+                commands += 1;
+            }
+            // These need a server; that they are valid commands is another test.
+            "sh" => {}
+            kind => panic!("a block of the kind '{kind}', which this test doesn't know"),
+        }
+    }
+    (files, commands)
+}
+
+fn assert_followed(page: &str, files: usize, commands: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let found = follow(page, folder.path());
+    assert!(found.0 >= files && found.1 >= commands, "{found:?}");
+    folder
+}
+
+#[test]
+fn every_step_of_the_tutorial_works() {
+    assert_followed(include_str!("../../../docs/tutorial.md"), 8, 7);
+}
+
+#[test]
+fn every_scenario_about_testing_passes() {
+    assert_followed(include_str!("../../../docs/testing.md"), 3, 2);
+}
+
+#[test]
+fn every_scenario_about_events_passes() {
+    assert_followed(include_str!("../../../docs/events.md"), 3, 1);
+}
+
+#[test]
+fn every_state_has_a_definition_that_works_and_its_picture() {
+    let page = include_str!("../../../docs/states.md");
+    let folder = assert_followed(page, 20, 4);
+    let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/images");
+    let mut pictures = 0;
+    for picture in page.split("](images/states-").skip(1) {
+        let name = picture.split(".svg)").next().unwrap();
+        let drawn = printed(folder.path(), &format!("swirl diagram {name}.sw.yaml"));
+        let shown = std::fs::read_to_string(images.join(format!("states-{name}.svg"))).unwrap();
+        assert!(
+            drawn.trim() == shown.trim(),
+            "draw it again: swirl diagram {name}.sw.yaml -o docs/images/states-{name}.svg"
+        );
+        pictures += 1;
+    }
+    assert!(pictures >= 12, "{pictures} pictures");
+    for state in [
+        "operation",
+        "switch",
+        "inject",
+        "sleep",
+        "foreach",
+        "parallel",
+        "event",
+        "callback",
+    ] {
+        assert!(page.contains(&format!("type: {state}\n")), "{state}");
+    }
+}
