@@ -240,7 +240,8 @@ impl Client {
             match attempts.again(failure) {
                 Some(pause) => tokio::time::sleep(pause).await,
                 None if asked.repeat == Repeat::Never && failure == Failure::Unsure(None) => {
-                    return result.context("it may have been done: look before you ask again");
+                    return result
+                        .context("it may have been carried out: check before you repeat it");
                 }
                 None => return result,
             }
@@ -328,7 +329,7 @@ fn tls_hint(reason: &str, scheme: &str) -> Option<&'static str> {
     } else if says("certificate not valid for name") || says("NotValidForName") {
         Some("use the name in --server that its certificate has")
     } else if says("certificate expired") || says("Expired") {
-        Some("its certificate has to be renewed; or the clock of this machine is wrong")
+        Some("renew its certificate, or correct the clock of this machine")
     } else if says("corrupt message") || says("InvalidContentType") {
         Some("it seems to speak plain HTTP: use http:// in --server")
     } else if scheme == "http" && (says("invalid HTTP version") || says("connection closed before"))
@@ -352,7 +353,9 @@ impl Answer {
                 "\n  = hint: give a token with SWIRL_TOKEN, --token-file or SWIRL_TOKEN_FILE; \
                  who runs the server makes one with 'swirl token create'"
             }
-            "forbidden" => "\n  = hint: use another token, or ask who runs the server for the role",
+            "forbidden" => {
+                "\n  = hint: use another token, or ask the operator of the server for the role"
+            }
             "unknown-namespace" => "\n  = hint: see --namespace and SWIRL_NAMESPACE",
             _ => "",
         };

@@ -19,8 +19,8 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// Carries out one operation on all instances that match a query.
 ///
 /// The server records the matching instances when the batch is created, and acts on each of them once; instances that
-/// match later don't belong to it. An instance that is in no state for the operation by then is refused, and the batch
-/// continues. Begin with '--dry-run': it counts the instances, shows some, and does nothing.
+/// match later don't belong to it. If the operation isn't possible for an instance by then, that instance is refused,
+/// and the batch continues. Begin with '--dry-run': it counts the instances, shows some of them, and changes nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -45,15 +45,15 @@ enum Task {
     Create(Box<Create>),
     /// Lists the batches, newest first.
     List(List),
-    /// Shows a batch: how far it has come, and the statuses of its instances by now.
+    /// Shows a batch: its progress, and the present statuses of its instances.
     Show(Of),
-    /// Lists the instances of a batch, and what became of each.
+    /// Lists the instances of a batch with their outcomes.
     Results(Results),
     /// Pauses a batch, until it is resumed.
     Pause(Of),
     /// Resumes a paused batch.
     Resume(Of),
-    /// Ends a batch before all its instances had their turn; what it did stays done.
+    /// Stops a batch early; completed operations stay in effect.
     Stop(Of),
 }
 
@@ -116,7 +116,7 @@ struct Create {
     #[command(flatten)]
     timeout: Timeout,
 
-    /// The same key gives the same batch [default: a random key].
+    /// Creating a batch with the same key again returns the same batch [default: a random key].
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
@@ -150,7 +150,7 @@ struct Results {
     #[arg(long, value_name = "PLACE")]
     after: Option<String>,
 
-    /// How many at most, up to 1000.
+    /// The maximum number of instances, up to 1000.
     #[arg(long, default_value_t = 100, value_name = "COUNT")]
     limit: u32,
 

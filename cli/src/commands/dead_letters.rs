@@ -7,7 +7,7 @@ use swirl_presentation::timeline::shown;
 use crate::client::{Repeat, Server};
 use crate::terminal::Terminal;
 
-/// Lists, shows, resends and drops messages that could not be used.
+/// Lists, shows, resends and drops messages that could not be processed.
 ///
 /// A message becomes a dead letter when it is not a CloudEvent, when an event is too large to be published, and
 /// when a task failed twenty times: then its instance is suspended. Fix what the reason says, then retry.

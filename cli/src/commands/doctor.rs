@@ -5,7 +5,7 @@ use crate::doctor::{self, Report};
 use crate::terminal::{Output, Terminal};
 use swirl_config::{All, Config, Flags, Loaded, Problems, Process};
 
-/// Checks whether a cluster can work: configuration, files, Redis, NATS, and a coordinator's API.
+/// Checks that a cluster is ready to run: configuration, files, Redis, NATS, and a coordinator's API.
 ///
 /// Takes the same file, variables and flags as 'swirl worker' and 'swirl coordinator', and connects to
 /// the same servers with the same rights. Nothing is changed anywhere. With '--server' the API is

@@ -12,9 +12,9 @@ use crate::terminal::{Output, Terminal};
 
 /// Explains the code of a finding, a rule, the code of a refusal, or an error of an instance.
 ///
-/// Each finding of 'swirl validate' has a code, such as 'unknown-property'. Its page says what it
-/// means, shows a document that is wrong, and the same document corrected. It also explains the codes
-/// of a server's refusals, the rules of 'swirl lint' and the names of errors of instances.
+/// Each finding of 'swirl validate' has a code, such as 'unknown-property'. Its page explains the finding, and shows a
+/// wrong document and the corrected one. It also explains the codes of a server's refusals, the rules of 'swirl lint'
+/// and the names of errors of instances.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -16,8 +16,8 @@ const STDIN_BYTES_MAX: u64 = 16 << 20;
 
 /// Formats definitions and scenario files, YAML and JSON.
 ///
-/// Comments, the order of keys and the meaning stay: each result is read again and compared with the original, and where they
-/// differ the file is left as it is, with a message. Formatting twice changes nothing.
+/// Comments, the order of keys and the meaning stay: each result is read again and compared with the original, and if
+/// they differ the file stays unchanged, with a message. Formatting twice changes nothing.
 ///
 /// Exit code 0 when all files are formatted, 1 when a file is not valid YAML or JSON or, with --check, not formatted, 2 when
 /// a file could not be read or written.

@@ -18,7 +18,7 @@ use crate::terminal::Terminal;
 /// It speaks the Language Server Protocol on stdin and stdout; editors start it. docs/editors.md says how to set up
 /// VS Code, JetBrains, Neovim and Helix.
 ///
-/// Exit code 0 if the editor ended it, 2 if the input was not the protocol.
+/// Exit code 0 if the editor ended it, 2 if the input did not follow the protocol.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

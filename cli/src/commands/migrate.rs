@@ -165,7 +165,7 @@ fn save(args: &Args, migrated: &Migrated, format: Format, output: Output) -> any
         files.push((path.join(format!("{}.sw.{ending}", part.id)), &part.text));
     }
     if let Some((taken, _)) = files.iter().find(|(file, _)| file.exists()) {
-        bail!("{} is there already; give another folder", taken.display());
+        bail!("{} already exists; use another folder", taken.display());
     }
     std::fs::create_dir_all(path).with_context(|| format!("{} cannot be made", path.display()))?;
     files.iter().try_for_each(|(file, text)| write(file, text))
@@ -197,7 +197,7 @@ fn refusal(file: &Path, edition: &str, obstacles: &[Obstacle]) -> String {
         count => format!("{count} points"),
     };
     text.push_str(&format!(
-        "{file}: edition 0.8 cannot say this ({count}); the document was not written, and still runs as edition {edition}\n"
+        "{file}: edition 0.8 cannot express this ({count}); the document was not written, and still runs as edition {edition}\n"
     ));
     text
 }

@@ -80,9 +80,9 @@ pub struct Rerun {
 
 /// Moves an instance to another version of its definition.
 ///
-/// It stays where it is: what is done isn't done again, and what follows is done as the other version says. If the version
-/// lacks something that the instance is in the middle of, nothing is changed, and the reason is shown. 'swirl batch create
-/// migrate' moves many instances. (Documents are converted by 'swirl migrate'.)
+/// The instance keeps its position: completed work isn't repeated, and everything that follows is up to the other
+/// version. If the version lacks a part that the instance is using, nothing is changed, and the reason is shown. 'swirl
+/// batch create migrate' moves many instances. (Documents are converted by 'swirl migrate'.)
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -103,7 +103,7 @@ pub struct Move {
 
 /// Removes an instance that has ended or failed, with its history.
 ///
-/// Servers do so by themselves some time after the end. One that still runs is to be cancelled first.
+/// Servers do so by themselves some time after the end. Cancel a running instance first.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  swirl remove 2f6c0d9b --reason 'a test'")]
 pub struct Remove {
@@ -122,7 +122,7 @@ pub struct Remove {
 /// The data and the version that a faulted instance continues with.
 #[derive(Debug, clap::Args)]
 struct With {
-    /// The state data to continue with, in place of what it is: JSON as it is, '@FILE', or '-' for stdin.
+    /// The state data to continue with, in place of the present data: JSON as it is, '@FILE', or '-' for stdin.
     #[arg(long, value_name = "JSON")]
     data: Option<String>,
 

@@ -13,12 +13,12 @@ use super::validate::Read;
 use crate::client::Server;
 use crate::terminal::{Output, Terminal};
 
-/// Says where a recorded instance would take a different path with a changed definition.
+/// Shows where a recorded instance would take a different path with a changed definition.
 ///
 /// The definition as it was recorded and the changed one run in the same virtual time, with the calls, events
-/// and operator actions of the recording, and their histories are compared: the first line that differs is shown,
-/// and how the end does. A call gets the answer that was recorded for it, also if its arguments are others now.
-/// For a call that was never made there is none.
+/// and operator actions of the recording, and their histories are compared: the first difference and a different
+/// outcome are shown. A call gets the answer that was recorded for it, even if its arguments have changed. A call that
+/// was never recorded has no answer.
 ///
 /// Exit code 0 if the run takes the same path, 1 if it takes a different one, the definition is refused or the
 /// history is incomplete, 2 if a file could not be read or the server not be reached.

@@ -176,7 +176,7 @@ async fn run_one(
     let root = root.map_or_else(|| id.to_string(), |first| first.header.trace_root());
     let mut put_off = PutOff::new(root.clone(), |names| {
         terminal.message(&format!(
-            "this could not be carried out so far, and is tried again for {} s: {names}",
+            "this could not be carried out so far; trying again for {} s: {names}",
             GIVEN_UP_AFTER.as_secs()
         ));
     });

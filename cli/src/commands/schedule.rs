@@ -6,7 +6,7 @@ use swirl_presentation::timeline::shown;
 use crate::client::{Repeat, Server};
 use crate::terminal::Terminal;
 
-/// Shows schedules, pauses and resumes them, and starts what they would start or missed.
+/// Shows schedules, pauses and resumes them, and starts instances for them.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -26,7 +26,7 @@ enum Task {
     List(List),
     /// Pauses the schedule of a workflow, in all versions, until it is resumed.
     Pause(Of),
-    /// Resumes the schedule; starts that it missed meanwhile are not made up for.
+    /// Resumes the schedule; starts that it missed while paused are not caught up.
     Resume(Of),
     /// Starts an instance now, in addition to those that the schedule starts.
     Fire(Of),

@@ -27,7 +27,7 @@ pub async fn servers(report: &mut Report, config: &Config) {
 }
 
 async fn redis(report: &mut Report, config: &Config) {
-    let hint = "look at redis.url, redis.password and redis.tls_*, and whether it runs";
+    let hint = "check redis.url, redis.password and redis.tls_*, and that Redis is running";
     let options = match swirl_cluster::redis_options(config) {
         Ok(options) => options,
         Err(error) => return report.error("redis", format!("{error:#}"), hint),
@@ -102,7 +102,7 @@ pub fn now_ms() -> i64 {
 }
 
 async fn nats(report: &mut Report, config: &Config) {
-    let hint = "look at nats.url, its user and nats.tls_*, and whether it runs";
+    let hint = "check nats.url, its user and nats.tls_*, and that NATS is running";
     let client = match swirl_nats::connect(&swirl_cluster::nats_options(config, "doctor")).await {
         Ok(client) => client,
         Err(error) => return report.error("nats", error.to_string(), hint),

@@ -94,7 +94,7 @@ impl Actor<'_> {
             Action::Resume => "resume",
             Action::Retry => "retry",
             Action::Skip(_) | Action::Rerun(_) | Action::Edit { .. } => {
-                return Err(failed("no scenario can say this"));
+                return Err(failed("a scenario cannot express this"));
             }
         };
         let id = self.find(which).await?;

@@ -46,12 +46,12 @@ macro_rules! rules {
 }
 
 rules! {
-    CONSTANT_CONDITION = "constant-condition": "A condition that never changes, or that an earlier one leaves no case.";
-    CORRELATION_WITHOUT_VALUE = "correlation-without-value": "A wait that takes the first event of anybody.";
-    REPEATED_CALL = "repeated-call": "A call that changes something at a service that doesn't say how it knows a repeat.";
+    CONSTANT_CONDITION = "constant-condition": "A condition that is always the same, or that an earlier one makes superfluous.";
+    CORRELATION_WITHOUT_VALUE = "correlation-without-value": "A wait that takes the first event from any sender.";
+    REPEATED_CALL = "repeated-call": "A call that changes something at a service that doesn't document how it recognises repeats.";
     RETRY_WITHOUT_DELAY = "retry-without-delay": "Retries that follow each other at once.";
     UNKNOWN_RULE = "unknown-rule": "A rule is allowed that doesn't exist.";
-    UNUSED_DEFINITION = "unused-definition": "Something is defined that nothing refers to.";
+    UNUSED_DEFINITION = "unused-definition": "A definition that nothing refers to.";
     WAIT_WITHOUT_TIMEOUT = "wait-without-timeout": "A wait that may never end.";
 }
 

@@ -441,7 +441,7 @@ impl DocumentRequest<'_> {
 
     fn rename(&self) -> Result<Value, Refusal> {
         if self.is_broken {
-            let why = "the document cannot be parsed: mend that first";
+            let why = "the document cannot be parsed: fix that first";
             return Err((REQUEST_FAILED, why.to_owned()));
         }
         let name = self.params["newName"].as_str().unwrap_or_default();

@@ -25,11 +25,11 @@ macro_rules! templates {
 }
 
 templates! {
-    "request-response": "asks a service and answers, with retries and a handled error";
+    "request-response": "calls a service and returns its answer, with retries and a handled error";
     "saga": "several steps that are undone, last first, when a later one fails";
-    "approval": "asks somebody and waits for the answer, which comes as an event";
+    "approval": "asks a person and waits for the answer, which is an event";
     "aggregation": "collects the events that belong together";
-    "polling": "starts something and asks until it is done";
+    "polling": "starts a job and polls until it is done";
     "scheduled": "does something each morning";
 }
 

@@ -48,7 +48,7 @@ pub enum Rejection {
     NothingToEdit,
     #[error("the data is larger than a path of execution may have")]
     DataTooLarge,
-    #[error("the state is run by compensation or before the workflow's timeout, never by itself")]
+    #[error("the state runs only for compensation or before the workflow's timeout")]
     NotOfMainFlow,
     #[error("nothing can continue from here by itself")]
     Blocked,

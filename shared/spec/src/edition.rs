@@ -71,7 +71,7 @@ impl fmt::Display for Edition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detected {
     pub edition: Edition,
-    /// A clause that continues "it is taken as edition ... because".
+    /// A clause that continues "it is read as edition ... because".
     pub why: String,
     /// Other editions that it could be of just as well.
     pub also: Vec<Edition>,

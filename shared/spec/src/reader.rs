@@ -149,7 +149,7 @@ fn version_key(edition: Edition) -> (&'static str, &'static str) {
 /// Warns of a document that could be of another edition just as well.
 fn ambiguous(ctx: &mut Ctx<'_>, root: &Node, detected: &Detected) {
     let message = format!(
-        "the document does not say of which edition it is, and could also be of edition {}; it is taken as edition {}",
+        "the document does not name its edition, and could also be of edition {}; it is read as edition {}",
         alternatives(&detected.also),
         detected.edition
     );
@@ -175,7 +175,7 @@ fn not_supported(ctx: &mut Ctx<'_>, root: &Node) {
         "the document is of edition {}, which this version does not read yet",
         ctx.workflow.edition
     );
-    let hint = "write it in edition 0.8, and say so with 'specVersion: \"0.8\"'".to_owned();
+    let hint = "write it in edition 0.8, and state that with 'specVersion: \"0.8\"'".to_owned();
     ctx.error(place, codes::EDITION_NOT_SUPPORTED, message, hint);
 }
 

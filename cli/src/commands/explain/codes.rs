@@ -8,41 +8,41 @@ pub const REFUSALS: &[Row] = &[
     (
         "body-broken",
         "The body of a request ended before it was complete.",
-        "Send the request again; look for a proxy that breaks connections off.",
+        "Send the request again; check for a proxy that closes connections.",
     ),
     (
         "definition-broken",
         "A stored definition cannot be read by this build.",
-        "The message says why. It was deployed by another build, or the store is damaged: deploy it under a new version.",
+        "The message gives the reason. It was deployed by another build, or the store is damaged: deploy it under a new version.",
     ),
     (
         "definition-conflict",
-        "Another content is deployed under this id and version.",
+        "Different content is deployed under this id and version.",
         "Definitions are immutable under id and version: raise the version. Comments and layout don't count as content.",
     ),
     (
         "definition-in-use",
-        "A definition is to be deleted of which instances run or have failed.",
-        "Wait for their end, cancel them, or delete with --force: then they continue to their end, and nothing new starts.",
+        "The definition can't be deleted, because instances of it are running or have failed.",
+        "Wait for their end, cancel them, or delete with --force: then they run to their end, and no new ones start.",
     ),
     (
         "definition-invalid",
         "A document is not a valid definition.",
-        "'diagnostics' lists what is wrong; 'swirl validate FILE' shows the same.",
+        "'diagnostics' lists the problems; 'swirl validate FILE' shows the same.",
     ),
     (
         "does-not-fit",
-        "The instance is in the middle of something that the other version of its definition lacks, or does otherwise.",
-        "the detail names the part; keep it in the new version, or move the instance once it is past it.",
+        "The instance is using a part of its definition that the other version lacks or does differently.",
+        "The detail names the part: keep it in the new version, or move the instance once it is past it.",
     ),
     (
         "empty-query",
         "A batch has no query.",
-        "An empty query would mean all instances. Say which are meant: 'status = faulted', 'started < now'; docs/search.md has the language.",
+        "An empty query would select all instances. Write a query, such as 'status = faulted', 'started < now'; docs/search.md has the language.",
     ),
     (
         "forbidden",
-        "The token has not the role, or not the namespace, that this needs.",
+        "The token lacks the role or the namespace that this requires.",
         "Use another token, or ask for the role: docs/security.md has the table.",
     ),
     (
@@ -53,7 +53,7 @@ pub const REFUSALS: &[Row] = &[
     (
         "function-document",
         "The document of a function is unavailable or cannot be read.",
-        "Look whether its URI is right, and whether the server may fetch it ('http.allow_hosts', --allow-host). A file goes along with 'swirl deploy'.",
+        "Check its URI, and that the server may fetch it ('http.allow_hosts', --allow-host). 'swirl deploy' sends files along.",
     ),
     (
         "function-invalid",
@@ -78,12 +78,12 @@ pub const REFUSALS: &[Row] = &[
     (
         "invalid-json",
         "The body is not valid JSON, or not the expected JSON.",
-        "The message says where it breaks off, or which members are wanted.",
+        "The message gives the place of the error, or the missing members.",
     ),
     (
         "invalid-operation",
         "The operation of a batch is unknown, or its options don't fit it.",
-        "The message says which. 'skip' needs 'result', 'rerun' needs 'state', and 'rate' is at most 1000 instances per second.",
+        "The message names the problem. 'skip' needs 'result', 'rerun' needs 'state', and 'rate' is at most 1000 instances per second.",
     ),
     (
         "invalid-query",
@@ -92,13 +92,13 @@ pub const REFUSALS: &[Row] = &[
     ),
     (
         "invalid-range",
-        "The time for which a schedule is to be made up for cannot be taken.",
-        "'from' lies before 'to', 'to' not in the future, and the schedule has at most 1000 starts between them.",
+        "The period of a backfill is not valid.",
+        "'from' must be before 'to', 'to' must not be in the future, and the schedule may have at most 1000 starts between them.",
     ),
     (
         "invalid-search",
         "The query for instances cannot be read.",
-        "The message shows where it breaks off; docs/search.md has the language.",
+        "The message shows the place of the error; docs/search.md has the language.",
     ),
     (
         "invalid-text",
@@ -108,17 +108,17 @@ pub const REFUSALS: &[Row] = &[
     (
         "key-conflict",
         "The key was used for an instance with another input or workflow.",
-        "The same key gives the same instance: use another key for another start. 'instance' in the answer is the one that has it.",
+        "A key always stands for the same instance: use another key for another start. 'instance' in the answer is the instance that has the key.",
     ),
     (
         "key-in-use",
         "Another instance runs under the key.",
-        "An instance that runs has its key for itself: wait for its end or cancel it, or use another key. 'instance' in the answer is the one that has it.",
+        "Only one running instance may have a key: wait for its end, cancel it, or use another key. 'instance' in the answer is the instance that has the key.",
     ),
     (
         "letter-cut",
         "A dead letter was too long to be kept whole, so it cannot be sent again.",
-        "Send the message again from where it came, or drop the letter.",
+        "Send the message again from its source, or drop the letter.",
     ),
     (
         "no-cloudevent",
@@ -127,8 +127,8 @@ pub const REFUSALS: &[Row] = &[
     ),
     (
         "no-randomness",
-        "The operating system gives no random numbers.",
-        "Try again; look at the machine.",
+        "The operating system provides no random numbers.",
+        "Try again; check the machine.",
     ),
     (
         "no-schedule",
@@ -137,8 +137,8 @@ pub const REFUSALS: &[Row] = &[
     ),
     (
         "provider-unavailable",
-        "The keys of the token provider are not there.",
-        "The log of the server says why; try again.",
+        "The keys of the token provider are not available.",
+        "The log of the server has the reason; try again.",
     ),
     (
         "query-too-broad",
@@ -148,12 +148,12 @@ pub const REFUSALS: &[Row] = &[
     (
         "start-refused",
         "The instance cannot be started with this input, or not now.",
-        "The message says why: the input fails its schema, or the schedule allows no start.",
+        "The message gives the reason: the input fails its schema, or the schedule allows no start.",
     ),
     (
         "still-busy",
-        "The instance cannot be removed yet: what its end causes is still being carried out.",
-        "Try again soon. If that lasts, the server's log says what cannot be carried out.",
+        "The instance cannot be removed yet, because effects of its end are still being carried out.",
+        "Try again soon. If this persists, the server's log names the effects.",
     ),
     (
         "still-needed",
@@ -168,37 +168,37 @@ pub const REFUSALS: &[Row] = &[
     (
         "stopping",
         "The server is about to stop.",
-        "Ask another one; the clients do that by themselves.",
+        "Use another one; clients do so automatically.",
     ),
     (
         "store-damaged",
-        "What is stored cannot be read.",
-        "The message says what. Restore it from a backup.",
+        "A stored record cannot be read.",
+        "The message names the record. Restore it from a backup.",
     ),
     (
         "store-unavailable",
         "The store cannot be reached, or is overloaded.",
-        "Try again; 'swirl doctor' says whether Redis is well.",
+        "Try again; 'swirl doctor' checks Redis.",
     ),
     (
         "timeout",
         "The request took too long.",
-        "Look at the instance before you ask again.",
+        "Check the instance before you repeat the request.",
     ),
     (
         "too-large",
         "A body, an event or a record is larger than the limit.",
-        "The message says the limit. Keep large data elsewhere, and pass a reference.",
+        "The message has the limit. Keep large data elsewhere, and pass a reference.",
     ),
     (
         "too-many-batches",
-        "As many batches are under way as may be.",
+        "The maximum number of batches is active.",
         "Wait until one has ended, or stop one: 'swirl batch list'.",
     ),
     (
         "too-many-deployments",
-        "As many deployments of this caller are being read as one may have at once.",
-        "Deploy a few at a time: the next one is taken when one of them is answered.",
+        "The maximum number of deployments of this caller is being read.",
+        "Deploy a few at a time: the next one is accepted when one of them has been answered.",
     ),
     (
         "too-many-instances",
@@ -208,42 +208,42 @@ pub const REFUSALS: &[Row] = &[
     (
         "too-many-refusals",
         "Too many refused tokens came from this address.",
-        "Wait as long as Retry-After says, and use a token that is valid.",
+        "Wait for the time in Retry-After, and use a valid token.",
     ),
     (
         "too-many-starts",
         "The workflow, or the namespace, starts more instances a second than its limit allows.",
-        "Wait as long as Retry-After says; 'limits.starts' and 'limits.all_starts' are the settings.",
+        "Wait for the time in Retry-After; the settings are 'limits.starts' and 'limits.all_starts'.",
     ),
     (
         "unauthenticated",
         "There is no token, or one that isn't accepted.",
-        "Give one with SWIRL_TOKEN, --token-file or SWIRL_TOKEN_FILE; 'swirl token create' makes one.",
+        "Pass one with SWIRL_TOKEN, --token-file or SWIRL_TOKEN_FILE; 'swirl token create' creates one.",
     ),
     (
         "unknown-attribute",
-        "The query for instances asks for an attribute that no definition declares.",
+        "The query uses an attribute that no definition declares.",
         "The message names those that are declared. 'metadata.swirl.search' of a definition declares them (docs/search.md).",
     ),
     (
         "unknown-batch",
         "No batch has this id.",
-        "'swirl batch list' has those that are kept: a batch is dropped some time after its end.",
+        "'swirl batch list' shows the batches that are kept; a batch is dropped some time after its end.",
     ),
     (
         "unknown-dead-letter",
         "There is no dead letter with this number.",
-        "It may have been sent again or dropped. 'swirl dead-letters list' shows those that are there.",
+        "It may have been sent again or dropped. 'swirl dead-letters list' shows the existing ones.",
     ),
     (
         "unknown-instance",
         "There is no instance with this id.",
-        "It may have been removed some time after its end. 'swirl list' shows those that are there.",
+        "It may have been removed some time after its end. 'swirl list' shows the existing ones.",
     ),
     (
         "unknown-method",
         "The path has no such method.",
-        "/api/v1/openapi.json says which it has.",
+        "/api/v1/openapi.json lists its methods.",
     ),
     (
         "unknown-namespace",
@@ -253,7 +253,7 @@ pub const REFUSALS: &[Row] = &[
     (
         "unknown-place",
         "A listing cannot continue at this place.",
-        "Give 'after' what the listing before gave as 'next', or leave it out.",
+        "Pass the 'next' of the previous page as 'after', or leave it out.",
     ),
     (
         "unknown-route",
@@ -286,17 +286,17 @@ pub const ERRORS: &[Row] = &[
     ),
     (
         "CollectionNotArray",
-        "'inputCollection' of a foreach state gives no array.",
-        "Let the expression give an array; 'swirl get ID' shows the data.",
+        "The value of a foreach state's 'inputCollection' is not an array.",
+        "Change the expression so that it yields an array; 'swirl get ID' shows the data.",
     ),
     (
         "ConditionNotBoolean",
-        "A condition gives neither true nor false.",
+        "The value of a condition is neither true nor false.",
         "Write a comparison, such as '${ .count > 0 }'.",
     ),
     (
         "EventTimeout",
-        "No event came in time.",
+        "No event arrived in time.",
         "Handle it with 'onErrors', or continue without the event.",
     ),
     (
@@ -312,17 +312,17 @@ pub const ERRORS: &[Row] = &[
     (
         "InputValidation",
         "The input fails 'dataInputSchema'.",
-        "The message says where.",
+        "The message names the place.",
     ),
     (
         "InvalidValue",
-        "An expression gives a value that cannot be used in its place.",
-        "The message says what is wanted.",
+        "The value of an expression cannot be used in its place.",
+        "The message says what is required.",
     ),
     (
         "KeyInUse",
         "Another instance runs under the key.",
-        "An instance that runs has its key for itself: wait for its end, or use another key.",
+        "Only one running instance may have a key: wait for its end, or use another key.",
     ),
     (
         "LimitExceeded",
@@ -342,11 +342,11 @@ pub const ERRORS: &[Row] = &[
     (
         "OutputValidation",
         "The output fails its schema.",
-        "The message says where.",
+        "The message names the place.",
     ),
     (
         "ResultMatched",
-        "A result matched a condition that the definition takes for an error.",
+        "A result matched a condition that the definition treats as an error.",
         "Handle it with 'onErrors'.",
     ),
     (
@@ -357,7 +357,7 @@ pub const ERRORS: &[Row] = &[
     (
         "StartRefused",
         "The instance cannot be started with this input, or not now.",
-        "The message says why.",
+        "The message gives the reason.",
     ),
     (
         "StateTimeout",
@@ -372,12 +372,12 @@ pub const ERRORS: &[Row] = &[
     (
         "SubflowNotFound",
         "A sub-workflow is not deployed, or not in this version.",
-        "Deploy it; 'swirl run' takes it with --with.",
+        "Deploy it, or pass it to 'swirl run' with --with.",
     ),
     (
         "TransitionRefused",
-        "A state refuses the data that it was given.",
-        "The message says why.",
+        "The condition of a transition didn't hold for the state's output.",
+        "The message gives the reason.",
     ),
 ];
 
@@ -390,43 +390,43 @@ pub const FAILURES: &[Row] = &[
     ),
     (
         "auth",
-        "A call has no credentials, or not those that the service asks for.",
-        "Look at the function's 'authRef', the auth definition and its secrets.",
+        "A call has no credentials, or not those that the service requires.",
+        "Check the function's 'authRef', the auth definition and its secrets.",
     ),
     (
         "command-failed",
-        "A command could not do what it was asked for.",
-        "The message says why. The exit code is 2.",
+        "A command could not be carried out.",
+        "The message gives the reason. The exit code is 2.",
     ),
     (
         "connection",
-        "There was no connection to the service, or it broke.",
-        "Look whether the address is right and the service runs. A 'retryRef' repeats the action; an 'errors' entry with the code 'connection' handles it.",
+        "The connection to the service failed or was interrupted.",
+        "Check the address, and that the service is running. A 'retryRef' repeats the action; an 'errors' entry with the code 'connection' handles it.",
     ),
     (
         "failed",
-        "The service or the command says that it failed, and nothing else.",
-        "Its log says more.",
+        "The service or the command failed without giving a reason.",
+        "Its log may have the reason.",
     ),
     (
         "limit",
         "A request or an answer is larger than the limit.",
-        "Ask for less at once, or raise the limit: docs/configuration.md lists them.",
+        "Transfer less at once, or raise the limit: docs/configuration.md lists the limits.",
     ),
     (
         "response",
-        "An answer isn't what its content type says.",
-        "The message says what was found; the service has to mend it.",
+        "An answer doesn't match its content type.",
+        "The message shows what was received; the service must be fixed.",
     ),
     (
         "signal",
         "A signal ended the command of a connector.",
-        "The log of the runtime has what it wrote to its standard error.",
+        "The log of the runtime has its standard error.",
     ),
     (
         "validation_failed",
-        "The workflow's input or output doesn't fit its schema, and the workflow went on.",
-        "That is what 'failOnValidationErrors: false' says. The message in the history names what doesn't fit.",
+        "The workflow's input or output doesn't fit its schema, and the workflow continued.",
+        "This is the effect of 'failOnValidationErrors: false'. The message in the history names what doesn't fit.",
     ),
 ];
 
@@ -436,18 +436,18 @@ pub fn of_status(code: &str) -> Option<Row> {
     Some(match status {
         408 | 429 | 500 | 502..=504 => (
             "HTTP status",
-            "The service could not answer now.",
-            "Repeat the action with a 'retryRef'. The service's log says more.",
+            "The service is temporarily unavailable.",
+            "Repeat the action with a 'retryRef'. The service's log may have the reason.",
         ),
         401 | 403 => (
             "HTTP status",
             "The service refuses the credentials.",
-            "Look at the function's 'authRef', the auth definition and its secrets.",
+            "Check the function's 'authRef', the auth definition and its secrets.",
         ),
         404 | 410 => (
             "HTTP status",
             "The service has nothing at this address.",
-            "Look at the server, the path and the arguments of the call, which the message names.",
+            "Check the server, the path and the arguments of the call, which the message names.",
         ),
         300..=599 => (
             "HTTP status",

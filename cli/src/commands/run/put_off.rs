@@ -24,7 +24,7 @@ const EVERY: Duration = Duration::from_millis(200);
 
 /// An effect was put off for too long.
 #[derive(Debug, thiserror::Error)]
-#[error("giving up, since this was tried for {} s and could not be carried out: {names}", GIVEN_UP_AFTER.as_secs())]
+#[error("giving up, because this could not be carried out within {} s: {names}", GIVEN_UP_AFTER.as_secs())]
 pub(super) struct GivenUp {
     names: String,
 }

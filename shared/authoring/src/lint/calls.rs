@@ -41,7 +41,7 @@ pub fn check(subject: &mut Subject<'_>) {
             function.name,
             method.to_uppercase()
         );
-        let hint = "have the service compare the header 'Idempotency-Key', which each call carries, and say so in its document";
+        let hint = "have the service compare the header 'Idempotency-Key', which each call carries, and document that";
         subject.found(&REPEATED_CALL, node, message, hint);
     }
 }

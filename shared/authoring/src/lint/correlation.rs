@@ -45,7 +45,7 @@ pub fn check(subject: &mut Subject<'_>) {
         }
         let node = places::entry(root, "events", &event.name).unwrap_or(root);
         let message = format!(
-            "the event '{}' is correlated by '{}', and nothing gives that a value before the wait: the first event is taken, whomever it is for",
+            "the event '{}' is correlated by '{}', and nothing sets its value before the wait: the wait takes the first event, whichever instance it is for",
             event.name, event.correlation[0].attribute
         );
         let hint = format!(

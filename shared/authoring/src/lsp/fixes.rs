@@ -66,7 +66,7 @@ fn quoted(finding: &Finding, hint: &str, text: &Text) -> Option<Fix> {
     };
     let (title, new_text) = if finding.message.contains("(put it in quotes)") {
         (format!("put {value} in quotes"), in_quotes(&value, text))
-    } else if hint.contains("a literal one has quotes of its own") {
+    } else if hint.contains("put a literal text into quotes") {
         let literal = format!("\"{value}\"");
         (
             format!("write the text {literal}"),

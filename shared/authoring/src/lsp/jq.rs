@@ -35,10 +35,10 @@ const ABOUT: [(&str, &str); 77] = [
         "contains",
         "whether the argument is a part of the input: of a text, a list or an object",
     ),
-    ("del", "the input without what stands at the paths"),
+    ("del", "the input without the values at the paths"),
     (
         "delpaths",
-        "the input without what stands at the listed paths",
+        "the input without the values at the listed paths",
     ),
     ("empty", "nothing: no output at all"),
     ("endswith", "whether the text ends with the argument"),
@@ -55,14 +55,14 @@ const ABOUT: [(&str, &str); 77] = [
         "fromdate",
         "seconds since 1970 of a text such as `2024-11-05T08:15:30Z`",
     ),
-    ("fromjson", "the value that the JSON text stands for"),
+    ("fromjson", "the value of the JSON text"),
     (
         "getpath",
-        "what stands at the path, a list of keys and indexes",
+        "the value at the path, a list of keys and indexes",
     ),
     (
         "group_by",
-        "a list of lists: items for which the expression gives the same",
+        "a list of lists: items with equal values of the expression",
     ),
     (
         "gsub",
@@ -76,9 +76,9 @@ const ABOUT: [(&str, &str); 77] = [
     ("in", "whether the input is a key of the argument"),
     (
         "index",
-        "where the text or item stands first; null if nowhere",
+        "the first position of the text or item; null if there is none",
     ),
-    ("indices", "where the text or item stands, all places"),
+    ("indices", "all positions of the text or item"),
     ("inside", "whether the input is a part of the argument"),
     ("isempty", "whether the expression has no output"),
     (
@@ -114,7 +114,7 @@ const ABOUT: [(&str, &str); 77] = [
     ("min", "the least item"),
     (
         "min_by",
-        "the item for which the expression gives the least value",
+        "the item with the smallest value of the expression",
     ),
     ("not", "true for false and null, else false"),
     ("now", "the time in seconds since 1970"),
@@ -135,7 +135,7 @@ const ABOUT: [(&str, &str); 77] = [
     ("sort", "the list in order"),
     (
         "sort_by",
-        "the list in the order of what the expression gives",
+        "the list, sorted by the values of the expression",
     ),
     ("split", "the parts of the text between the separators"),
     ("startswith", "whether the text begins with the argument"),
@@ -146,14 +146,14 @@ const ABOUT: [(&str, &str); 77] = [
     ("test", "whether the regular expression matches"),
     ("to_entries", "the object as a list of keys and values"),
     ("tojson", "the value as JSON text"),
-    ("tonumber", "the number that the text stands for"),
+    ("tonumber", "the number that the text represents"),
     ("tostring", "the value as text; a text as it is"),
     ("transpose", "rows as columns"),
     ("type", "the kind of the value, such as `object`"),
     ("unique", "the list in order, each item once"),
     (
         "unique_by",
-        "one item for each value that the expression gives",
+        "one item for each distinct value of the expression",
     ),
     ("values", "the input if it isn't null, else nothing"),
     (

@@ -222,7 +222,7 @@ impl Names {
     /// Returns the edits that rename the name at a position.
     pub fn rename(&self, text: &Text, at: Position, name: &str) -> Result<Value, String> {
         let Some(meant) = self.at(text, at) else {
-            return Err("nothing that has a name stands here".to_owned());
+            return Err("there is no name here".to_owned());
         };
         let good = |c: char| !c.is_control() && !"\"'{}[],:#&*!|>%@`\\".contains(c);
         if name.trim() != name
@@ -241,7 +241,7 @@ impl Names {
         let is_same = |one: &&Occurrence| one.kind == meant.kind && one.name == meant.name;
         if self.all.iter().filter(is_same).count() > same.len() {
             return Err(format!(
-                "'{}' also stands where it is written otherwise, in several lines or with escapes: write it plainly there first",
+                "'{}' is also written in another form, on several lines or with escapes: write it plainly there first",
                 meant.name
             ));
         }

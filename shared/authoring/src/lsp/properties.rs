@@ -7,7 +7,7 @@ use super::text::{Position, Text};
 const ABOUT: [(&str, &str); 82] = [
     (
         "actionDataFilter",
-        "what of the state data an action gets (`fromStateData`), what of its result is taken (`results`) and where that goes (`toStateData`)",
+        "which part of the state data an action gets (`fromStateData`), which part of its result is used (`results`) and where it goes (`toStateData`)",
     ),
     (
         "actionExecTimeout",
@@ -26,10 +26,7 @@ const ABOUT: [(&str, &str); 82] = [
         "what the function is called with; expressions in `${ }` are evaluated",
     ),
     ("auth", "credentials that functions refer to by name"),
-    (
-        "autoRetries",
-        "whether every action is retried unless it says otherwise",
-    ),
+    ("autoRetries", "whether every action is retried by default"),
     ("batchSize", "how many iterations run at once; at least 2"),
     (
         "branchExecTimeout",
@@ -39,7 +36,7 @@ const ABOUT: [(&str, &str); 82] = [
     ("code", "the code or HTTP status by which an error is known"),
     (
         "compensate",
-        "whether what was done is undone before this way is taken, last first",
+        "whether completed states are compensated, last first, before this way is taken",
     ),
     (
         "compensatedBy",
@@ -57,7 +54,7 @@ const ABOUT: [(&str, &str); 82] = [
     ),
     (
         "contextAttributeValue",
-        "the value that the attribute must have; without one the first event gives it",
+        "the value that the attribute must have; without it, the first event determines the value",
     ),
     (
         "contextAttributes",
@@ -90,7 +87,7 @@ const ABOUT: [(&str, &str); 82] = [
     ),
     (
         "defaultCondition",
-        "where a switch goes when no condition holds",
+        "the way that a switch takes when no condition holds",
     ),
     ("delay", "the time before the first retry (ISO 8601)"),
     ("duration", "a length of time (ISO 8601), such as `PT15M`"),
@@ -99,11 +96,11 @@ const ABOUT: [(&str, &str); 82] = [
     ("errors", "errors that states handle, by name and code"),
     (
         "eventConditions",
-        "branches of a switch, each for an event that comes",
+        "branches of a switch, each for an event that arrives",
     ),
     (
         "eventDataFilter",
-        "what of an event's data is taken (`data`) and where it goes (`toStateData`)",
+        "which part of an event's data is used (`data`) and where it goes (`toStateData`)",
     ),
     (
         "eventRef",
@@ -112,12 +109,12 @@ const ABOUT: [(&str, &str); 82] = [
     ("eventRefs", "the events that are waited for, by name"),
     (
         "eventTimeout",
-        "how long events are waited for; then it goes on without them",
+        "how long to wait for events; then the workflow continues without them",
     ),
     ("events", "events that are waited for or produced"),
     (
         "exclusive",
-        "whether the first event is enough (true, the default) or all must come",
+        "whether the first event is enough (true, the default) or all must arrive",
     ),
     (
         "expressionLang",
@@ -147,7 +144,7 @@ const ABOUT: [(&str, &str); 82] = [
     ("input", "an expression: what of the data the state sees"),
     (
         "inputCollection",
-        "an expression that gives the list over which is iterated",
+        "an expression for the list to iterate over",
     ),
     (
         "invoke",
@@ -160,7 +157,7 @@ const ABOUT: [(&str, &str); 82] = [
     ("jitter", "a part of the delay by which it varies at random"),
     (
         "keepActive",
-        "whether an instance goes on when nothing is left to do, until it is ended",
+        "whether an instance stays active when nothing is left to do, until it is ended",
     ),
     (
         "kind",
@@ -170,7 +167,7 @@ const ABOUT: [(&str, &str); 82] = [
     ("maxDelay", "the longest time between retries (ISO 8601)"),
     (
         "metadata",
-        "texts of your own; some are read by the runtime, as the docs of functions say",
+        "your own texts; the runtime reads some of them, as the docs of functions describe",
     ),
     (
         "mode",
@@ -180,7 +177,7 @@ const ABOUT: [(&str, &str); 82] = [
         "multiplier",
         "by what the delay is multiplied with each retry",
     ),
-    ("nextState", "the state that comes next, by name"),
+    ("nextState", "the next state, by name"),
     (
         "nonRetryableErrors",
         "errors that are not retried; with `autoRetries: true`",
@@ -239,14 +236,14 @@ const ABOUT: [(&str, &str); 82] = [
         "swirl",
         "in the workflow's `metadata`: what the runtime reads, which is `search`, `retention` and `history`",
     ),
-    ("timeouts", "how long things may take here"),
+    ("timeouts", "time limits"),
     (
         "toStateData",
         "a path in the state data: where the result goes",
     ),
     (
         "transition",
-        "the state that comes next, by name, or an object with `nextState`",
+        "the next state, by name, or an object with `nextState`",
     ),
     (
         "usedForCompensation",

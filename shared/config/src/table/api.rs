@@ -33,8 +33,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "auth.refused_max",
         count(0, 1_000_000),
-        "How many refused tokens an address may send at once, and one more every three seconds; after that it \
-         is answered 429. 0: without a limit.",
+        "How many refused tokens an address may send at once, and one more every three seconds; after that the answer is 429. 0: without a limit.",
     )
     .default("20")
     .coordinator(),
@@ -53,7 +52,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "auth.oidc.jwks_url",
         WEB,
-        "Where the provider's keys are, if not found by discovery.",
+        "The address of the provider's keys, if discovery doesn't find it.",
     )
     .coordinator(),
     Setting::new(

@@ -27,21 +27,21 @@ pub fn find(key: &str) -> Option<&'static Setting> {
 pub fn section(name: &str) -> &'static str {
     match name {
         "redis" => "Redis keeps all records: records that it loses are lost.",
-        "nats" => "NATS with JetStream passes tasks and events.",
-        "events" => "Which subjects CloudEvents come from and go to.",
+        "nats" => "NATS with JetStream transports tasks and events.",
+        "events" => "The subjects of received and produced CloudEvents.",
         "worker" => "`swirl worker`.",
         "history" => "Contents of the history of instances.",
-        "lifecycle" => "What happens to instances and states, as events; see lifecycle.md.",
+        "lifecycle" => "Lifecycle events of instances and states; see lifecycle.md.",
         "coordinator" => "`swirl coordinator`.",
         "auth" => "Access to the HTTP API; see security.md.",
         "auth.oidc" => "Tokens (JWT) of an OpenID Connect provider.",
         "limits" => "How much a workflow may use.",
         "telemetry" => "Traces and metrics over OTLP.",
         "log" => "Messages of the processes, on standard error.",
-        "http" => "Functions that are called, and documents that are fetched, over HTTP.",
+        "http" => "Function calls and document downloads over HTTP.",
         "functions" => "The operator's settings for function types; see functions/README.md.",
         "secrets" => {
-            "Where `$SECRETS` come from; asked in this order. A coordinator needs them for `authRef.resource`."
+            "The sources of `$SECRETS`, searched in this order. A coordinator needs them for `authRef.resource`."
         }
         _ => "",
     }

@@ -11,31 +11,28 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "worker.concurrency",
         count(1, 100_000),
-        "How many scopes of one workflow are driven at once, and an eighth more of others. Workflows with few of them may go beyond that, by half as many again. A scope that waits for a function's answer counts.",
+        "How many scopes of one workflow are driven at once; an eighth more is reserved for other workflows. Workflows with few scopes may exceed the total by half. A scope that waits for a function's answer counts.",
     )
     .default("1024")
     .worker(),
     Setting::new(
         "worker.local_scopes",
         count(0, 100_000),
-        "How many scopes of an instance a worker may continue with in one task, one after another: a branch \
-         of a fork, or the state after the last branch is done. After a second, or this many, the next one is \
-         a separate task, which any worker takes. With 0 each scope is a task.",
+        "How many scopes of an instance a worker may drive one after another within one task: a branch of a fork, or the continuation after the last branch. After a second, or this many scopes, the next one becomes a separate task, which any worker may take. With 0 each scope is a task.",
     )
     .default("100")
     .worker(),
     Setting::new(
         "worker.lease",
         duration(SECOND_MS, 3600 * SECOND_MS),
-        "How long a scope belongs to a worker that gives no sign of life. After a crash another worker \
-         continues this much later.",
+        "How long a scope belongs to a worker that doesn't renew its lease. After a crash, another worker continues after this time.",
     )
     .default("30s")
     .worker(),
     Setting::new(
         "worker.shutdown_deadline",
         STOP,
-        "How long calls that are under way may take when the worker is to stop.",
+        "How long running calls may take when the worker is stopping.",
     )
     .default("20s")
     .worker(),
@@ -49,9 +46,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "history.data",
         ValueKind::Word(&["none", "errors", "all"]),
-        "The additional data that the history keeps: nothing, the arguments of calls that failed, or \
-         arguments and results of all calls and the events that came and went. Secrets are cut out. \
-         A definition may say otherwise.",
+        "The additional data that the history keeps: nothing, the arguments of failed calls, or the arguments and results of all calls and the received and produced events. Secrets are cut out. A definition may override this.",
     )
     .default("errors"),
     Setting::new(
@@ -92,15 +87,13 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "coordinator.health_listen",
         ValueKind::Address,
-        "A separate address for health and metrics, over plain HTTP: a client that takes all connections of \
-         the API takes none of these. They are served at `coordinator.listen` too.",
+        "A separate address for health and metrics, over plain HTTP: a client that uses up all connections of the API doesn't affect them. They are served at `coordinator.listen` too.",
     )
     .coordinator(),
     Setting::new(
         "coordinator.connections_per_address",
         count(1, 1_000_000),
-        "How many connections an address (of IPv6, a network of 64 bits) may have; further ones are closed at once. \
-         All together may have 10,000, or as many as the process may have files open, less 256.",
+        "How many connections an address (of IPv6, a network of 64 bits) may have; further ones are closed at once. The total limit is 10,000, or the number of files that the process may open less 256, if that is lower.",
     )
     .default("1000")
     .coordinator(),
@@ -109,7 +102,7 @@ pub const SETTINGS: &[Setting] = &[
         ValueKind::List(&ValueKind::Text),
         "Host names by which the API is called, such as `swirl.example.org`. With `auth.mode = \"off\"` \
          requests that name neither this machine (`localhost` or an address) nor one of these are refused: \
-         otherwise a web page whose name leads here could do everything. With tokens nothing is refused \
+         otherwise a web page could rebind its own name to this address and do everything. With tokens nothing is refused \
          unless some are given.",
     )
     .coordinator(),
@@ -132,8 +125,7 @@ pub const SETTINGS: &[Setting] = &[
         "coordinator.runs_inline",
         ValueKind::Flag,
         "Instances that need nothing but data (inject, switch by data, expression functions, events that start them \
-         and that they produce) are carried out where they are started, and waiting ones that need no more continue \
-         where their event is processed. Otherwise workers do that too.",
+         and that they produce) run where they are started, and waiting instances that need nothing else continue where their event is processed. With `false`, workers do all of that.",
     )
     .default("true")
     .coordinator(),
@@ -155,37 +147,35 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "coordinator.batches_active",
         count(1, 30),
-        "How many batches may be under way at once; a further one is refused.",
+        "How many batches may be active at once; further ones are refused.",
     )
     .default("10")
     .coordinator(),
     Setting::new(
         "coordinator.keep_batches",
         duration(SECOND_MS, 3650 * DAY_MS),
-        "How long batches can be looked at after their end, with what became of each instance.",
+        "How long batches are kept after their end, with the outcome for each instance.",
     )
     .default("30d")
     .coordinator(),
     Setting::new(
         "coordinator.keep_batches_max",
         count(1, 1_000),
-        "How many batches are kept after their end; older ones are dropped. They have 500,000 instances together at most, \
-         or are only one.",
+        "How many batches are kept after their end; older ones are dropped. Together they have at most 500,000 instances, unless only one batch is kept.",
     )
     .default("100")
     .coordinator(),
     Setting::new(
         "coordinator.drain_delay",
         STOP,
-        "How long requests are still taken when the coordinator is to stop and reports that it isn't ready: \
-         time for load balancers to send them elsewhere.",
+        "How long a stopping coordinator still accepts requests while it reports that it isn't ready, so that load balancers can move to others.",
     )
     .default("1s")
     .coordinator(),
     Setting::new(
         "coordinator.shutdown_deadline",
         STOP,
-        "How long requests that are under way may take when the coordinator is to stop.",
+        "How long requests in flight may take when the coordinator is stopping.",
     )
     .default("10s")
     .coordinator(),
@@ -195,38 +185,34 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "limits.data_bytes",
         ValueKind::Bytes,
-        "How large the state data of a path of execution may become, and the input of an instance. Larger \
+        "How large the state data of a path of execution, and the input of an instance, may become. Larger \
          data is the error `LimitExceeded`, which a workflow can handle.",
     )
     .default("4MiB"),
     Setting::new(
         "limits.fork_bytes",
         ValueKind::Bytes,
-        "How large the results of all branches of a fork, or iterations of a foreach, may become together. What \
-         would make them larger is the error `LimitExceeded` of its branch.",
+        "How large the results of all branches of a fork, or iterations of a foreach, may become together. A result that doesn't fit is the error `LimitExceeded` of its branch.",
     )
     .default("32MiB"),
     Setting::new(
         "limits.instance_bytes",
         ValueKind::Bytes,
-        "How much an instance may hold in all of its paths of execution together, with what branches begin with and \
-         come to, and what waits for them. What would make it more is the error `LimitExceeded` where it is made.",
+        "How large an instance may become: the data of all its paths of execution, the input and results of its branches, and waiting inputs. Whatever would exceed this is the error `LimitExceeded`.",
     )
     .default("64MiB"),
     Setting::new(
         "limits.chain",
         count(1, 1_000_000),
         "How many instances may start each other, one after the other, by `continueAs`, by events or as sub- \
-         workflows, without one of them waiting for anything (a call, an event, a sleep, branches). Beyond it \
-         the next one is the error `LimitExceeded`.",
+         workflows, without one of them waiting for anything (a call, an event, a sleep, branches). The next start is the error `LimitExceeded`.",
     )
     .default("1000"),
     Setting::new(
         "limits.starts",
         count(0, 1_000_000),
         "How many instances of one workflow a coordinator or worker starts in a second; ten times as many may \
-         come at once. Further requests are answered 429; starts by events, schedules and other instances \
-         come later. 0: without a limit.",
+         come at once. Further requests are answered with 429; starts by events, schedules and other instances are delayed. 0: without a limit.",
     )
     .default("10000"),
     Setting::new(
@@ -268,13 +254,13 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "telemetry.headers",
         ValueKind::Map,
-        "Headers that the collector wants, such as an API key.",
+        "Headers that the collector requires, such as an API key.",
     )
     .secret(),
     Setting::new(
         "telemetry.sampling_ratio",
         ValueKind::Ratio,
-        "The part of the traces that is kept, where the caller hasn't decided.",
+        "The share of traces that is kept, unless the caller has decided.",
     )
     .default("0.1"),
     Setting::new(
@@ -304,7 +290,7 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "http.refuse_networks",
         ValueKind::List(&ValueKind::Text),
-        "Networks in which functions aren't called, such as `10.0.0.0/8`; `private` and `loopback` mean all \
+        "Networks in which functions may not be called, such as `10.0.0.0/8`; `private` and `loopback` mean all \
          private and all loopback networks. Link-local addresses, metadata services of clouds, and Redis and \
          NATS of this installation are refused anyway. The address counts, not the name.",
     )
@@ -361,7 +347,7 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "http.breaker_window",
         PAUSE,
-        "The time within which these failures must come.",
+        "The time within which these failures must occur.",
     )
     .default("10s")
     .worker(),
@@ -397,7 +383,7 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "functions.rpc_servers",
         ValueKind::Map,
-        "Where gRPC services listen, by service: `grpc://host:port`, or `grpcs://host:port` for TLS. It takes \
+        "The addresses of gRPC services, by service: `grpc://host:port`, or `grpcs://host:port` for TLS. It takes \
          precedence over a definition.",
     ),
     Setting::new(
@@ -408,7 +394,7 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "secrets.folders",
         ValueKind::List(&ValueKind::Path),
-        "Folders with one file a secret, as containers get them mounted.",
+        "Folders with one file per secret, as mounted into containers.",
     ),
     Setting::new(
         "secrets.environment",

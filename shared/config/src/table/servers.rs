@@ -34,18 +34,18 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "redis.sentinel_master",
         ValueKind::Text,
-        "The name of the master that sentinels are asked for.",
+        "The name under which the sentinels know the master.",
     )
     .default("mymaster"),
     Setting::new(
         "redis.username",
         ValueKind::Text,
-        "The user of Redis' access control lists. Wins over the URL's.",
+        "The user in Redis' access control lists. Takes precedence over the URL's.",
     ),
     Setting::new(
         "redis.password",
         ValueKind::Text,
-        "The password. Wins over the URL's.",
+        "The password. Takes precedence over the URL's.",
     )
     .secret(),
     Setting::new(
@@ -74,7 +74,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "redis.connect_timeout",
         TIMEOUT,
-        "The time limit for making a connection.",
+        "The time limit for establishing a connection.",
     )
     .default("5s"),
     Setting::new(
@@ -117,7 +117,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "redis.dedup",
         KEEP,
-        "How long the id of an event is remembered, so that it isn't taken in twice.",
+        "How long the id of an event is remembered, so that a duplicate is recognised.",
     )
     .default("1d"),
     Setting::new(
@@ -129,14 +129,13 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "redis.sets_max",
         MANY,
-        "Sets of start events that are not complete yet.",
+        "How many incomplete sets of start events are kept.",
     )
     .default("100000"),
     Setting::new(
         "redis.keep_ended",
         KEEP,
-        "How long ended instances can be looked at, except for faulted ones and where their definition \
-         says otherwise.",
+        "How long ended instances are kept, except for faulted ones, unless their definition says otherwise.",
     )
     .default("7d"),
     Setting::new(
@@ -155,7 +154,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "nats.url",
         ValueKind::List(&NATS_URL),
-        "The address of NATS; several for a cluster; `tls` to insist on TLS.",
+        "The address of NATS; several for a cluster; `tls` requires TLS.",
     )
     .default("nats://127.0.0.1:4222"),
     Setting::new("nats.user", ValueKind::Text, "The user; with a password."),
@@ -241,19 +240,19 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "nats.ack_wait",
         duration(SECOND_MS, 3600 * SECOND_MS),
-        "How long JetStream waits for a sign of life before it delivers a message again.",
+        "How long JetStream waits for an acknowledgement or a progress report before it redelivers a message.",
     )
     .default("30s"),
     Setting::new(
         "nats.ack_pending_max",
         count(1, 1_000_000),
-        "How many messages of a consumer may be under way in all processes together.",
+        "How many messages of a consumer may be unacknowledged, in all processes together.",
     )
     .default("20000"),
     Setting::new(
         "events.subjects",
         ValueKind::List(&ValueKind::Subject),
-        "The subjects that CloudEvents are taken from. `*` matches one part, `>` all that follow, and \
+        "The subjects from which CloudEvents are received. `*` matches one part, `>` all that follow, and \
          `{namespace}` is the namespace. In another namespace than `default` the default is \
          `swirl.NAMESPACE.events.>`.",
     )
@@ -261,7 +260,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "events.produced_subject",
         ValueKind::Template,
-        "The subject that a produced CloudEvent goes to. `{type}` is its type, `{namespace}` the namespace. \
+        "The subject to which produced CloudEvents are published. `{type}` is its type, `{namespace}` the namespace. \
          In another namespace than `default` the default is `swirl.NAMESPACE.events.{type}`.",
     )
     .default("swirl.events.{type}"),
@@ -269,6 +268,6 @@ pub const SETTINGS: &[Setting] = &[
         "events.instance_attribute",
         ValueKind::Text,
         "An extension attribute of CloudEvents that addresses an instance, in addition to `swirlinstanceid`: \
-         the name that services written for another runtime send, such as `kogitoprocrefid`.",
+         the attribute that services written for another runtime send, such as `kogitoprocrefid`.",
     ),
 ];

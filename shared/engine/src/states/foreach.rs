@@ -195,7 +195,7 @@ impl Ctx<'_> {
         let mut actions = self.def.workflow[list].actions.iter();
         actions.any(|id| {
             let action = &self.def.workflow[*id];
-            // The result of an action that nobody waits for isn't ignored: it has none.
+            // The result of an action that nothing waits for isn't ignored: it has none.
             !action.results.ignore || action.kind.is_detached()
         })
     }

@@ -25,7 +25,7 @@ impl Ctx<'_> {
             return Ok(());
         };
         let state = &def.workflow[id];
-        self.admit(id, state)?;
+        self.prepare_state(id, state)?;
         match &state.kind {
             StateKind::Callback(callback) => self.begin_callback(callback),
             StateKind::Event(event) => self.begin_event(event),
@@ -39,8 +39,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// The state's timeout and its input filter.
-    fn admit(
+    /// Arms the state's timeout, applies its input filter and checks its schema, unless that is done already.
+    fn prepare_state(
         &mut self,
         id: swirl_model::workflow::StateId,
         state: &swirl_model::workflow::State,

@@ -84,7 +84,7 @@ pub enum Cause {
     TooLarge { limit: usize },
     #[error("it wasn't there within {} s", limit.as_secs_f64())]
     Timeout { limit: Duration },
-    #[error("nobody waits for it any more")]
+    #[error("nothing waits for it any more")]
     Unwanted,
 }
 

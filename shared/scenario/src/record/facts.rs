@@ -95,7 +95,7 @@ pub fn facts(instances: &[Recorded], workflows: &[&Workflow]) -> Facts {
                 Event::Operated { with: Some(_), .. } if index > 0 => {}
                 Event::Operated { action, .. } => operated(index, entry, action, &mut facts),
                 Event::GivenUp { .. } => {
-                    let why = "a worker gave the instance up: a scenario cannot say that";
+                    let why = "a worker gave the instance up: a scenario cannot express that";
                     facts.missing.insert(why.to_owned());
                 }
                 _ => {}
@@ -129,7 +129,7 @@ fn operated(index: usize, entry: &HistoryEntry, action: &str, facts: &mut Facts)
         Some(word) if index == 0 => facts.operated.push(Operated { at: entry.at, word }),
         Some(word) => {
             let why = format!(
-                "an operator asked for '{word}' of a sub-workflow: a scenario can say that of the instance itself only"
+                "an operator asked for '{word}' of a sub-workflow: a scenario can express that only for the instance itself"
             );
             facts.missing.insert(why);
         }

@@ -18,8 +18,7 @@ impl Ctx<'_> {
         let source = &self.workflow.expressions[id.0 as usize];
         if source.language == Language::Jq && assigns(&source.text) {
             let text = source.text.trim();
-            let message =
-                format!("the condition '{text}' assigns, and gives the data as it is then");
+            let message = format!("the condition '{text}' assigns: its result is the changed data");
             let hint = "compare with '=='".to_owned();
             if let Some(node) = obj.get(name) {
                 self.warn(node, codes::CONDITION_ASSIGNS, message, hint);

@@ -53,7 +53,7 @@ impl Ctx<'_> {
 
     fn needs_data(&mut self, location: &Location, attribute: &str) {
         let message = format!(
-            "the value of '{attribute}' is not known before there is an instance, and the event is to start it"
+            "the value of '{attribute}' is not known before there is an instance, and this event starts the instance"
         );
         let hint = "without 'contextAttributeValue' events with equal values belong together; else use a constant, or '$CONST'";
         self.error_at(

@@ -118,13 +118,13 @@ impl Dialect {
         words_any_case: false,
         own_names: &[],
         one_attempt_retries: false,
-        merge_hint: "say with `toStateData` where it belongs",
+        merge_hint: "set `toStateData` to its target",
         parts: Parts::NONE,
     };
 
     /// As in the drafts of 0.1, whose filters give the places of results.
     pub const PATHS: Dialect = Dialect {
-        merge_hint: "say with `resultPath` where it belongs",
+        merge_hint: "set `resultPath` to its target",
         ..Dialect::JSONPATH
     };
 

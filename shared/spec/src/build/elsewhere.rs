@@ -83,7 +83,7 @@ pub(crate) const PROPERTIES: &[Row] = &[
     (
         "expression",
         "nextState",
-        "a switch state in between can ask a condition",
+        "a switch state in between can check a condition",
     ),
     (
         "start",

@@ -265,7 +265,7 @@ impl Ctx<'_> {
             self.warn_at(
                 location,
                 codes::SECRET_IN_DATA,
-                format!("a secret may come into the workflow's data here, by '{}'", shorten(text)),
+                format!("a secret may get into the workflow's data here, by '{}'", shorten(text)),
                 "use it in a function's arguments, auth properties or a condition instead: data is stored, shown and passed on".to_owned(),
             );
         }

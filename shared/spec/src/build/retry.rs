@@ -154,7 +154,7 @@ impl Ctx<'_> {
         let except_ids = except.map(|node| self.error_list(node, "nonRetryableErrors"));
         let named = obj.get("retryRef").map(|node| self.retry_ref(node));
         if detached {
-            let why = "an action that nobody waits for is not retried";
+            let why = "an action that nothing waits for is not retried";
             for name in ["retryRef", "retryableErrors", "nonRetryableErrors"] {
                 if let Some(node) = obj.get(name) {
                     self.ignored(node, name, why);

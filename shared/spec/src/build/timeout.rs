@@ -117,7 +117,8 @@ impl Ctx<'_> {
         let inner = self.object(node, "'stateExecTimeout'", &["total", "single"])?;
         if let Some(single) = inner.get("single") {
             self.positive(single, "'single'");
-            let message = "'single' bounds nothing: actions are retried, not states; 'total' holds";
+            let message =
+                "'single' has no effect: actions are retried, not states; 'total' is used";
             let hint = "write 'stateExecTimeout' as a duration, and 'actionExecTimeout' for each attempt \
                         of an action";
             self.warn(

@@ -102,7 +102,7 @@ impl Writer<'_> {
         if detached {
             self.cannot_if(
                 action.retry.is_some(),
-                "an action that nobody waits for is retried",
+                "an action that nothing waits for is retried",
             );
             return;
         }
@@ -114,7 +114,7 @@ impl Writer<'_> {
             return;
         };
         if rule.policy.retries_max == Some(1) {
-            self.cannot("an action is retried once; in 0.8 'maxAttempts: 1' means not at all");
+            self.cannot("an action is retried once; in 0.8 'maxAttempts: 1' means no retry");
             return;
         }
         let by_default = self.auto_retries && !is_plain && is_default(&rule.policy);

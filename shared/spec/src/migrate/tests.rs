@@ -104,7 +104,7 @@ fn what_0_8_cannot_say_has_its_place() {
     assert_eq!(
         migrated(&document, Format::Yaml).unwrap_err(),
         [
-            "8 First: an action is retried once; in 0.8 'maxAttempts: 1' means not at all",
+            "8 First: an action is retried once; in 0.8 'maxAttempts: 1' means no retry",
             "15 Wait: an end with 'terminate' ends the parents too; in 0.8 it ends its own instance",
         ]
     );

@@ -167,7 +167,7 @@ impl Bindings {
             Protocol::Ws => {
                 if own.get("query").is_some() {
                     return Err(format!(
-                        "{}: `query` of the WebSocket binding isn't carried out",
+                        "{}: `query` of the WebSocket binding isn't supported",
                         own.at
                     ));
                 }

@@ -196,7 +196,7 @@ fn schema<'a>(
         && !format.starts_with("application/schema+")
     {
         return Err(format!(
-            "{}: a schema of the format `{format}` isn't carried out; JSON Schema is",
+            "{}: a schema of the format `{format}` isn't supported; use JSON Schema",
             found.at
         ));
     }

@@ -74,7 +74,10 @@ async fn once(
             amqp.receive(sending, incoming, auth, tls, gate).await
         }
         Protocol::Http => {
-            let message = format!("{}: nothing is waited for over HTTP", incoming.what);
+            let message = format!(
+                "{}: waiting for a message is not possible over HTTP",
+                incoming.what
+            );
             Err(CallError::arguments(message))
         }
         Protocol::Kafka { tls } => {

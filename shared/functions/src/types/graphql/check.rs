@@ -438,11 +438,11 @@ mod tests {
             ("<html>", "its answer is not valid JSON"),
             (
                 r#"{"errors": [{"message": "off"}]}"#,
-                "doesn't give its schema",
+                "doesn't reveal its schema",
             ),
             (
                 r#"{"data": {"__schema": {"queryType": null}}}"#,
-                "doesn't give its schema",
+                "doesn't reveal its schema",
             ),
         ] {
             let error = Schema::read(answer).unwrap_err();

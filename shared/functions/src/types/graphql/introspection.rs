@@ -158,7 +158,7 @@ fn root(kind: OperationKind) -> &'static str {
     }
 }
 
-/// Empty if the service doesn't give its schema.
+/// Empty if the service doesn't reveal its schema.
 fn types(body: &[u8], field: &str) -> HashMap<String, String> {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
     let schema = answer.pointer("/data/__schema").unwrap_or(&Value::Null);

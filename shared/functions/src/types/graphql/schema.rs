@@ -64,7 +64,7 @@ impl Schema {
     pub fn read(answer: &str) -> Result<Schema, String> {
         let answer: Value =
             serde_json::from_str(answer).map_err(|_| "its answer is not valid JSON".to_owned())?;
-        let no_schema = || "it doesn't give its schema (introspection)".to_owned();
+        let no_schema = || "it doesn't reveal its schema (introspection)".to_owned();
         let schema = answer.pointer("/data/__schema").ok_or_else(no_schema)?;
         let root = |name: &str| Some(schema.get(name)?.get("name")?.as_str()?.to_owned());
         let all = schema.get("types").and_then(Value::as_array);

@@ -101,7 +101,8 @@ impl Reader<'_, '_> {
             Some(word) => format!("is of the type '{word}'"),
             None => "has no type".to_owned(),
         };
-        let message = format!("the function '{name}' {what}, and nothing here carries it out");
+        let message =
+            format!("the function '{name}' {what}, and no implementation of it is available here");
         let mut hint = format!(
             "name its connector where workflows run: --connector {word}=http://host/path, or give the \
              function with --functions FILE; types with a document are {}",

@@ -114,12 +114,14 @@ impl Reader<'_, '_> {
         let types: Vec<&str> = TYPES.iter().map(|(word, _)| *word).collect();
         let (message, connector) = match word {
             "" => (
-                format!("the function '{name}' has no type, and nothing here carries it out"),
+                format!(
+                    "the function '{name}' has no type, and no implementation of it is available here"
+                ),
                 "TYPE",
             ),
             _ => (
                 format!(
-                    "the function '{name}' has the type '{word}', and nothing here carries it out"
+                    "the function '{name}' has the type '{word}', and no implementation of it is available here"
                 ),
                 word,
             ),

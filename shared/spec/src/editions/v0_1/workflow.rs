@@ -136,7 +136,7 @@ impl Reader<'_, '_> {
         let id = self.ctx.enter_flow();
         if items.is_empty() {
             let node = obj.get("states").unwrap_or(obj.node);
-            let message = format!("'states' of {what} is empty: there is at least one state");
+            let message = format!("'states' of {what} is empty: at least one state is required");
             let hint = "add a state".to_owned();
             self.ctx.error(node, codes::EMPTY_LIST, message, hint);
         }
@@ -197,15 +197,12 @@ impl Reader<'_, '_> {
             return None;
         }
         let hint = match self.draft.start_is_marked {
-            true => "set 'start: true' in the state that comes first",
-            false => "add 'starts-at' with the name of the state that comes first",
+            true => "set 'start: true' in the first state",
+            false => "add 'starts-at' with the name of the first state",
         };
         let (node, message) = match marked.get(1) {
             Some((_, second)) => (*second, format!("{what} has more than one starting state")),
-            None => (
-                obj.node,
-                format!("{what} does not say with which state it starts"),
-            ),
+            None => (obj.node, format!("{what} does not name its starting state")),
         };
         let code = match marked.is_empty() {
             true => codes::MISSING_PROPERTY,

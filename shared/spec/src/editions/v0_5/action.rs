@@ -91,8 +91,8 @@ fn invocation(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<ActionKind> {
                 ctx.warn(
                     node,
                     codes::MISSING_PROPERTY,
-                    "the eventRef has no 'resultEventRef': the event is produced, and nobody waits for an answer",
-                    "add 'resultEventRef' if an answer comes".to_owned(),
+                    "the eventRef has no 'resultEventRef': the event is produced, and nothing waits for an answer",
+                    "add 'resultEventRef' to wait for an answer".to_owned(),
                 );
             }
             ctx.event_ref(node)
@@ -107,7 +107,7 @@ pub(super) fn subflow(ctx: &mut Ctx<'_>, node: &Node, detached: bool) -> Option<
         ctx.warn(
             node,
             codes::RECURSIVE_SUBFLOW,
-            "the workflow starts itself as its sub-workflow, again and again if nothing stops it",
+            "the workflow starts itself as its sub-workflow, without end unless a condition stops it",
             "make sure that a condition ends this".to_owned(),
         );
     } else {

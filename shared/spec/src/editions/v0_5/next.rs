@@ -133,7 +133,7 @@ fn end(ctx: &mut Ctx<'_>, node: &Node) -> Option<End> {
 fn compensate(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> bool {
     let compensate = ctx.boolean(obj, "compensateBefore", false);
     if let (true, true, Some(node)) = (compensate, ctx.compensating, obj.get("compensateBefore")) {
-        let why = "the state itself is run by a compensation, which triggers no other";
+        let why = "the state itself runs in a compensation, which cannot trigger another one";
         ctx.ignored(node, "compensateBefore", why);
     }
     compensate

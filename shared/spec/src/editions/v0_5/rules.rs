@@ -123,7 +123,7 @@ fn older(ctx: &mut Ctx<'_>, node: &Node, name: &str, here: &str) {
 fn later_retry(ctx: &mut Ctx<'_>, retry: &mut Node) {
     for name in ["increment", "maxDelay"] {
         if let Some(node) = retry.get(name) {
-            let message = format!("'{name}' is of a later edition; it is carried out as there");
+            let message = format!("'{name}' is of a later edition; it works as it does there");
             let location = ctx.location(node);
             let hint = "write the document in that edition".to_owned();
             ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);

@@ -273,7 +273,7 @@ impl Ctx<'_> {
                 self.warn(
                     invoke,
                     codes::IGNORED_PROPERTY,
-                    "with 'invoke: async' nobody takes the expression's result: the action has no effect",
+                    "with 'invoke: async' nothing uses the expression's result: the action has no effect",
                     "remove 'invoke'".to_owned(),
                 );
             }
@@ -362,7 +362,7 @@ impl Ctx<'_> {
             }
         };
         if subflow.workflow == self.workflow.id {
-            let message = "the workflow starts itself as its sub-workflow, again and again if nothing stops it";
+            let message = "the workflow starts itself as its sub-workflow, without end unless a condition stops it";
             self.warn(
                 node,
                 codes::RECURSIVE_SUBFLOW,

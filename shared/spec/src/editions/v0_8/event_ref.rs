@@ -50,7 +50,7 @@ impl Ctx<'_> {
             self.ignored(
                 node,
                 consume,
-                "with 'invoke: async' nobody waits for the event",
+                "with 'invoke: async' nothing waits for the event",
             );
         }
         let produce = self.produce(obj, produce, "an eventRef")?;

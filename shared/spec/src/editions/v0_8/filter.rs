@@ -46,7 +46,7 @@ impl Ctx<'_> {
             ..ResultRule::default()
         };
         let why = match (ignore, detached) {
-            (_, true) => "an action that nobody waits for has no results",
+            (_, true) => "an action that nothing waits for has no results",
             (true, _) => "'useResults' is false",
             _ => "",
         };

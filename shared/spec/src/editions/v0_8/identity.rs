@@ -68,7 +68,7 @@ impl Ctx<'_> {
             self.warn(
                 root.node,
                 codes::MISSING_PROPERTY,
-                "the workflow definition has no 'specVersion'; by its shape it is taken as edition 0.8",
+                "the workflow definition has no 'specVersion'; by its shape it is read as edition 0.8",
                 "add 'specVersion: \"0.8\"'".to_owned(),
             );
         }

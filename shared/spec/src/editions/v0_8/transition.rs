@@ -122,7 +122,7 @@ impl Ctx<'_> {
     fn compensate(&mut self, obj: Obj<'_>) -> bool {
         let compensate = self.boolean(obj, "compensate", false);
         if let (true, true, Some(node)) = (compensate, self.compensating, obj.get("compensate")) {
-            let why = "the state itself is run by a compensation, which triggers no other";
+            let why = "the state itself runs in a compensation, which cannot trigger another one";
             self.ignored(node, "compensate", why);
         }
         compensate
@@ -286,7 +286,7 @@ impl Ctx<'_> {
 /// The attributes of an event that its author cannot set as context attributes, and what to write instead.
 fn reserved(name: &str) -> Option<&'static str> {
     Some(match name {
-        "id" => "leave it out: each event gets an id of its own",
+        "id" => "leave it out: each event gets its own id",
         "source" => "write 'source' in the definition of the event",
         "type" => "write 'type' in the definition of the event",
         "data" | "data_base64" => "write 'data' next to 'contextAttributes'",
@@ -331,7 +331,7 @@ mod tests {
             ("subject", ""),
             (
                 "id",
-                "'id' of an event cannot be set in 'contextAttributes': leave it out: each event gets an id of its own",
+                "'id' of an event cannot be set in 'contextAttributes': leave it out: each event gets its own id",
             ),
             (
                 "Type",

@@ -127,8 +127,7 @@ fn timeout(
             None
         }
         (None, true) => {
-            let message =
-                "a switch over events has no 'eventTimeout': it waits as long as it takes";
+            let message = "a switch over events has no 'eventTimeout': it may wait forever";
             let hint = "add 'eventTimeout', such as 'PT1H'".to_owned();
             reader.warn(obj.node, codes::MISSING_PROPERTY, message, hint);
             None

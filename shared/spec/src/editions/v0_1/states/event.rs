@@ -146,7 +146,7 @@ fn holds_at_once(reader: &mut Reader<'_, '_>, obj: Obj<'_>) {
     reader.ctx.error(
         node,
         codes::BAD_EVENT_EXPRESSION,
-        "the event expression holds before any event has come, so nothing would be waited for",
-        "name an event that must come, such as 'a and not b'".to_owned(),
+        "the event expression holds before any event has arrived, so it would wait for nothing",
+        "name an event that must arrive, such as 'a and not b'".to_owned(),
     );
 }

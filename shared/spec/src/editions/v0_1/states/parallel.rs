@@ -57,7 +57,7 @@ fn branch(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Branch> {
         reader.ctx.warn(
             node,
             codes::MISSING_PROPERTY,
-            "a branch needs 'wait-for-completion': nobody waits for this one",
+            "a branch needs 'wait-for-completion': nothing waits for this branch",
             "add 'wait-for-completion', true or false".to_owned(),
         );
     }
@@ -71,7 +71,7 @@ fn branch(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Branch> {
     if !items.is_empty() && !items.iter().any(is_end) {
         let hint = match reader.draft.start_is_marked {
             true => "add a state of type END",
-            false => "set 'end: true' in the state that comes last",
+            false => "set 'end: true' in the last state",
         };
         let message = format!("{what} has no end state");
         let code = codes::MISSING_PROPERTY;

@@ -42,7 +42,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>, filter: Filter<'_>) -> Option
         }
     };
     if let (true, Some(node)) = (obj.has("default"), obj.get("end").filter(|_| ends)) {
-        let why = "the choices and 'default' say where to go";
+        let why = "the choices and 'default' determine the next state";
         reader.ctx.ignored(node, "end", why);
     }
     let items = match obj.get("choices") {
@@ -90,7 +90,7 @@ fn inner(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Test> {
     known.push("next-state");
     let obj = reader.ctx.object(node, "a condition", &known)?;
     if let Some(node) = obj.get("next-state") {
-        let why = "the choice that holds the condition says where to go";
+        let why = "the choice that contains the condition determines the next state";
         reader.ctx.ignored(node, "next-state", why);
     }
     test(reader, obj, "a condition", false)

@@ -56,7 +56,7 @@ fn entry(ctx: &mut Ctx<'_>, node: &Node, exclusive: bool) -> Option<OnEvents> {
         ctx.warn(
             node,
             codes::MISSING_PROPERTY,
-            format!("{WHAT} has no 'actions': its events are taken, and nothing is done"),
+            format!("{WHAT} has no 'actions': its events are consumed without effect"),
             "add 'actions', or an empty list".to_owned(),
         );
         ctx.action_list(Vec::new(), false)
