@@ -1,4 +1,4 @@
-//! `swirl dev` as a process of its own, with the store in the folder of its definitions.
+//! `swirl dev` as a separate process, with the store in the folder of its definitions.
 
 use std::net::SocketAddr;
 use std::path::Path;

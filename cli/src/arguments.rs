@@ -31,7 +31,7 @@ impl LimitArgs {
 }
 
 /// `hosts`: from which hosts documents may be fetched, beside this machine.
-/// `settings`: what carries out functions, as the operator says.
+/// `settings`: the operator's settings for function types.
 pub fn loader(hosts: &[String], settings: Settings) -> anyhow::Result<Loader> {
     loader_with(hosts, settings, None)
 }

@@ -96,8 +96,8 @@ impl Node {
         }
     }
 
-    /// Starts the loops: workers, timers, schedules, batches, reconciler. The first sweep brings back what
-    /// a crash left behind.
+    /// Starts the loops: workers, timers, schedules, batches, reconciler. The first sweep recovers work that a crash
+    /// interrupted.
     pub fn start(&mut self) {
         let (driver, tasks) = (self.driver.clone(), self.queue.clone());
         self.tasks.spawn(async move {

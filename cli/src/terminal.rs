@@ -1,7 +1,7 @@
 //! The output: results to stdout, messages to stderr.
 //!
-//! A reader that stops reading doesn't make the command fail: a closed pipe is as good as one that is
-//! read, and the exit code still shows the outcome.
+//! The command doesn't fail if its reader stops reading: a closed pipe is ignored, and the exit code still shows the
+//! outcome.
 
 use std::io::{self, IsTerminal, Write};
 

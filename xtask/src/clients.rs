@@ -1,6 +1,6 @@
 //! Clients of the API in other languages: generated from its OpenAPI document, compiled, and run against `swirl dev`.
 //!
-//! That takes each language's tools and its registry. Where they are not to be had a language is left out, by name.
+//! This needs each language's tools and its registry. A language whose tools are missing is skipped, with a message.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -90,7 +90,7 @@ fn is_shipped(output: &Value) -> bool {
     output["status"] == "shipped" && output["confirmation"]["by"] == "Ada"
 }
 
-/// Generates a language's client and compiles its programs; false if its tools are not to be had.
+/// Generates a language's client and compiles its programs; false if its tools are missing.
 fn generated(language: &Language, folder: &Path) -> Result<bool> {
     let name = language.name;
     for tool in language.tools {
@@ -148,7 +148,7 @@ struct Server {
 }
 
 impl Server {
-    /// Returns once it has said where its API is.
+    /// Returns once it has printed the address of its API.
     fn start(swirl: &Path, folder: &Path) -> Result<Server> {
         let mut command = Command::new(swirl);
         command

@@ -1,7 +1,7 @@
 //! One event in, one event out: pull the event, write by a script what it leads to, publish a task, acknowledge; pull the
 //! task, read the record, commit it by a script, publish the event of the end until JetStream has it, acknowledge.
 //!
-//! Nothing is looked up, and no event is compared with anything.
+//! It looks nothing up and compares no events.
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use swirl_config::parse_duration;
 
-/// How long a server may be away while something is waited for, where no limit is given.
+/// How long a server may be unreachable during a wait without a limit.
 const AWAY_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Debug, clap::Args)]
@@ -19,7 +19,7 @@ pub struct Timeout {
 /// The exit code when the wait timed out.
 pub const TIMED_OUT: u8 = 3;
 
-/// The patience of one command.
+/// The time limit of one command's wait.
 pub struct Patience {
     since: Instant,
     max: Option<Duration>,
@@ -49,7 +49,7 @@ impl Patience {
         self.left().is_some_and(|left| left.is_zero())
     }
 
-    /// Waits a while, but not longer than there is time.
+    /// Pauses, but not beyond the limit.
     pub async fn pause(&self, pause: Duration) {
         let left = self.left().unwrap_or(pause);
         tokio::time::sleep(pause.min(left)).await;
@@ -63,7 +63,7 @@ impl Patience {
     /// True the first time: the user may be notified then.
     ///
     /// # Errors
-    /// The server has been away for too long.
+    /// The server has been unreachable for too long.
     pub fn failed(&mut self, error: anyhow::Error) -> anyhow::Result<bool> {
         if self.answered.elapsed() >= AWAY_MAX {
             bail!(error.context("the server has been away for too long"));

@@ -1,4 +1,4 @@
-//! Which server a command talks to, and as whom: the flags of the client commands.
+//! The server that a command uses, and its credentials: the flags of the client commands.
 
 use std::convert::Infallible;
 use std::future::Future;

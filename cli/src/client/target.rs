@@ -1,4 +1,4 @@
-//! Which server a client talks to, and as whom.
+//! The server that a client uses, and its credentials.
 
 use std::path::PathBuf;
 

@@ -57,7 +57,7 @@ impl Folder {
         }
     }
 
-    /// Watches the folder for ever.
+    /// Watches the folder forever.
     pub async fn watch(mut self) {
         loop {
             tokio::time::sleep(LOOK).await;

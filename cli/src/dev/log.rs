@@ -1,5 +1,5 @@
-//! The activity of instances, as log lines. The store is polled a few times a second: a line comes a moment
-//! later, and has the time when it happened.
+//! The activity of instances, as log lines. The store is polled a few times a second: a line appears a moment later,
+//! with the time of the entry.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Log {
         }
     }
 
-    /// Logs for ever.
+    /// Logs forever.
     pub async fn follow(mut self) {
         loop {
             tokio::time::sleep(LOOK).await;

@@ -1,4 +1,4 @@
-//! Where traces and metrics are sent.
+//! The collector of traces and metrics.
 
 use std::time::Duration;
 

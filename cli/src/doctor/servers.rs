@@ -73,8 +73,8 @@ async fn redis(report: &mut Report, config: &Config) {
     }
 }
 
-/// Compares a clock with that of this machine; `uncertain` is how much of the difference may be
-/// due to the asking.
+/// Compares a clock with that of this machine; `uncertain` is the part of the difference that the request itself may
+/// have caused.
 pub fn skew(report: &mut Report, name: &str, whose: &str, clock_ms: i64, uncertain_ms: i64) {
     let ahead = clock_ms - now_ms();
     let message = match ahead.abs() <= SKEW_MS + uncertain_ms {

@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 /// The type of the functions.
 pub const CONNECTOR: &str = "swirl-test";
 
-/// A call as it came.
+/// A received call.
 #[derive(Debug, Clone)]
 pub struct Call {
     pub instance: String,
@@ -75,7 +75,7 @@ impl Mock {
         Ok(address)
     }
 
-    /// The calls so far, and the reason why the run is worthless.
+    /// The calls so far, and the reason why the run is invalid.
     pub fn calls(&self) -> Result<Vec<Call>, RunError> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match seen.trouble.take() {

@@ -70,7 +70,7 @@ pub async fn observe(
     // Whether the last call with a key was open.
     let mut keys = HashMap::new();
     for call in mock.calls()? {
-        // A repeat has the same key, and is not a call of its own. A retry may have it, too.
+        // A repeat has the same key, and is not a separate call. A retry may have it, too.
         if keys.insert(call.key, call.open).unwrap_or(true) {
             calls.entry(call.instance).or_default().push(ObservedCall {
                 function: call.function,

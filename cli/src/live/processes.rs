@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::mock::CONNECTOR;
 use super::settings::Settings;
 
-/// How long a process may take to be ready, also on a machine that has much else to do.
+/// How long a process may take to be ready, even on a busy machine.
 const READY_MAX: Duration = Duration::from_secs(180);
 
 /// Killed when dropped.

@@ -1,8 +1,8 @@
 //! One layout for all documents: the implementation of `swirl fmt`.
 //!
-//! Comments, the order of keys and the meaning of each value stay. That isn't left to trust in
-//! the printers: the result is read again and compared with the original, and formatted again to
-//! see that it no longer changes. A text that fails one of these checks is not returned.
+//! Comments, the order of keys and the meaning of each value stay. This doesn't rely on the printers: the result is
+//! read again and compared with the original, and formatted again to make sure that it no longer changes. A text that
+//! fails one of these checks is not returned.
 
 mod json;
 mod same;
@@ -11,7 +11,7 @@ mod yaml;
 use swirl_spec::diagnostic::Diagnostic;
 use swirl_spec::source::{self, Limits, Node};
 
-/// Characters in a line, where there is a choice.
+/// The preferred maximum length of a line, in characters.
 pub const WIDTH: usize = 120;
 
 /// Why a text was not formatted.

@@ -2,7 +2,7 @@
 //! meant.
 //!
 //! A rule checks a definition that its reader accepts. It reports only findings that it is sure of:
-//! users switch off a rule that cries wolf, and then it finds nothing. Each has a page in
+//! users switch off a rule with false alarms, and then it finds nothing. Each has a page in
 //! `docs/lint/`, and is switched off by its name, on the command line or by
 //! `metadata: {lintAllow: NAME}` of whatever holds the place.
 
@@ -21,7 +21,7 @@ use swirl_spec::suggest;
 
 use places::Places;
 
-/// A rule, as the table has it.
+/// A row of the table of rules.
 #[derive(Debug)]
 pub struct Rule {
     /// A stable word.

@@ -52,8 +52,7 @@ pub trait Source: Send + Sync {
 /// One editor, from its first message to its last.
 ///
 /// Requests are answered from the current text and from the last analysis, whose places move with the
-/// text. Analyses are [`Job`]s for another thread: those of long documents would be too slow while
-/// somebody types.
+/// text. Analyses are [`Job`]s for another thread: analysing long documents would be too slow during typing.
 pub struct Session {
     source: Arc<dyn Source>,
     documents: BTreeMap<String, Document>,
@@ -74,7 +73,7 @@ struct Document {
     analysis: Analysis,
     /// The workflow of the last text without errors.
     picture: Option<Arc<swirl_model::workflow::Workflow>>,
-    /// The schema of its input, also where that stands in another file.
+    /// The schema of its input, even if it is in another file.
     input_schema: Option<Value>,
 }
 

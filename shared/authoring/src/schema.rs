@@ -1,10 +1,9 @@
 //! JSON Schemas of the editions, for editors.
 //!
-//! Nothing here knows the language. The reader is asked: it is given small documents with one value after
-//! another at one place after another, and its findings say which properties an object has, which must be
-//! there and what each may be. So a schema accepts what the reader accepts, and changes with it. What the
-//! reader finds by looking at several places at once (names that aren't defined, states that nothing
-//! reaches) and expressions are not in it.
+//! This code has no knowledge of the language. It gives the reader small documents with different values at each place,
+//! and derives from its findings which properties an object has, which are required and what each may be. So a schema
+//! accepts what the reader accepts, and changes with it. What the reader finds by looking at several places at once
+//! (names that aren't defined, states that nothing reaches) and expressions are not in it.
 
 mod ask;
 mod explore;
@@ -27,7 +26,7 @@ use ask::Reader;
 use explore::Explorer;
 use known::Known;
 
-/// The schema of an edition, in draft 7. It takes the reader some thousand small documents.
+/// The schema of an edition, in draft 7. The reader has to read a few thousand small documents for it.
 pub fn schema(edition: Edition) -> Value {
     let (root, objects) = explored(edition, other_names());
     let title = format!("Serverless Workflow {edition}");
@@ -38,7 +37,8 @@ pub fn schema(edition: Edition) -> Value {
     schema
 }
 
-/// Metadata may hold anything, so the reader cannot be asked for the part that it reads. A text there is the author's own.
+/// Metadata may contain anything, so the reader's findings don't show the part that it reads. Text there belongs to the
+/// author.
 fn own_metadata() -> Value {
     let kinds = AttributeKind::ALL.map(AttributeKind::as_str);
     let attribute = json!({

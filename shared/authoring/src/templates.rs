@@ -2,7 +2,7 @@
 
 use swirl_spec::source::{Limits, Node, parse};
 
-/// A beginning.
+/// A template.
 #[derive(Debug)]
 pub struct Template {
     pub name: &'static str,
@@ -50,7 +50,7 @@ pub struct Operation {
     pub summary: Option<String>,
 }
 
-/// Why a workflow can't be begun so.
+/// The reason why a workflow can't be created from a template.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -67,7 +67,7 @@ impl Template {
     /// The files of a workflow with this id.
     ///
     /// # Errors
-    /// The id can't be one and name files.
+    /// The text is not valid as an id and a file name.
     pub fn files(&self, id: &str) -> Result<Files, Error> {
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if !id.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -84,7 +84,7 @@ impl Template {
 }
 
 impl Files {
-    /// Adds a function for each operation of the document at `uri`, as far as it isn't there.
+    /// Adds a function for each operation of the document at `uri`, unless it exists.
     pub fn add_functions(&mut self, uri: &str, operations: &[Operation]) {
         let mut lines = String::new();
         for operation in operations {

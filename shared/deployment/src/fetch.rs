@@ -18,7 +18,7 @@ use swirl_model::{Data, WorkflowError};
 use swirl_ports::Secrets;
 use swirl_spec::resource::{Resources, scheme};
 
-/// After this time no further service is asked for its description.
+/// After this time no further service is queried for its description.
 const ANSWERS_MAX: Duration = Duration::from_secs(10);
 
 /// A document that is unavailable.
@@ -29,8 +29,8 @@ pub struct Missing {
     pub reason: String,
 }
 
-/// Fetches the documents that the functions need and `resources` don't have yet, and adds them there. An unavailable
-/// one doesn't keep the others from being fetched.
+/// Fetches the documents that the functions need and `resources` lacks, and adds them there. An unavailable document
+/// doesn't stop the others.
 pub fn fetch(
     caller: &Caller,
     workflow: &Workflow,
@@ -84,8 +84,8 @@ pub fn find(
     missing
 }
 
-/// Asks services that describe themselves, all of them together for at most `ANSWERS_MAX`; returns their answers, and
-/// the services without one.
+/// Queries services that describe themselves, for at most `ANSWERS_MAX` in total. Returns their answers, and the
+/// services that didn't answer.
 pub fn ask(
     workflow: &Workflow,
     fetcher: &Fetcher,
@@ -208,7 +208,7 @@ impl Credentials<'_> {
             failed(all.join("; "))
         })?;
         let names = &self.workflow.secrets;
-        // A separate thread: the caller's may be one of an executor, which must not wait here.
+        // A separate thread, because the caller's thread may belong to an executor and must not block.
         let secrets = std::thread::scope(|scope| {
             let asked = scope.spawn(|| block_on(self.secrets.get(names)));
             asked.join()

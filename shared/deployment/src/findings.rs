@@ -1,5 +1,5 @@
-//! Problems of a definition's functions and calls, by the documents that describe them, as findings with a place in the
-//! definition.
+//! Compares a definition's functions and calls with the documents that describe them. Problems become findings with a
+//! place in the definition.
 
 use swirl_functions::types::{self, Checks};
 use swirl_functions::{Problem, Site};
@@ -19,7 +19,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// A document that is one definition.
+    /// A document that contains just one definition.
     pub fn new(document: &[u8]) -> Text {
         Text {
             root: source::parse(document, &Limits::default()).ok(),
@@ -33,8 +33,8 @@ impl Text {
         }
     }
 
-    /// Functions that cannot be called, and calls that their documents refuse. A `missing` document is not an error of
-    /// the definition, and neither are functions of type `custom`: the operator names their connectors.
+    /// Functions that cannot be called, and calls that their documents don't allow. A `missing` document is not an
+    /// error of the definition, and neither are functions of type `custom`: the operator names their connectors.
     pub fn checked(
         &self,
         workflow: &Workflow,
@@ -71,7 +71,7 @@ impl Text {
         found.collect()
     }
 
-    /// Calls that the documents refuse.
+    /// Calls that the documents don't allow.
     pub fn calls(&self, problems: &[Problem]) -> Vec<Diagnostic> {
         let found = problems.iter().map(|problem| {
             let place = self.place_of(problem);

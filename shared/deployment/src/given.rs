@@ -1,4 +1,4 @@
-//! Documents that came with the one that refers to them.
+//! Documents that were sent together with the one that refers to them.
 
 use swirl_spec::resource::{MapResources, ResourceError, Resources};
 

@@ -103,8 +103,8 @@ impl Loader {
         (found, missing)
     }
 
-    /// Reads a document, once, with all documents that it refers to. Those are searched in `given`; `files` are
-    /// others that it may refer to, if any. The calls are checked against the documents that describe them.
+    /// Reads a document, once, with all documents that it refers to. `given` is searched first; `files` are further
+    /// documents that it may refer to. The calls are checked against the documents that describe them.
     ///
     /// # Errors
     /// The reason why it cannot be deployed.
@@ -186,7 +186,7 @@ impl Loader {
         Ok((deployment, reading.diagnostics.into_vec()))
     }
 
-    /// Makes the functions of a definition callable, before its first instance can be there.
+    /// Makes the functions of a definition callable. Must run before its first instance exists.
     ///
     /// # Errors
     /// The functions that cannot be called.
@@ -199,7 +199,7 @@ impl Loader {
         self.caller.prepare(id, workflow, resources)
     }
 
-    /// Whether [`Loader::prepare`] would succeed. Nothing is kept.
+    /// Whether [`Loader::prepare`] would succeed. It keeps nothing.
     ///
     /// # Errors
     /// As for [`Loader::prepare`].

@@ -15,7 +15,7 @@ use swirl_spec::source::Limits;
 use crate::findings::Text;
 use crate::loader::{Loader, RESOURCE_BYTES_MAX, Refusal};
 
-/// A document, and the documents it refers to as far as they came with it.
+/// A document, and the documents that were sent with it.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
     /// Where it comes from, for messages.
@@ -46,13 +46,13 @@ pub trait Reader: Send + Sync {
     /// All findings, each an object with at least `severity` and `message`.
     fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>>;
 
-    /// Makes the functions of a definition callable, before its first instance can be there.
+    /// Makes the functions of a definition callable. Must run before its first instance exists.
     ///
     /// # Errors
     /// As for [`Reader::read`].
     fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>>;
 
-    /// Reads a document, and looks for what [`Reader::prepare`] would find, but keeps nothing. Also returns the warnings.
+    /// Reads a document and runs the checks of [`Reader::prepare`], but keeps nothing. Also returns the warnings.
     ///
     /// # Errors
     /// As for [`Reader::read`].
@@ -67,7 +67,7 @@ pub trait Reader: Send + Sync {
     }
 }
 
-/// A reader of documents that come from elsewhere, or of the user's own.
+/// A reader of documents from clients, or of the user's own files.
 pub struct DocumentReader {
     loader: Arc<Loader>,
     files: Files,
@@ -172,7 +172,7 @@ impl Refusal {
     }
 }
 
-/// Comments and layout mean nothing.
+/// Comments and layout are ignored.
 fn says_the_same(old: &str, new: &str) -> bool {
     let parse = |text: &str| {
         let node = swirl_spec::source::parse(text.as_bytes(), &Limits::default());

@@ -1,4 +1,4 @@
-//! Deployment: a document is read, its functions are prepared, and it is stored, in this order.
+//! Deployment: reads a document, prepares its functions, and stores it, in this order.
 
 use std::sync::Arc;
 
@@ -87,8 +87,8 @@ impl Deployer {
     }
 
     /// Reads and deploys a document; nothing more is fetched for it once the future is dropped. Running instances keep
-    /// the definition that they started with. `replaces`: another document under the same id and version is replaced,
-    /// unless instances of it are there. For one process alone.
+    /// the definition that they started with. `replaces`: replaces another document under the same id and version,
+    /// unless it has instances. Only for a single process.
     ///
     /// # Errors
     /// The store failed.
@@ -176,8 +176,7 @@ fn finding(message: &str) -> Value {
     json!({"severity": "error", "code": "definition-invalid", "message": message})
 }
 
-/// Runs work that may block elsewhere. A reader that panics is an error in it, reported as a finding: the process
-/// continues.
+/// Runs blocking work on another thread. A panic in the reader is reported as a finding, and the process continues.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Vec<Value>> + Send + 'static,
 ) -> Result<T, Vec<Value>> {

@@ -95,7 +95,7 @@ impl Ctx<'_> {
     }
 }
 
-/// Whether a handler opened the way: the same state's handlers aren't asked again.
+/// Whether a handler opened the way: then the handlers of the same state aren't tried again.
 pub(crate) fn is_handlers(way: Exit) -> bool {
     matches!(way, Exit::Handler(..) | Exit::Action(..))
 }

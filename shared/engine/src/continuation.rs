@@ -1,7 +1,7 @@
 //! `continueAs`: another instance continues in place of this one.
 //!
-//! This one has ended once that one exists. The process that starts it reports that, or the reason
-//! why it cannot start. Then this instance faults, and an operator's retry starts it again.
+//! This instance ends once the other one exists. The process that starts the other one reports success, or the reason
+//! why it cannot start. In the latter case this instance faults, and an operator's retry tries the start again.
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, StartInstance};

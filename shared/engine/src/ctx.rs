@@ -26,7 +26,7 @@ const LONG_MS: i64 = 1_000;
 /// Errors end an attempt, a state, a branch or the instance: see `raise`.
 pub(crate) type Step = Result<(), WorkflowError>;
 
-/// The events that a way produces and the input it continues with, their expressions evaluated.
+/// The events that a way produces and the input of its `continueAs`, with their expressions evaluated.
 pub(crate) struct Prepared {
     pub produced: Vec<Produced>,
     /// The input of `continueAs`.
@@ -47,11 +47,11 @@ pub(crate) struct Ctx<'a> {
     pub scope: &'a mut Scope,
     pub events: Vec<Event>,
     pub commands: Vec<Command>,
-    /// Others have their turn before this scope continues.
+    /// Other scopes get a turn before this one continues.
     pub pause: bool,
     /// The events and the input of the way that is being taken.
     pub prepared: Option<Prepared>,
-    /// The data as the last state left it, where the instance is found by values in it.
+    /// The data after the last state, if search attributes depend on it.
     pub searched: Option<Data>,
 }
 

@@ -33,8 +33,7 @@ pub struct Definition {
     pub(crate) deployed_at: Option<Timestamp>,
     /// The regular expressions of conditions, by their text.
     pub(crate) patterns: HashMap<String, Regex>,
-    /// Its instances need nothing but data: nothing is called, waited for, forked, published or
-    /// continued.
+    /// Its instances need only data: they call, await, fork, publish and continue nothing.
     pub is_pure: bool,
     /// The same, but an event may start them, and they may produce events.
     pub is_prompt: bool,
@@ -168,7 +167,7 @@ impl Definition {
         }
     }
 
-    /// A length of time that counts before there is an instance: an expression sees the constants, and no data.
+    /// A duration that is needed before there is an instance: its expression sees the constants and no data.
     pub fn period_at_start(&self, period: &Period) -> Option<IsoDuration> {
         let Period::Expression(id) = period else {
             return period.fixed();

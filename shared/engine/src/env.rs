@@ -4,13 +4,13 @@ use swirl_model::Data;
 use swirl_model::instance::Room;
 use swirl_model::time::Timestamp;
 
-/// The driver's view of the outside at this moment.
+/// The outside world as the driver sees it at this moment.
 #[derive(Debug, Clone, Default)]
 pub struct Env {
     pub now: Timestamp,
     /// The values of the definition's secrets, as an object; null if it has none.
     pub secrets: Data,
-    /// Less than the definition allows, for callers that cannot wait.
+    /// Tighter limits than the definition's, for callers that cannot wait.
     pub bounds: Option<Bounds>,
     /// The size that the scope may have, if its instance has less left than the definition allows.
     pub room: Option<Room>,
@@ -19,7 +19,7 @@ pub struct Env {
 /// The limits of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// States or actions; then others are to have a turn.
+    /// The number of states or actions before other scopes get a turn.
     pub steps: u32,
     /// The highest reading of this thread's expression meter at the end of the turn.
     pub spent_max: u64,

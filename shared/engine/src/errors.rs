@@ -11,7 +11,7 @@ use crate::eval::View;
 const TYPES: &str = "https://serverlessworkflow.io/spec/errors/";
 
 impl Ctx<'_> {
-    /// The first of these that an error fits; `Any` is asked last, wherever it is.
+    /// The first of these that matches an error; `Any` comes last, wherever it is.
     pub(crate) fn first_fit<'s>(
         &self,
         sets: impl Iterator<Item = &'s ErrorSet>,

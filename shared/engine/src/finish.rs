@@ -35,7 +35,7 @@ impl Ctx<'_> {
         step
     }
 
-    /// An operator's retry of a step that failed behind a state's work.
+    /// An operator's retry of a step that failed after a state's work.
     pub(crate) fn resume_finish(&mut self, way: Exit, from: FinishFrom) -> Step {
         match from {
             FinishFrom::Output => self.finish(way),
@@ -52,7 +52,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Takes the way of a handler, whose state has been left: an error is no longer the state's.
+    /// Takes the way of a handler after its state has been left: a further error no longer belongs to the state.
     pub(crate) fn take_left(&mut self, way: Exit) {
         if let Err(mut error) = self.take(way) {
             if error.state.is_none() {

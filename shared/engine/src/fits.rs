@@ -115,7 +115,7 @@ impl Definition {
         let Some(actions) = self.actions_of(run.list) else {
             return false;
         };
-        // After the last action nothing can be under way.
+        // After the last action nothing can be in progress.
         let is_there = run.index < run.end || run.index == run.end && run.step == ActionStep::Ready;
         is_there && usize::from(run.end) <= actions
     }

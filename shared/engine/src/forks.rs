@@ -1,7 +1,7 @@
 //! Branches: created in one step, joined once.
 //!
 //! The fork's record has the data that all branches begin with, so a fork costs the same with any number of
-//! branches. Results are a set by branch; the parent is notified when enough are there, or at the first error.
+//! branches. Results are a set keyed by branch; the parent is notified when enough are there, or at the first error.
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event};
@@ -170,7 +170,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Nothing waits for the branch, but it may end the instance, or lead elsewhere.
+    /// Nothing waits for the branch, but it may end the instance or take a transition of its handler.
     fn heard_of_apart(&mut self, fork: u32, results: Vec<(u32, BranchResult)>) {
         self.command(Command::CloseFork(fork));
         let left = self.scope.apart.iter().copied();
@@ -199,7 +199,7 @@ impl Ctx<'_> {
         self.emit(Event::Apart(all));
     }
 
-    /// Work that no state waits for ends with the scope around it.
+    /// Work that no state waits for ends with its enclosing scope.
     pub(crate) fn abandon_apart(&mut self) {
         if self.scope.apart.is_empty() {
             return;
@@ -211,7 +211,7 @@ impl Ctx<'_> {
     }
 
     /// # Errors
-    /// The instance has no room for the data that the branches begin with.
+    /// The initial data of the branches would exceed the instance's size limit.
     pub(crate) fn check_fork(&self, items: Option<&Data>) -> Step {
         let data = &self.scope.data;
         self.check_room(&[data, data, items.unwrap_or(&Data::NULL)])
@@ -252,7 +252,7 @@ impl Ctx<'_> {
         results: Vec<(u32, BranchResult)>,
         done: Option<u32>,
     ) -> Result<(), Rejection> {
-        // A fork that was notified before the batch that runs now is notified too late.
+        // This notification is for an earlier batch than the running one: it is too late.
         let enough = done.is_none_or(|done| done >= run.needed);
         let batch = results.is_empty() && enough && run.open == run.needed && run.open < run.total;
         if !batch && (results.len() as u32) < run.needed {
@@ -299,7 +299,7 @@ impl Ctx<'_> {
             let alone = self.scope.state().is_none();
             let reported = alone.then(|| merges_of(&results));
             self.replay_all(results)?;
-            // The scope around it, whose fork this scope is a branch of, merges them too.
+            // The enclosing scope, whose fork has this scope as a branch, merges them too.
             for merge in reported.into_iter().flatten() {
                 self.emit(Event::Merged(merge));
             }

@@ -1,7 +1,7 @@
 //! Handlers of actions: the errors they retry, and where they lead.
 //!
-//! An error that no handler of an action takes goes to its state; a way that one of them takes leads out of the state,
-//! also from within its branches.
+//! An error that no handler of an action takes goes to its state. A transition of such a handler leaves the state, even
+//! from within its branches.
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event};
@@ -14,7 +14,7 @@ use swirl_model::{Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
 
-/// Another attempt: its delay, and the record to keep of it.
+/// Another attempt: its delay, and the record of it.
 pub(crate) struct Waits {
     pub delay_ms: u64,
     pub retried: Retried,
@@ -131,7 +131,7 @@ impl Ctx<'_> {
     ) -> Step {
         let def = self.def.clone();
         let handler = &def.workflow[id].on_errors[usize::from(index)];
-        // Nothing of it is under way any more.
+        // Nothing of it is in progress any more.
         run.step = ActionStep::Attempt;
         self.list(run.clone());
         match &handler.then {

@@ -1,4 +1,4 @@
-//! Results and payloads on their way into the state data (docs/language.md#decision-9, #decision-10 and #decision-11).
+//! Merges results and payloads into the state data (docs/language.md#decision-9, #decision-10 and #decision-11).
 
 use swirl_model::merge::merge;
 use swirl_model::scope::Merge;

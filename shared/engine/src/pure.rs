@@ -36,8 +36,8 @@ pub(crate) fn is_prompt(workflow: &Workflow) -> bool {
         && workflow.states.iter().flat_map(ways).all(ends_here)
 }
 
-/// Nothing is called, no branches and no other instances are begun: what its instances do between waits for events and
-/// timers takes data alone, so that any process may do it.
+/// Calls nothing, and begins no branches and no other instances. Between waits for events and timers its instances need
+/// only data, so any process may run them.
 pub(crate) fn needs_no_worker(workflow: &Workflow) -> bool {
     let works = |state: &State| match &state.kind {
         StateKind::Sleep(_) => true,
@@ -71,7 +71,7 @@ fn ways(state: &State) -> impl Iterator<Item = &Next> {
     handled.chain(&state.next)
 }
 
-/// With the events that start an instance it has all that it needs.
+/// The events that start an instance are all that it needs.
 fn takes_its_events(workflow: &Workflow, state: &EventState) -> bool {
     let mut entries = state.entries.iter();
     (state.exclusive || state.entries.len() == 1)

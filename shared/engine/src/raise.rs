@@ -16,7 +16,7 @@ use crate::handlers::remember;
 use crate::states::failed_entry;
 
 impl Ctx<'_> {
-    /// An error that nothing inside the state takes care of.
+    /// An error that nothing inside the state handles.
     pub fn raise(&mut self, error: WorkflowError) {
         let mut error = error;
         let def = self.def.clone();
@@ -73,7 +73,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Repeats the failed part: an action, here or in a branch; where there is none, the state.
+    /// Repeats the failed part: an action, here or in a branch, otherwise the state.
     fn retry_source(
         &mut self,
         state: &State,
@@ -84,7 +84,7 @@ impl Ctx<'_> {
             return Ok(false);
         };
         let is_there = match &position.work {
-            // After an action is done there is nothing of it to repeat.
+            // A completed action has nothing to repeat.
             Work::List(run) => {
                 let is_done = matches!(run.step, ActionStep::Done | ActionStep::SleepAfter);
                 run.index < run.end && run.attempt > 0 && !is_done
@@ -214,8 +214,8 @@ impl Ctx<'_> {
     }
 
     /// An error in the form that is shown. Messages quote answers of services, and values that an expression, a merge
-    /// or a schema could not work on; either may hold secrets (docs/language.md#decision-84). Errors are rare: nothing
-    /// is prepared for them.
+    /// or a schema could not work on; either may hold secrets (docs/language.md#decision-84). Errors are rare, so the
+    /// search for secrets isn't prepared in advance.
     fn without_secrets(&self, mut error: WorkflowError) -> WorkflowError {
         self.hide_secrets(&mut error);
         error

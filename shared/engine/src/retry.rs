@@ -24,7 +24,7 @@ impl Ctx<'_> {
         self.action_failed_with(error, true)
     }
 
-    /// `under_way`: the attempt may still run, and must be ended.
+    /// `under_way`: the attempt may still be running, and must be ended.
     pub fn action_failed_with(&mut self, error: WorkflowError, under_way: bool) -> Step {
         let def = self.def.clone();
         let Some((mut run, _)) = self.current_action() else {
@@ -68,7 +68,7 @@ impl Ctx<'_> {
             return self.handle_in_action(run, id, handler, error);
         }
         let Some(delay_ms) = delay_ms else {
-            // It isn't under way any more: a clean-up must not end it again.
+            // It is no longer running, so a clean-up must not end it again.
             run.step = ActionStep::Attempt;
             self.list(run);
             return Err(error);
@@ -117,7 +117,7 @@ impl Ctx<'_> {
         Ok(Some(policy.next_ms(attempts, waited_ms, draw)))
     }
 
-    /// A policy with its durations as they are from now on.
+    /// A policy with its durations evaluated from now on.
     fn delays(&self, policy: &Retry) -> Result<Delays, WorkflowError> {
         let view = self.view();
         let ms = |period: &Period| {
@@ -215,7 +215,7 @@ impl Ctx<'_> {
                     let others = result.is_none();
                     self.revive(fork, index, again(result), others);
                 }
-                // Asks again for the results that the branches reached meanwhile.
+                // Requests the results that the branches reached meanwhile.
                 None => self.revive(run.fork, 0, Input::Retry, true),
             },
             Work::Finish { way, from } => {
@@ -375,7 +375,7 @@ impl Ctx<'_> {
         if self.def.sizes.check_data(&data, "the data").is_err() {
             return Err(Rejection::DataTooLarge);
         }
-        // All that can be refused is refused before anything changes.
+        // All refusals come before the first change.
         match state {
             None if !can_edit(self.scope) => return Err(Rejection::NothingToEdit),
             None => {}

@@ -1,5 +1,5 @@
-//! Search attributes: what an instance is found by. They follow the data of the workflow itself, as it begins and as each
-//! of its states leaves it; what branches do is seen when their state ends.
+//! Search attributes: the values by which an instance can be found. They follow the data of the main flow, at its start
+//! and after each of its states; changes in branches count when their state ends.
 
 use swirl_model::Data;
 use swirl_model::attribute::{ATTRIBUTE_BYTES_MAX, Attribute, AttributeKind, Attributes};
@@ -10,8 +10,8 @@ use swirl_model::workflow::SearchAttribute;
 use crate::ctx::Ctx;
 
 impl Ctx<'_> {
-    /// Evaluates them at the end of a step, for the last state that ended in it. Nothing that is wrong with them
-    /// changes how the instance runs.
+    /// Evaluates them at the end of a step, for the last state that ended in it. Problems with them don't affect the
+    /// instance.
     pub fn index(&mut self) {
         let Some(data) = self.searched.take() else {
             return;
@@ -47,7 +47,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Null is not a value, and nothing is wrong with it: most values come into being as the instance runs.
+    /// Null means that there is no value yet, which is not a problem: most values appear while the instance runs.
     fn value_of(
         &self,
         attribute: &SearchAttribute,
@@ -73,7 +73,7 @@ impl Ctx<'_> {
     }
 }
 
-/// The value itself may be anything, and is not quoted.
+/// The value itself is arbitrary, so it is not quoted.
 fn refusal(kind: AttributeKind, found: &Data) -> String {
     let wanted = match kind {
         AttributeKind::Text => "a string",

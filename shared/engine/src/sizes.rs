@@ -8,7 +8,7 @@ use swirl_model::{Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
 
-/// The size of an event besides its data and attributes, and of what is added where it is published.
+/// The size of an event without its data and attributes, including the additions at its publication.
 const EVENT_OVERHEAD: usize = 1024;
 
 /// The same for all definitions of a process.
@@ -25,7 +25,7 @@ pub struct Sizes {
 }
 
 impl Default for Sizes {
-    /// Events as nats-server accepts them unless it is configured otherwise.
+    /// The largest event that nats-server accepts by default.
     fn default() -> Sizes {
         Sizes {
             data_bytes: 4 << 20,
@@ -72,7 +72,7 @@ impl Ctx<'_> {
     }
 
     /// # Errors
-    /// The data is too large for a scope, or for the room that its instance has left.
+    /// The data is too large for a scope, or exceeds the size limit of its instance.
     pub(crate) fn check_data(&self, data: &Data, what: &str) -> Step {
         self.def.sizes.check_data(data, what)?;
         self.check_room(&[data])
@@ -91,7 +91,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// The result of a branch; an error, if its instance has no room for it.
+    /// The result of a branch; an error, if it exceeds the size limit of its instance.
     pub(crate) fn result_within(&self, result: BranchResult) -> BranchResult {
         match self.env.room {
             Some(room) if result.is_done() && result.bytes() > room.bytes => {

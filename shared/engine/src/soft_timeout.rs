@@ -1,5 +1,5 @@
-//! After a `workflowExecTimeout` without `interrupt` (docs/language.md#decision-81): work that executes is finished; a
-//! wait is left at that instant, or as soon as nothing but waits remains. The instance is then terminated.
+//! After a `workflowExecTimeout` without `interrupt` (docs/language.md#decision-81): running work is finished; waiting
+//! ends at that instant, or as soon as only waits remain. The instance is then terminated.
 //!
 //! A branch knows by itself when the timeout has passed. A branch that only waits then ends, and
 //! its result says so. The state is left when the others are done or also only wait.
@@ -12,7 +12,7 @@ use swirl_model::time::Timestamp;
 
 use crate::ctx::Ctx;
 
-/// For events, asleep, or between retries: nothing is being done.
+/// Waiting for events, asleep, or between retries: no work is in progress.
 fn only_waits(position: &Position) -> bool {
     match &position.work {
         Work::Sleep | Work::Retry => true,

@@ -304,7 +304,7 @@ impl Ctx<'_> {
         use swirl_model::scope::{Position, Work};
         let found = &self.def.workflow[state];
         let name = found.name.clone();
-        // There is nothing to do once before its work.
+        // Nothing has to be done before its work.
         let entered = found.input.is_none() && found.input_schema.is_none();
         self.emit(Event::StateEntered {
             state,
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn instances_that_start_each_other_are_counted() {
-        // From outside, with any value.
+        // Comes from outside and may have any value.
         assert_eq!(hops(&[], 0), Ok(0));
         assert_eq!(hops(&[(HOPS, "7")], 0), Ok(0));
         assert_eq!(hops(&[(ORIGIN, "a")], 0), Ok(1));

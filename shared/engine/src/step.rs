@@ -60,7 +60,7 @@ pub enum Rejection {
 const TURN_WORK: u64 = 3_000_000;
 /// The number of steps that a sleep too short to be a wait counts as.
 const BRIEF_STEPS: u64 = 10;
-/// Few steps have more; each time that their list grows, all of them are moved.
+/// Few steps have more events. Growing the list would move all of them.
 const EVENTS_USUAL: usize = 16;
 
 /// Gives a scope an input and runs it until it blocks.
@@ -95,8 +95,7 @@ pub fn step(
             | Input::Event { .. }
             | Input::Joined { .. }
     );
-    // Before the input is processed: that may end the instance, and start the one that continues
-    // it.
+    // Before the input is processed, because that may end the instance and start its continuation.
     let first_wait = waited && !brief && !ctx.scope.waited;
     if first_wait {
         ctx.emit(Event::Waited);
@@ -130,7 +129,7 @@ impl Ctx<'_> {
         match input {
             Input::Wake if faulted || !self.can_go_on() => Err(Rejection::Blocked),
             Input::Wake => Ok(()),
-            // A faulted instance has ended; only its branches are cleared away.
+            // A faulted instance has ended; only its branches are removed.
             Input::Cancel { .. } if faulted && self.scope.id.is_root() => Err(Rejection::Ended),
             Input::Cancel { status } => {
                 self.cancel(status);
@@ -260,7 +259,7 @@ impl Ctx<'_> {
             .iter()
             .find(|timer| timer.seq == seq)
             .copied();
-        // Before its time it is ignored, from any source.
+        // A timer that fires too early is ignored, whatever its source.
         let timer = timer
             .filter(|timer| timer.due <= self.now())
             .ok_or(Rejection::TimerDisarmed)?;
@@ -385,7 +384,7 @@ mod tests {
         let fault = run.scope.fault.as_ref().unwrap();
         assert_eq!(fault.name, names::LIMIT_EXCEEDED);
         assert!(fault.message.starts_with("100 states"), "{fault:?}");
-        // An operator may let it continue, for as long again.
+        // An operator may let it continue for the same number of steps.
         let (_, commands) = run.step(Input::Retry);
         assert!(commands.contains(&Command::Yield), "{commands:?}");
     }

@@ -1,5 +1,5 @@
-//! Counts the memory that each thread has allocated, so that an evaluation can be stopped before it
-//! eats the machine's memory.
+//! Counts the memory that each thread has allocated, so that an evaluation can be stopped before it exhausts the
+//! machine's memory.
 //!
 //! A program that evaluates expressions installs it once:
 //!
@@ -8,7 +8,7 @@
 //! static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator::system();
 //! ```
 //!
-//! Without it the memory limit is kept by estimates (see [`crate::Limits::memory_bytes`]).
+//! Without it the memory limit relies on estimates (see [`crate::Limits::memory_bytes`]).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -42,7 +42,7 @@ fn add(bytes: isize) {
     let _ = NET.try_with(|net| net.set(net.get().wrapping_add(bytes)));
 }
 
-// SAFETY: every call is handed on to the allocator unchanged; counting neither allocates
+// SAFETY: every call is passed to the allocator unchanged; counting neither allocates
 // nor panics.
 #[allow(unsafe_code)]
 unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
@@ -71,7 +71,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     }
 }
 
-/// Bytes that this thread holds, as far as the allocator is installed.
+/// Bytes that this thread holds, counted only if the allocator is installed.
 pub(crate) fn held() -> isize {
     NET.try_with(Cell::get).unwrap_or(0)
 }

@@ -1,6 +1,6 @@
 //! `?//`, which jaq's parser doesn't know: `term as [$a] ?// $a | body`. The first pattern is tried, with everything
-//! that follows it; where that fails, the next. Variables that a pattern lacks are null. Here the tokens are put into a
-//! form that says the same without `?//`, with the body in a function, so that it is there only once:
+//! that follows it; where that fails, the next. Variables that a pattern lacks are null. The tokens are rewritten into
+//! an equivalent form without `?//`, with the body in a function, so that it occurs only once:
 //!
 //! ```text
 //! term as $__value | def _body($a): body; . as $__input |

@@ -1,4 +1,4 @@
-//! From source to a program: parse, find parts that aren't allowed, find the shape.
+//! Compiles a source: parses it, refuses parts that aren't allowed, and finds its shape.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +18,7 @@ use crate::{alternatives, library, natives, outputs, precedence, rewrite, walk};
 
 /// Bytes of one expression.
 const SOURCE_BYTES_MAX: usize = 64 << 10;
-/// Stack for parsing: a source of the greatest length that is all parentheses must fit.
+/// Stack for parsing: enough for the longest allowed source that consists only of parentheses.
 const STACK: usize = 512 << 20;
 
 /// Parts of one path, as `.a[0].b` has three: a path is evaluated recursively, part by part.
@@ -26,7 +26,7 @@ pub(crate) const PARTS_MAX: usize = 256;
 /// Functions that a source may define: compiling one of them looks at those around it.
 const DEFINITIONS_MAX: usize = 256;
 
-/// Refuses a source that is longer than any may be.
+/// Refuses a source that is too long.
 pub(crate) fn within_length(source: &str) -> Result<(), CompileError> {
     if source.len() > SOURCE_BYTES_MAX {
         return Err(CompileError::new(format!(
@@ -43,7 +43,7 @@ pub(crate) fn with_stack<T>(
     f: impl FnOnce() -> Result<T, CompileError>,
 ) -> Result<T, CompileError> {
     within_length(source)?;
-    // Most sources can't be nested deeply enough to need more than is there.
+    // Most sources can't be nested deeply enough to need more stack.
     let needed = 64 * 1024 + source.len() * (STACK / SOURCE_BYTES_MAX);
     stacker::maybe_grow(needed, needed.max(1 << 20), || {
         catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
@@ -124,7 +124,7 @@ pub(crate) fn parse<'s>(source: &'s str, arena: &'s Arena) -> Result<Term<&'s st
     error.map_or(Ok(term), Err)
 }
 
-/// The parser's word for a missing part, in a sentence.
+/// The parser's word for a missing part, for use in a sentence.
 fn wanted(word: &str) -> String {
     match word {
         "else or end" => "`else` or `end`".to_owned(),
@@ -154,7 +154,7 @@ fn refused(source: &str, name: &str) -> Option<CompileError> {
     ))
 }
 
-/// Refuses forms that may not be used, and changes those that jaq doesn't know or doesn't bound.
+/// Refuses forms that aren't allowed, and rewrites those that jaq doesn't support or doesn't bound.
 fn prepare<'s>(
     term: &mut Term<&'s str>,
     source: &'s str,
@@ -278,7 +278,7 @@ fn filter<'s>(
     )
 }
 
-/// A longer name isn't a typing error, and comparing such names takes long.
+/// A longer name isn't a typing error, and comparing such names is slow.
 const HINT_BYTES_MAX: usize = 100;
 
 fn undefined(source: &str, name: &str, what: &Undefined, vars: &[&str]) -> CompileError {

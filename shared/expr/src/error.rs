@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::meter::Abort;
 
-/// The expression is not valid, or uses something that isn't there.
+/// The expression is not valid, or uses something that doesn't exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CompileError {
@@ -34,7 +34,7 @@ impl CompileError {
     }
 }
 
-/// An evaluation that gave no value. None of these gets better by trying again on the same data.
+/// An evaluation without a value. Retrying with the same data never helps.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
     /// jq's `error`, or a function used on the wrong kind of value.
@@ -79,7 +79,7 @@ impl From<Abort> for EvalError {
 /// A place that cannot be reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// The way leads through a value that has no such members (the error `MergeTypeMismatch` of
+    /// The path leads through a value that has no such members (the error `MergeTypeMismatch` of
     /// the language).
     #[error("{at} is {kind}, which has no {step}")]
     Mismatch {

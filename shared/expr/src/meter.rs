@@ -4,7 +4,7 @@
 //! so those places call [`tick`]. When a limit is reached the evaluation is left by unwinding: no jq `try` can catch
 //! that, and no thread has to be killed.
 //!
-//! One meter a thread; outside an evaluation it measures nothing.
+//! Each thread has its own meter, which measures only during evaluations.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use crate::alloc;
 
-/// Steps between two looks at the clock and the memory.
+/// Steps between two checks of the clock and the memory.
 const QUANTUM: u32 = 64;
-/// Stack that must be there when an evaluation begins; else it gets a new one.
+/// The stack that an evaluation needs at its start; otherwise it gets a new one.
 const STACK_MIN: usize = 1 << 20;
 /// The stack for expressions that recurse deeply. Only pages that are touched cost memory.
 const STACK_BIG: usize = 64 << 20;
@@ -89,7 +89,7 @@ struct Meter {
     /// Steps of all evaluations of this thread, less those since the last look.
     spent: Cell<u64>,
     /// Set at the first look at the clock: short evaluations never look. The time on the wall before which the processor
-    /// time cannot be used up: asking for that one is dear.
+    /// time cannot be used up: reading that one is expensive.
     deadline: Cell<Option<Instant>>,
     /// The thread's processor time at that first look.
     begun: Cell<Duration>,
@@ -203,7 +203,7 @@ pub(crate) fn now_ms() -> i64 {
     METER.with(|meter| meter.now_ms.get())
 }
 
-/// Leaves the evaluation.
+/// Aborts the evaluation.
 pub(crate) fn abort(why: Abort) {
     METER.with(|meter| meter.abort(why));
 }

@@ -134,7 +134,7 @@ fn bind<'s>(term: &mut Term<&'s str>, value: Term<&'s str>, name: &'s str) {
     *term = Term::BinOp(Box::new(value), pipe, Box::new(body));
 }
 
-/// Whether it is plain to see that a term has one output at most.
+/// Whether a term obviously has at most one output.
 fn has_one(term: &Term<&str>) -> bool {
     has_one_within(term, &mut { LOOK_MAX })
 }

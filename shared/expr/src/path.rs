@@ -1,5 +1,5 @@
-//! Expressions that name one place in the data (`toStateData`, `outputCollection`; docs/language.md#decision-10
-//! and 63).
+//! Expressions that name one place in the data (`toStateData`, `outputCollection`; docs/language.md#decision-10 and
+//! #decision-63).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -62,8 +62,8 @@ impl PathExpr {
         }
     }
 
-    /// Compiles a path. Anything that may name another number of places than one, or that isn't a
-    /// place in the input, is an error. An index may be a variable or a member of one.
+    /// Compiles a path. Anything that may name several places or none, or that isn't a place in the input, is an error.
+    /// An index may be a variable or a member of one.
     pub fn jq(source: &str, vars: &[&str]) -> Result<PathExpr, CompileError> {
         compile::as_lexed(source, |source| {
             let arena = Arena::default();

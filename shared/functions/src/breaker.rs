@@ -1,14 +1,12 @@
-//! Circuit breakers, one a host: a host that fails again and again isn't called for a while.
+//! Circuit breakers, one a host: a host that fails repeatedly isn't called for a while.
 //!
-//! A host that cannot be reached costs each call its whole time limit, and a host that is coming back gets all waiting
-//! calls at once. After a number of failures in a row within a given time, calls of that host fail at once; when a
-//! pause is over, one call tries it. If that succeeds, all are let through; if not, the pause is twice as long, up to a
-//! limit.
+//! Each call to an unreachable host takes its whole time limit, and a recovering host would get all waiting calls at
+//! once. After a number of failures in a row within a given time, calls of that host fail at once; after a pause, one
+//! call probes the host. If it succeeds, all calls pass; otherwise the next pause is twice as long, up to a limit.
 //!
 //! Only signs that the service doesn't answer count: no connection, a broken one, no answer in time, and the
-//! statuses by which gateways report the same. An answer of any other status closes the circuit. A call that
-//! nothing waits for any more doesn't count. The state belongs to this process alone: hosts that fail are few, and
-//! each process finds out by itself.
+//! statuses by which gateways report the same. An answer of any other status closes the circuit. An abandoned call
+//! doesn't count. The state is local to the process: few hosts fail, and each process detects that by itself.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -21,12 +19,12 @@ use crate::{CallError, CallErrorKind};
 /// forgotten.
 const HOSTS_MAX: usize = 1024;
 
-/// When a circuit opens, and for how long.
+/// When a circuit opens, and how long it stays open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BreakerConfig {
     /// How many failures in a row open it.
     pub failures: usize,
-    /// Within how long they must come.
+    /// The time within which they must occur.
     pub window: Duration,
     /// How long it is open at first.
     pub pause: Duration,
@@ -64,7 +62,7 @@ pub struct Circuits {
 }
 
 tokio::task_local! {
-    /// The time after which the host is to blame for a slow call.
+    /// The time after which a slow call counts as a failure of its host.
     static LATE_AT: Instant;
 }
 
@@ -97,10 +95,10 @@ impl Breakers {
         circuits
     }
 
-    /// Leave to call a host.
+    /// Permission to call a host.
     ///
     /// # Errors
-    /// How long it isn't to be called.
+    /// How long it must not be called.
     pub(crate) fn enter(self: &Arc<Self>, host: &str) -> Result<Pass, Duration> {
         let is_try = self.let_through(host, Instant::now())?;
         Ok(Pass {
@@ -165,7 +163,7 @@ impl Breakers {
         );
     }
 
-    /// The call that tried the host came to no end.
+    /// The probing call was abandoned.
     fn abandoned(&self, host: &str) {
         if let Some(open) = self
             .lock()
@@ -200,7 +198,7 @@ fn forget_one(hosts: &mut HashMap<String, Host>) {
     }
 }
 
-/// A call that was let through. Dropped before its end, it is a failure only if it was late.
+/// A call that was allowed. Dropping it before its end is a failure only if it was late.
 #[derive(Debug)]
 pub(crate) struct Pass {
     breakers: Arc<Breakers>,
@@ -211,7 +209,7 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// The call has come to its end.
+    /// The call has ended.
     pub(crate) fn over(mut self, is_failure: bool) {
         self.is_over = true;
         match is_failure {

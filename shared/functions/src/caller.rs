@@ -60,8 +60,8 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// The documents that are still missing, as far as the available ones show; to be asked again until there are none.
-    /// Errors in a document are reported by [`Caller::prepare`].
+    /// The documents that the available ones show to be missing. Call this again until there are none. Errors in a
+    /// document are reported by [`Caller::prepare`].
     pub fn missing(&mut self, resources: &[(String, String)]) -> Vec<Needed> {
         let documents = Documents {
             resources,
@@ -83,7 +83,7 @@ impl<'a> Gather<'a> {
                 _ => continue,
             };
             for uri in others {
-                // Credentials go nowhere but where they were meant for.
+                // Credentials are sent only to the host that they are meant for.
                 let near = types::find(types::word(&function.kind))
                     .and_then(|kind| (kind.document)(function))
                     .is_some_and(|own| same_origin(own, &uri));
@@ -271,8 +271,8 @@ impl Caller {
         }
     }
 
-    /// The longest that any action gives this function, and the client's own limit for that. An
-    /// action without a timeout gives the client's default.
+    /// The longest timeout of any action that calls this function, and the client's limit derived from it. An action
+    /// without a timeout has the client's default.
     fn limits_of(&self, workflow: &Workflow, id: FunctionId) -> (Duration, Duration) {
         let limits = workflow
             .actions
@@ -375,8 +375,8 @@ fn unknown(request: &CallRequest, is_prepared: bool) -> WorkflowError {
     }
 }
 
-/// The longest that a duration can be: a month has at most 31 days. One that only the instance knows ends
-/// the call by the instance's own timer; the client gives it a day.
+/// The upper bound of a duration: a month has at most 31 days. If only the instance knows the duration, its own timer
+/// ends the call, and the client's limit is a day.
 fn fixed(period: &Period) -> Duration {
     const DAY: IsoDuration = IsoDuration::from_secs(24 * 3600);
     let duration = period.fixed().unwrap_or(DAY);

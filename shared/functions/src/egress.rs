@@ -1,4 +1,4 @@
-//! Where function calls may lead: decided by the address that a name resolves to, not by the name.
+//! Which hosts functions may call: decided by the address that a name resolves to, not by the name.
 //!
 //! A definition says which host is called, so it could make a worker ask the cloud's metadata service, or the
 //! installation's own servers. A refusal applies to every address that a name resolves to, and the connection is made
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-/// How long the addresses of a name are taken to stay.
+/// How long the addresses of a name are cached.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
-/// The number of names that are kept.
+/// The number of cached names.
 const KNOWN_MAX: usize = 1024;
 
 /// Networks that are never called unless the operator allows them: link-local addresses, where clouds have their
@@ -102,7 +102,7 @@ impl Network {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Egress {
     refused: Vec<Network>,
-    /// Called in any case.
+    /// Always permitted.
     allowed: Vec<Network>,
     /// Hosts and ports of the installation's own servers.
     own: Vec<(String, u16)>,
@@ -120,8 +120,8 @@ impl Default for Egress {
 }
 
 impl Egress {
-    /// `refused`: networks, `private` or `loopback`, besides those that are refused anyway. `allowed`: called in any
-    /// case.
+    /// `refused`: networks, `private` or `loopback`, in addition to those that are always refused. `allowed`: always
+    /// permitted.
     ///
     /// # Errors
     /// The first that is not a network.
@@ -226,7 +226,7 @@ impl fmt::Debug for Gate {
 }
 
 impl Gate {
-    /// A gate for the addresses that `egress` allows.
+    /// Checks addresses against `egress`.
     pub fn new(egress: Egress) -> Gate {
         Gate {
             egress: Arc::new(egress),
@@ -337,8 +337,8 @@ impl Resolve for Gate {
             let remembered = gate.remembered(name).is_some();
             let mut found = gate.resolve_name(name).await?;
             found.retain(|address| gate.egress.allows(address.ip()));
-            // The port isn't known here: an address that was not looked at just now isn't called where it could be one
-            // of our own servers.
+            // The port isn't known here, so an address that was not just checked isn't called if it could be one of our
+            // own servers.
             if !remembered {
                 let mut own = Vec::new();
                 for (_, port) in &gate.egress.own {

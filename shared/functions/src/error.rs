@@ -38,7 +38,7 @@ pub enum CallErrorKind {
     Arguments,
     /// No credentials are available, or they don't fit the requirements of the operation.
     Auth,
-    /// No connection, or one that broke.
+    /// No connection, or an interrupted one.
     Connection,
     /// The answer, or the request, is larger than the limit.
     Limit,
@@ -86,7 +86,7 @@ impl fmt::Display for CallErrorKind {
 }
 
 impl CallError {
-    /// An error that trying again cannot help, unless the kind says otherwise.
+    /// An error that a retry cannot fix, unless its kind says otherwise.
     pub fn new(kind: CallErrorKind, message: impl Into<String>) -> CallError {
         let can_retry = match kind {
             CallErrorKind::Connection | CallErrorKind::Timeout => true,
@@ -146,7 +146,7 @@ impl From<&CallError> for WorkflowError {
     }
 }
 
-/// Overload, a busy lock and a failing server pass; a refusal and a missing feature stay.
+/// Overload, a busy lock and a failing server are temporary; a refusal and a missing feature are permanent.
 fn status_can_pass(status: u16) -> bool {
     matches!(status, 408 | 423 | 425 | 429)
         || (500..600).contains(&status) && ![501, 505, 511].contains(&status)

@@ -1,4 +1,5 @@
-//! Notes the service that a call speaks to for the call's span, without handing the note through every function type.
+//! Records the service that a call contacts, for the call's span, without passing the record through every function
+//! type.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ tokio::task_local! {
     static NOTED: (Seen, Arc<Redactor>);
 }
 
-/// Makes a call whose exchanges are noted; the last one counts, which is the call's own and not that for its token.
+/// Makes a call whose exchanges are recorded. The last one counts: it is that of the call itself, not the one for its
+/// token.
 pub(crate) async fn noted<F: Future>(seen: Seen, secrets: Arc<Redactor>, call: F) -> F::Output {
     NOTED.scope((seen, secrets), call).await
 }
@@ -66,7 +68,7 @@ pub(crate) fn note_message(
     });
 }
 
-/// Outside of a call, as when a document is fetched, it is unused.
+/// Unused outside of a call, such as when a document is fetched.
 fn with(exchange: impl FnOnce(&Redactor) -> Exchange) {
     let _ = NOTED.try_with(|(seen, secrets)| seen.note(exchange(secrets)));
 }
@@ -113,7 +115,7 @@ mod tests {
             assert!(!shown.contains(secret), "{found:?}");
         }
         assert_eq!((found.port, *status), (Some(80), Some(204)));
-        // Elsewhere nothing is noted, and nothing fails.
+        // Outside of a call nothing is recorded, and nothing fails.
         note(&Method::GET, &url, None);
         assert_eq!(seen.get(), Some(found));
     }

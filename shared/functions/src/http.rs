@@ -2,8 +2,8 @@
 //!
 //! It doesn't know about operations: a request goes out, an answer of bounded size comes back, and any failure in
 //! between becomes a [`CallError`] without the URL's query. It follows redirects within one origin, and only where the
-//! caller asks for that (`Http::send_on`). It keeps no cookie and never repeats a request by itself: a repeat is the
-//! workflow's decision. Answers may be compressed; the limit on their size counts decoded bytes. Dropping a call's
+//! caller asks for that (`Http::send_on`). It keeps no cookies and never repeats a request by itself, because that is
+//! the workflow's decision. Answers may be compressed; the limit on their size counts decoded bytes. Dropping a call's
 //! future closes its connection. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are honoured.
 
 use std::error::Error as _;
@@ -23,7 +23,7 @@ pub(crate) use crate::shown::shown;
 use crate::watch::{self, Content, Sending};
 use crate::{CallError, CallErrorKind};
 
-/// How many redirects one request may take.
+/// How many redirects one request may follow.
 const REDIRECTS_MAX: u32 = 5;
 
 /// The limits of a call.
@@ -31,7 +31,7 @@ const REDIRECTS_MAX: u32 = 5;
 pub struct HttpConfig {
     /// Until a connection is made. Default: 5 s.
     pub connect_timeout: Duration,
-    /// For a whole call, connection, token and answer, where a call gives none. Default: 60 s.
+    /// For a whole call, including connection, token and answer, if the call has no limit. Default: 60 s.
     pub timeout: Duration,
     /// The largest answer, in bytes. Default: 8 MiB.
     pub response_bytes_max: usize,
@@ -41,7 +41,7 @@ pub struct HttpConfig {
     pub idle_per_host_max: usize,
     /// Whether the proxy variables of the environment are honoured. Default: yes.
     pub proxy_from_env: bool,
-    /// When a host that fails isn't called for a while. Default: never.
+    /// The circuit breaker for failing hosts. Default: none.
     pub breaker: Option<BreakerConfig>,
     /// Which addresses are called. Default: no link-local ones.
     pub egress: Egress,
@@ -177,7 +177,7 @@ impl Http {
     }
 
     /// [`Http::send`], also to where redirects lead within the same origin: of GET and HEAD, and of any method with its
-    /// body for 307 and 308. `make` makes the request for a URL. An answer that leads elsewhere, or one too often, is
+    /// body for 307 and 308. `make` makes the request for a URL. A redirect to another origin, or one too many, is
     /// returned unchanged.
     pub(crate) async fn send_on(
         &self,
@@ -298,7 +298,7 @@ fn onward(method: &Method, from: &Url, answer: &Answer) -> Option<Url> {
     (target.origin() == from.origin()).then_some(target)
 }
 
-/// The innermost reason: the outer ones repeat our own words, and the URL with its query.
+/// The innermost reason: the outer ones repeat our own message, and the URL with its query.
 fn root_cause(error: &reqwest::Error) -> String {
     let Some(mut cause) = error.source() else {
         return "unknown reason".to_owned();

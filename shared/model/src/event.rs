@@ -191,7 +191,7 @@ pub enum Event {
         of: Arc<str>,
         message: String,
     },
-    /// A search attribute has no value any more, or never had one, since it cannot be kept. It is said once.
+    /// A search attribute has no value, because the value cannot be kept. Recorded once.
     AttributeLeftOut {
         attribute: Arc<str>,
         message: String,
@@ -385,9 +385,9 @@ pub enum Command {
     Index,
     /// This instance, faulted before, is running again.
     Reopen,
-    /// More to do, but others have a turn first.
+    /// The scope has more to do, but others get a turn first.
     Yield,
-    /// The scope is gone: nothing of it is kept.
+    /// The scope has ended, and its record is deleted.
     Drop,
 }
 

@@ -107,8 +107,8 @@ impl Header {
         root.map_or_else(|| self.seed(), |root| root.as_str().to_owned())
     }
 
-    /// The prefix of the names of everything that an instance causes. Its id alone isn't enough: with the same key it
-    /// is the same again once the instance has been removed.
+    /// The prefix of the names of everything that an instance causes. Its id alone isn't enough: after the instance has
+    /// been removed, the same key leads to the same id again.
     pub fn seed(&self) -> String {
         format!("{}@{:x}", self.id, self.started_at.0)
     }

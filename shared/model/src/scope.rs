@@ -80,7 +80,7 @@ pub struct Scope {
     /// The timer, by its number, that is due so soon that it isn't a wait; 0 if there is none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub brief: u32,
-    /// Of the root: the values that its instance is found by, as far as there are any.
+    /// Of the root: the values of its instance's search attributes.
     #[serde(default, skip_serializing_if = "Attributes::is_empty")]
     pub attributes: Attributes,
     /// Of the root: the search attributes whose values cannot be kept, as the history says already.
@@ -96,7 +96,7 @@ fn is_none(seq: &u32) -> bool {
     *seq == 0
 }
 
-/// The part that a scope has in its instance.
+/// The role of a scope in its instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     Root,
@@ -281,7 +281,7 @@ pub struct ForkRun {
     pub total: u32,
     /// This many have been allowed to begin.
     pub open: u32,
-    /// How many must be done for the next look.
+    /// How many must be done before the fork is considered again.
     pub needed: u32,
     /// Set for a list of actions that run in parallel.
     pub list: Option<ListId>,
@@ -290,7 +290,7 @@ pub struct ForkRun {
     pub failed: Option<u32>,
 }
 
-/// A result on its way into the state data.
+/// A result that will be merged into the state data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Merge {
     pub to: Option<PathId>,

@@ -102,7 +102,7 @@ pub struct Workflow {
     /// Errors are described as RFC 7807 says: each has a `type` (a URI) and a status, and its
     /// `instance` is the pointer of the action or state that it came from.
     pub problems: bool,
-    /// The values that instances are found by (`metadata.swirl.search`).
+    /// The search attributes of instances (`metadata.swirl.search`).
     pub search: Vec<SearchAttribute>,
     /// How long ended instances are kept (`metadata.swirl.retention`).
     pub retention: Retention,
@@ -123,7 +123,7 @@ impl Workflow {
     }
 }
 
-/// A value that instances are found by: an expression over the state data, and the type of its result.
+/// A search attribute: an expression over the state data, and the type of its result.
 #[derive(Debug, Clone)]
 pub struct SearchAttribute {
     pub name: Arc<str>,
@@ -136,7 +136,8 @@ pub enum Version {
     Literal(String),
     /// Evaluated over the workflow's input when an instance starts.
     Expression(ExprId),
-    /// None is given, in an edition that assumes `latest` then. `$WORKFLOW` shows that word; the id has no version.
+    /// No version is given, in an edition that then assumes `latest`. `$WORKFLOW` shows that word; the id has no
+    /// version.
     Latest,
 }
 

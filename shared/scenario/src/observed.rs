@@ -12,7 +12,7 @@ pub struct Observed {
     pub instances: Vec<ObservedInstance>,
     /// The findings, if a definition was refused: then nothing ran.
     pub rejected: Option<Vec<RefusedDocument>>,
-    /// Starts that gave no instance: the key of the scenario, and the reason.
+    /// Starts that created no instance: the key of the scenario, and the reason.
     pub refused_starts: Vec<(String, String)>,
     /// Operator actions that had no effect, likewise.
     pub idle: Vec<(String, String)>,

@@ -27,7 +27,7 @@ pub struct Verdict {
     pub took: Duration,
 }
 
-/// A path that gave no scenario to run.
+/// A path without a scenario to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
     pub path: PathBuf,

@@ -59,7 +59,7 @@ impl Runner for VirtualRunner {
     }
 }
 
-/// How much the histories of a run hold.
+/// The amount of data in the histories of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeps {
     Lines,
@@ -67,11 +67,11 @@ pub enum Keeps {
     Data,
 }
 
-/// Runs a scenario whose definitions are read, with calls answered by `caller`. `check` is asked before
-/// its outcome is checked.
+/// Runs a scenario whose definitions are read, with calls answered by `caller`. `check` runs before the outcome is
+/// compared.
 ///
 /// # Errors
-/// The run says nothing about the workflow; and those of `check`.
+/// The run has no result about the workflow; and the errors of `check`.
 pub fn run_with(
     scenario: &Scenario,
     readings: Vec<(String, Reading)>,

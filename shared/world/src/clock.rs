@@ -41,7 +41,7 @@ impl VirtualClock {
         self.inner().sleepers.keys().next().map(|(at, _)| *at)
     }
 
-    /// Moves time forward; doesn't wake anybody yet.
+    /// Moves time forward, without waking sleepers.
     pub fn set(&self, now: Timestamp) {
         let mut inner = self.inner();
         inner.now = inner.now.max(now);
@@ -92,7 +92,7 @@ impl Clock for VirtualClock {
     }
 }
 
-/// A sleeper that is dropped is no longer to be woken.
+/// A dropped sleeper must not be woken.
 struct Forget<'a> {
     clock: &'a VirtualClock,
     entry: Mutex<Option<(Timestamp, u64)>>,

@@ -14,10 +14,10 @@ use super::put_off::{self, PutOff};
 /// How many instances are read at a time.
 const PAGE: usize = 200;
 
-/// The longest pause between two looks.
+/// The longest pause between two checks.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// Counts of work that is still under way.
+/// Counts of unfinished work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Left {
     /// Instances that run.

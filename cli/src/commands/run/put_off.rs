@@ -1,6 +1,5 @@
 //! Effects of a run (events, starts of sub-workflows, messages between instances) that are committed
-//! and could not be carried out. Each is tried again every few seconds; the cause of a failure may
-//! never go away.
+//! and could not be carried out. Each is retried every few seconds, and the cause of a failure may be permanent.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -49,7 +48,7 @@ impl<S: FnOnce(String)> PutOff<S> {
         }
     }
 
-    /// To be called again and again while something of the run is waited for.
+    /// Call this repeatedly while waiting for something of the run.
     ///
     /// # Errors
     /// [`GivenUp`]: an effect was put off for too long.

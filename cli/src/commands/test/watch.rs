@@ -1,4 +1,4 @@
-//! `swirl test --watch`: again and again, whenever a document changes.
+//! `swirl test --watch`: runs again whenever a document changes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use swirl_scenario::discover;
 
 use crate::terminal::Terminal;
 
-/// Between two looks at the files.
+/// The pause between two checks of the files.
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// The endings of the files that scenarios and definitions consist of.

@@ -1,7 +1,7 @@
-//! JSON: two spaces a level. An object or a list stays in one line if it fits there and its author
-//! did not break the line behind its bracket. Texts and numbers stay as they are written.
+//! JSON: two spaces a level. An object or a list stays on one line if it fits and its author did not break the line
+//! after its bracket. Texts and numbers stay as they are written.
 //!
-//! Deliberately no parser: the text was read before, so only well-formed JSON comes here.
+//! Deliberately not a parser: the text has been read before, so it is well-formed JSON.
 
 use super::{Error, WIDTH};
 

@@ -1,4 +1,4 @@
-//! Whether two documents say the same.
+//! Whether two documents have the same meaning.
 
 use swirl_spec::source::{Node, NodeKind};
 

@@ -16,7 +16,7 @@ pub fn print(text: &str) -> Result<String, Error> {
             trailing_comma: false,
             // In a block text it would change the value.
             trim_trailing_whitespaces: false,
-            // Not an invitation to switch the formatter off under another product's name.
+            // The directive that switches formatting off has our own name, not that of the library.
             ignore_comment_directive: "swirl-fmt-ignore".to_owned(),
             ..LanguageOptions::default()
         },

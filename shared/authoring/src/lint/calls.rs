@@ -1,7 +1,7 @@
-//! Calls that change something at a service that doesn't say how it knows a repeat.
+//! Calls that change something at a service that doesn't document how it recognises repeats.
 //!
-//! Each call carries an idempotency key, for it is made again after a crash. That helps only if the
-//! service looks at the key: its OpenAPI document says so by a header parameter of that name.
+//! Each call carries an idempotency key, because it is repeated after a crash. That helps only if the service checks
+//! the key, which its OpenAPI document shows by a header parameter of that name.
 
 use swirl_model::workflow::{ActionKind, FunctionKind};
 use swirl_spec::source::{Limits, Node, parse};

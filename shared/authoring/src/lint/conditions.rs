@@ -1,4 +1,4 @@
-//! Conditions that are always the same, or leave no case to those after them.
+//! Conditions that are always the same, or make later ones superfluous.
 
 use swirl_expr::{Env, Program};
 use swirl_model::Data;
@@ -82,7 +82,7 @@ fn expressions(test: &Test, found: &mut Vec<ExprId>) {
             }
         }
         Test::Not(test) => expressions(test, found),
-        // Selecting something is asking the data.
+        // A condition that selects something depends on the data.
         Test::Exists(_) | Test::Compare { .. } => {}
     }
 }

@@ -1,8 +1,8 @@
-//! Correlation rules by which a wait takes the first event of anybody.
+//! Correlation rules that let a wait take the first event from any sender.
 //!
 //! A rule without a `contextAttributeValue` is open until an event gives it its value: one that
-//! started the instance, or one that the instance produced. Where neither carries the attribute, the
-//! first event that comes closes it, whomever it was meant for.
+//! started the instance, or one that the instance produced. Where neither carries the attribute, the first event that
+//! arrives determines the value, whichever instance it is for.
 
 use swirl_model::workflow::{ActionKind, EventId, Next, Produce, StateKind, Workflow};
 
@@ -31,7 +31,7 @@ pub fn check(subject: &mut Subject<'_>) {
     );
     for waited in waited(workflow) {
         let event = &workflow[waited];
-        // A rule with a value decides which events come at all.
+        // A rule with a value only filters events.
         if event.correlation.is_empty() || event.correlation.iter().any(|rule| rule.value.is_some())
         {
             continue;

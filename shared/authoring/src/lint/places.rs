@@ -1,4 +1,4 @@
-//! The places of things in the document: the canonical workflow has only their names.
+//! The places of definitions in the document: the canonical workflow has only their names.
 
 use swirl_spec::source::Node;
 

@@ -1,4 +1,4 @@
-//! Retry policies that try again at once: a service that is down gets all attempts within a second.
+//! Retry policies without a delay: a service that is down gets all attempts within a second.
 
 use swirl_spec::source::Node;
 

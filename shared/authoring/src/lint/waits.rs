@@ -1,4 +1,4 @@
-//! Waits for events that nothing ends but the event.
+//! Waits that only an event can end.
 
 use swirl_model::workflow::{
     ActionId, ActionKind, Body, FlowId, ListId, State, StateKind, Workflow,
@@ -21,7 +21,7 @@ pub fn check(subject: &mut Subject<'_>) {
         }
         let is_start = start.is_some_and(|start| start.0 as usize == index);
         let waits = match &state.kind {
-            // Events start the instances: before them there is nothing that waits.
+            // Events start the instances, so nothing waits before them.
             StateKind::Event(event) => {
                 !is_start
                     && event.timeout.is_none()

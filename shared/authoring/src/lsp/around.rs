@@ -2,7 +2,7 @@
 
 use super::text::{Position, Text};
 
-/// Lines above that are looked at.
+/// The number of lines above that are examined.
 const LINES_MAX: usize = 2_000;
 
 /// The names of the properties around a position, from the inner ones to the outer ones.
@@ -21,7 +21,7 @@ pub fn keys(text: &Text, at: Position) -> Vec<String> {
         if begin.key < limit {
             add(line);
         }
-        // The first line of an item stands for its dash, too.
+        // The first line of an item also represents its dash.
         if begin.key < limit || (begin.key == limit && begin.dash.is_some()) {
             limit = begin.outer();
         }

@@ -21,7 +21,7 @@ pub struct Flow {
     /// The input's schema, where the text itself has it.
     input: Shape,
     constants: Shape,
-    /// The name of the state that comes first, where one is named.
+    /// The name of the first state, if one is named.
     start: Option<String>,
 }
 
@@ -63,7 +63,7 @@ enum When {
     Output,
 }
 
-/// Shapes that have been found out, of states whose filters replace the data.
+/// Computed shapes of states whose filters replace the data.
 type Found = BTreeMap<usize, Shape>;
 
 impl Flow {
@@ -240,7 +240,7 @@ impl Flow {
         if let Some(data) = found.get(&index) {
             return data.clone();
         }
-        // States that lead back to it add nothing, and neither do those too far away.
+        // States that lead back to it, or are too far away, add nothing.
         found.insert(index, Shape::default());
         if found.len() > FILTERS_MAX {
             return Shape::default();

@@ -50,13 +50,13 @@ struct Open {
 enum KeyKind {
     Bracket,
     Object,
-    /// An expression in a text, which goes on behind it.
+    /// An expression in a text, which continues after it.
     Insertion,
     Condition,
 }
 
 /// The keys that may follow the path at the end of `inner`, and how many bytes of the last one are there already.
-/// `None` if no path stands there, or of data that is not known.
+/// `None` if there is no path, or its data is unknown.
 pub fn offered<'i>(inner: &'i str, over: &Shape) -> Option<(Vec<String>, &'i str)> {
     let (begin, typed) = path_at_end(inner)?;
     let written = &inner[begin..inner.len() - typed.len()];

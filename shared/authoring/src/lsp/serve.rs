@@ -16,10 +16,10 @@ use super::{DIAGRAM, Done, Drawing, Job, Session, Source};
 const QUIET: Duration = Duration::from_millis(60);
 /// The longest wait for a pause in typing: findings appear even without one.
 const WAIT_MAX: Duration = Duration::from_millis(600);
-/// Pictures that wait; a request beyond them is refused.
+/// The maximum number of pending pictures; further requests are refused.
 const DRAWINGS_MAX: usize = 8;
 
-/// The editor is gone without having said goodbye.
+/// The editor disconnected without `exit`.
 #[derive(Debug, thiserror::Error)]
 #[error("the editor has gone")]
 pub struct Gone;

@@ -1,6 +1,6 @@
-//! Which keys data may have, as far as the text of a definition says it: for completion only.
+//! The keys that data may have according to the text of a definition; used only for completion.
 //!
-//! A shape says what may be there, never what must be. What isn't understood adds nothing.
+//! A shape lists what may exist, never what must exist. Parts that aren't understood add nothing.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl Shape {
         shape
     }
 
-    /// Data as it stands in a document. Expressions in it may give anything.
+    /// Data as written in a document. Expressions in it may have any value.
     pub fn of_data(node: &Node) -> Shape {
         Shape::of_node(node, 0)
     }

@@ -1,4 +1,4 @@
-//! Questions to the reader: its findings about a document with a value at a place.
+//! Queries the reader: its findings about a document with a value at a place.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};

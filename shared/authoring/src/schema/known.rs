@@ -1,4 +1,4 @@
-//! The objects of the language, as exploring finds them.
+//! The objects of the language, as exploration finds them.
 
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ pub(super) struct Required {
     pub(super) of_items: Vec<(String, String)>,
 }
 
-/// Two properties that exclude each other, and the values of each that are as good as none: `end: false`.
+/// Two properties that exclude each other, and the values of each that count as absent: `end: false`.
 #[derive(Debug)]
 pub(super) struct Pair {
     pub(super) names: [String; 2],

@@ -8,7 +8,7 @@ use swirl_model::workflow::{ExprId, Repeat};
 use crate::ctx::{Ctx, Step};
 
 impl Ctx<'_> {
-    /// Before an action: whether it is done at all.
+    /// Before an action: whether it runs at all.
     pub(super) fn may_begin(&self, repeat: &Repeat) -> Result<bool, WorkflowError> {
         match repeat.test {
             Some(test) if repeat.before => self.goes_on(test),
@@ -70,7 +70,7 @@ impl Ctx<'_> {
         self.list(run);
     }
 
-    /// An error of an action that no handler takes may not end its repetition. False: it does.
+    /// Whether a repetition continues after an error of its action that no handler takes.
     pub(crate) fn repeats_past(&mut self, error: &WorkflowError) -> bool {
         let Some((run, action)) = self.current_action() else {
             return false;

@@ -1,12 +1,12 @@
 //! Moves an instance to another version of its definition.
 //!
-//! Records name states, actions, events and paths by number, and another version has other numbers. What a record names
-//! is found by its name in the new version: a state by the flow that it belongs to, an action by its name within its list
-//! (without one by its function, event or sub-workflow), a branch by its name, an entry of an event state by its events.
-//! A part that is gone, or that has become something else while the instance is in the middle of it, is a [`Misfit`]:
-//! nothing is guessed.
+//! Records refer to states, actions, events and paths by number, and another version has other numbers. So each part is
+//! looked up by name in the new version: a state by the flow that it belongs to, an action by its name within its list
+//! (without one by its function, event or sub-workflow), a branch by its name, an entry of an event state by its
+//! events. A part that is gone, or that has become something else while the instance is in the middle of it, is a
+//! [`Misfit`]: nothing is guessed.
 //!
-//! The position stays where it is: completed work is not repeated, even if the new version does it differently. Running
+//! The position stays the same: completed work is not repeated, even if the new version does it differently. Running
 //! timers keep their time; timers that the new version lacks end. Waits for events follow the new version (`waits.rs`).
 //! Search attributes that the new version doesn't declare with the same type are dropped; new ones get values when the
 //! next state ends.
@@ -42,7 +42,7 @@ fn misfit<T>(text: fmt::Arguments<'_>) -> Fits<T> {
     Err(Misfit(text.to_string()))
 }
 
-/// From one version of a definition to another one.
+/// A mapping from one version of a definition to another.
 pub struct Migration<'a> {
     from: &'a Arc<Definition>,
     to: &'a Arc<Definition>,
@@ -221,7 +221,7 @@ impl<'a> Migration<'a> {
                     *result = self.result(result)?;
                 }
             }
-            // An event that nothing waits for any more is free for others of the instance.
+            // An event that nothing waits for any more becomes available to other waits of the instance.
             Input::Event { def, .. } => {
                 *def = self.names.event(*def).unwrap_or(EventId(u32::MAX));
             }
@@ -337,7 +337,7 @@ impl<'a> Migration<'a> {
         apply(scope, &Event::Indexed { values, left_out });
     }
 
-    /// The kind of a state, of the version before, is still the same.
+    /// Whether a state still has the kind that it had in the former version.
     fn is_same_kind(&self, was: &StateKind, is: &StateKind) -> bool {
         std::mem::discriminant(was) == std::mem::discriminant(is)
     }

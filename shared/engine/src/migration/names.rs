@@ -7,7 +7,7 @@ use swirl_model::workflow::{
     StateId, StateKind, Template, TextPart, Workflow,
 };
 
-/// By the number in the version before; `None`: there is no such part any more.
+/// By the number in the former version; `None`: the part no longer exists.
 pub(super) struct Names {
     flows: Vec<Option<FlowId>>,
     states: Vec<Option<StateId>>,
@@ -65,7 +65,7 @@ impl Names {
         names
     }
 
-    /// The lists of a state of the version before are its own.
+    /// The lists that belong to a state of the former version.
     fn own(&mut self, from: &Workflow, id: StateId) {
         let mut own = |list: ListId| self.owners[list.0 as usize] = Some(id);
         let mut body = |body: Body| {
@@ -123,7 +123,7 @@ impl Names {
                 let same = |entry: &OnEvents, other: &OnEvents| {
                     names_of(from, entry) == names_of(to, other)
                 };
-                // The same place first: several may wait for the same events.
+                // The same position first, because several may wait for the same events.
                 for here in [true, false] {
                     for (index, entry) in before.entries.iter().enumerate() {
                         if self.entries.contains_key(&(was, index as u16)) {

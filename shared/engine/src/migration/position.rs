@@ -1,4 +1,4 @@
-//! Where a scope is, in another version.
+//! The position of a scope in another version.
 
 use swirl_model::scope::{
     ActionStep, Cursor, EventRun, Exit, ForkRun, ListRun, Position, Purpose, Retried, RetriedBy,
@@ -225,7 +225,7 @@ impl Migration<'_> {
             },
             other @ (Work::Begin | Work::Sleep | Work::Events | Work::Retry) => other.clone(),
         };
-        // There was nothing to do before its work, and now there may be.
+        // The former version had nothing to do before the state's work; the new one may.
         let entered = match states {
             Some((was, is)) if begins && !has_entry(was) => !has_entry(is),
             _ => position.entered,
@@ -245,7 +245,7 @@ impl Migration<'_> {
         })
     }
 
-    /// An event state under way counts what has come by its entries: they must be the same.
+    /// An active event state counts arrived events by entry, so the entries must be the same.
     fn same_entries(&self, id: StateId) -> Fits<()> {
         let found = self.state_of_kind(id)?;
         let (StateKind::Event(was), StateKind::Event(is)) =
@@ -348,7 +348,7 @@ impl Migration<'_> {
         })
     }
 
-    /// Something is under way for the action: it must still be what the action does.
+    /// The action has work in progress, which must still be what the action does.
     fn same_step(&self, run: &ListRun, was: &Action, is: &Action) -> Fits<()> {
         let what = match run.step {
             ActionStep::Call { .. } => "calls a function",
@@ -479,7 +479,7 @@ impl Migration<'_> {
     }
 }
 
-/// Nothing else belongs to its position.
+/// Its position has no other parts.
 fn has_no_branches(scope: &Scope) -> bool {
     scope.apart.is_empty()
         && scope.position().is_none_or(|position| {
@@ -493,7 +493,7 @@ fn has_entry(state: &State) -> bool {
     state.input.is_some() || state.input_schema.is_some()
 }
 
-/// The rule whose retries are counted is there.
+/// Whether the rule whose retries are counted still exists.
 fn has_rule(state: &State, retried: &Retried) -> bool {
     match retried.by {
         RetriedBy::StateHandler(index) => usize::from(index) < state.on_errors.len(),

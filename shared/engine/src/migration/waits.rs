@@ -1,8 +1,9 @@
 //! The timers and the waits for events of a scope that is moved to another version.
 //!
-//! A wait that the new version has in the same way stays: only its events get their new numbers. Otherwise the scope waits
-//! anew, as the new version says, also for events that came before; an event that came for the former wait and isn't
-//! processed is free again. The answer to an event that was produced is another matter: the question has been asked.
+//! A wait that is the same in the new version stays, and only its events get new numbers. Otherwise the scope waits
+//! again according to the new version, including for events that arrived before. An event that arrived for the former
+//! wait but isn't processed becomes available again. A wait for the answer to a produced event can't change, because
+//! the request has been sent.
 
 use swirl_model::WorkflowError;
 use swirl_model::event::{Command, Event, EventMatch, Slot, Subscription};
@@ -93,7 +94,7 @@ impl Migration<'_> {
                 }
                 _ => false,
             }),
-            // They let the scope go on.
+            // They let the scope continue.
             TimerKind::Sleep | TimerKind::RetryDelay | TimerKind::Pause => true,
         }
     }
@@ -149,7 +150,7 @@ impl Migration<'_> {
         }
     }
 
-    /// The same wait with the events' new numbers; `None`: one of them is gone or has become another.
+    /// The same wait with the events' new numbers; `None`: one of them no longer exists or has changed.
     fn renumbered(&self, wait: &Subscription) -> Option<Vec<Slot>> {
         let slots = wait.slots.iter().map(|slot| {
             let filters = slot.filters.iter().map(|filter| {
@@ -250,7 +251,7 @@ impl Migration<'_> {
         })
     }
 
-    /// The conditions for an event; of one that hasn't changed, those that the wait has already.
+    /// The conditions for an event. An unchanged event keeps the conditions of its wait.
     fn filter(
         &self,
         header: &Header,
@@ -340,7 +341,7 @@ fn branch<'w>(
     }
 }
 
-/// The values that events must have are the instance's from now on.
+/// From now on events must have the correlation values of the instance.
 fn known_values(slots: &[Slot]) -> Option<Command> {
     let filters = slots.iter().flat_map(|slot| &slot.filters);
     let values = filters.flat_map(|filter| &filter.correlation);

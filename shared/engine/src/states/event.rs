@@ -19,7 +19,7 @@ use swirl_model::{CloudEvent, Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
 
-/// The entry whose error was not taken, and that no handler retries.
+/// The entry whose error was not handled, and that no handler retries.
 pub(crate) fn failed_entry(position: &Position) -> Option<EntryFork> {
     let mut forks = position.events.iter().flat_map(|run| &run.forks);
     forks
@@ -186,7 +186,7 @@ impl Ctx<'_> {
             if let Some((_, event)) = found
                 && let Err(error) = self.merge_event(&entry.filter, *def, event)
             {
-                // All payloads or none: a retry merges them all.
+                // Merges all payloads or none, since a retry merges them all.
                 self.set_data(before);
                 return Err(error);
             }
@@ -429,7 +429,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// An entry isn't waited for any longer. The last one leads on.
+    /// An entry is no longer awaited. After the last one the state continues.
     pub(crate) fn entry_timeout(&mut self, seq: u32) -> Step {
         let def = self.def.clone();
         let Some((id, _)) = self.state() else {

@@ -195,7 +195,7 @@ impl Ctx<'_> {
         let mut actions = self.def.workflow[list].actions.iter();
         actions.any(|id| {
             let action = &self.def.workflow[*id];
-            // The result of an action that nothing waits for isn't ignored: it has none.
+            // An action that nothing waits for has no result that could be ignored.
             !action.results.ignore || action.kind.is_detached()
         })
     }

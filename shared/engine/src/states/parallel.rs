@@ -45,7 +45,7 @@ impl Ctx<'_> {
     ) -> Step {
         let done = results.into_iter().take(run.needed as usize);
         let before = self.scope.data.clone();
-        // All of it or nothing: a retry finds the branches as they ended.
+        // Merges all results or none, since a retry finds the branches as they ended.
         if let Err(error) = self.merge_branches(parallel, done.collect()) {
             self.set_data(before);
             return Err(error);

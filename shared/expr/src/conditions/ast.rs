@@ -26,11 +26,11 @@ pub(crate) enum Expr {
     Data,
     /// `$.error`: of the data, or else the variable at this place.
     Error(usize),
-    /// `#this`: the element that a selection or projection looks at.
+    /// `#this`: the current element of a selection or projection.
     This,
     /// `#name`, `$name`: a variable.
     Variable(usize),
-    /// The element that a macro of CEL looks at: by the number of macros around it.
+    /// The current element of a CEL macro, by the number of enclosing macros.
     Local(usize),
     /// A JSONPath that begins with `$`, or `#jsonPath(data, '...')`.
     Path(Box<Expr>, Box<jsonpath::Expr>),
@@ -41,7 +41,7 @@ pub(crate) enum Expr {
     Call(Function, Vec<Expr>),
     /// `has(a.b)`.
     Has(Box<Expr>, Val),
-    /// `&&` if the flag is false, `||` if it is true: the value that settles it.
+    /// `&&` if the flag is false, `||` if it is true: the flag is the value that decides the result.
     Logic(bool, Vec<Expr>),
     Not(Box<Expr>),
     Negative(Box<Expr>),

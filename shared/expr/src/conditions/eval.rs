@@ -39,9 +39,9 @@ struct Run<'a> {
     tree: &'a Tree,
     input: &'a Val,
     vars: &'a [Data],
-    /// The elements that selections and projections around this look at.
+    /// The current elements of the enclosing selections and projections.
     elements: Vec<Val>,
-    /// The elements that the macros of CEL around this look at.
+    /// The current elements of the enclosing CEL macros.
     locals: Vec<Val>,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Run<'a> {
             match self.holds(part) {
                 Ok(holds) if holds == settled => return Ok(settled),
                 Ok(_) => {}
-                // In CEL another part may settle it though this one cannot be evaluated.
+                // In CEL another part may decide the result even if this one cannot be evaluated.
                 Err(message) if self.dialect() == Dialect::Cel => {
                     error.get_or_insert(message);
                 }
@@ -411,7 +411,7 @@ impl<'a> Run<'a> {
             }
             let holds = match outcome.and_then(|value| values::holds(&value, Dialect::Cel)) {
                 Ok(holds) => holds,
-                // Another element may settle it.
+                // Another element may decide the result.
                 Err(message) if matches!(kind, Macro::All | Macro::Exists) => {
                     error.get_or_insert(message);
                     continue;

@@ -10,7 +10,7 @@ pub(crate) enum Expr {
     /// `length(@.a)`, which may also be written `@.a.length()`.
     Call(Function, Vec<Expr>),
     Compare(Box<Expr>, Op, Box<Expr>),
-    /// `&&` if the flag is false, `||` if it is true: the value that settles it.
+    /// `&&` if the flag is false, `||` if it is true: the flag is the value that decides the result.
     Logic(Box<Expr>, bool, Box<Expr>),
     Not(Box<Expr>),
 }
@@ -25,7 +25,7 @@ pub(crate) struct Query {
 pub(crate) enum Root {
     /// `$`: the expression's input, inside of filters too.
     Input,
-    /// `@`: the value that a filter looks at.
+    /// `@`: the value that a filter tests.
     Current,
     /// `$NAME`: the place of the variable.
     Variable(usize),

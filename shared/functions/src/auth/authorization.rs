@@ -11,16 +11,15 @@ pub(crate) struct Authorization {
     pub(crate) value: Secret,
     /// To be cut out of the service's answers.
     pub(crate) secrets: Vec<String>,
-    /// The token in it, if a fresh one could be had in its place.
+    /// The token in it, if a fresh one can replace it.
     token: Option<Secret>,
 }
 
 impl Authorization {
-    /// Gets the token first, where it takes one. `refused` is a token that the service did not
-    /// take: it isn't given again.
+    /// Gets a token first, if one is needed. `refused` is a token that the service did not accept: it isn't used again.
     ///
     /// # Errors
-    /// No token could be had.
+    /// No token could be obtained.
     pub(crate) async fn of(
         auth: &Auth,
         tokens: &Tokens,

@@ -1,4 +1,4 @@
-//! OAuth2 tokens: got from the token endpoint, kept until shortly before they expire.
+//! OAuth2 tokens: requested from the token endpoint, and cached until shortly before they expire.
 //!
 //! Language 0.7 and 0.8, "OAuth2 Properties Definition". The endpoint is found thus:
 //! - an `authority` whose path ends in `token` is the endpoint itself;
@@ -28,16 +28,16 @@ use crate::http::{Answer, Http, shown};
 use crate::watch;
 use crate::{CallError, CallErrorKind};
 
-/// How long before its end a token is renewed; at most a tenth of its life.
+/// How long before its expiry a token is renewed; at most a tenth of its lifetime.
 const LEEWAY: Duration = Duration::from_secs(30);
 
-/// The life of a token whose answer doesn't give it.
+/// The lifetime of a token whose response doesn't give it.
 const LIFE_DEFAULT: Duration = Duration::from_secs(300);
 
-/// The longest life that is believed.
+/// The longest lifetime that is accepted.
 const LIFE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// How many tokens are kept; beyond it those out of use are dropped.
+/// How many tokens are cached; beyond that, unused ones are dropped.
 const TOKENS_MAX: usize = 1024;
 
 /// The data for requesting a token.
@@ -88,7 +88,7 @@ struct Token {
 
 struct Endpoint {
     url: Url,
-    /// The endpoint takes the client's secret only in the form.
+    /// The endpoint accepts the client's secret only in the form.
     secret_in_form: bool,
 }
 
@@ -100,8 +100,8 @@ impl Tokens {
         }
     }
 
-    /// A token that is valid for a while, from the cache or the token endpoint. `refused` is one
-    /// that a service did not take: it isn't given again.
+    /// A token that is valid for a while, from the cache or the token endpoint. `refused` is one that a service did not
+    /// accept: it isn't used again.
     ///
     /// # Errors
     /// `auth` if the endpoint cannot be found or refuses, `connection` if it cannot be reached.

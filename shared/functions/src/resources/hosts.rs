@@ -45,7 +45,7 @@ impl Hosts {
             })
     }
 
-    /// This machine's services are asked only where an entry names them: for processes that read documents of others.
+    /// This machine's services are contacted only if an entry names them: for processes that read documents of others.
     #[must_use]
     pub fn without_loopback(mut self) -> Hosts {
         self.no_loopback = true;

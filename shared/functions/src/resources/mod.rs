@@ -1,7 +1,7 @@
 //! Documents that a definition refers to by an http or https URI, fetched at deployment.
 //!
 //! A definition says which documents are fetched, so it could make this machine probe its network. Only hosts that the
-//! operator allows are asked ([`Hosts`]); by default that is this machine itself. Redirects are followed within the
+//! operator allows are contacted ([`Hosts`]); by default that is this machine itself. Redirects are followed within the
 //! same rule. Documents are bounded in size and time, and are kept with the definition: no run of it fetches anything.
 
 mod fetcher;
@@ -22,7 +22,7 @@ use crate::auth::Auth;
 use crate::http::{Answer, Http, HttpConfig, HttpError, shown};
 use crate::{CallError, CallErrorKind};
 
-/// The preferred formats; anything is taken.
+/// The preferred formats; any is accepted.
 const ACCEPTED: &str = "application/json, application/yaml, text/yaml, */*;q=0.5";
 
 /// How documents are fetched.
@@ -169,7 +169,7 @@ impl HttpResources {
         blocking(uri, async || self.fetch(uri).await)
     }
 
-    /// Posts a question in JSON and gives the answer, as [`HttpResources::get`] does; redirects aren't followed.
+    /// Posts a JSON query and returns the answer as [`HttpResources::get`] does, without following redirects.
     ///
     /// # Errors
     /// [`FetchError`].
@@ -194,7 +194,7 @@ impl HttpResources {
         self.in_time(uri, self.follow(url, auth)).await
     }
 
-    /// Where to begin and with which credentials, if that host may be asked.
+    /// The URL and the credentials for the first request, if its host is allowed.
     fn start(&self, uri: &str) -> Result<(Url, Option<&Auth>), FetchError> {
         let own = without_fragment(uri);
         let mut known = self.auth.iter().rev();
@@ -231,7 +231,7 @@ impl HttpResources {
     async fn follow(&self, start: Url, auth: Option<&Auth>) -> Result<Vec<u8>, FetchError> {
         let mut url = start.clone();
         for _ in 0..=self.options.redirects_max {
-            // Another host gets no credentials that were meant for the first.
+            // Credentials for one host are never sent to another.
             let auth = auth.filter(|_| url.origin() == start.origin());
             let answer = self.ask(&url, auth, None).await?;
             match answer.status {
@@ -284,7 +284,7 @@ impl HttpResources {
         Ok(target)
     }
 
-    /// Gets, or posts a question.
+    /// Sends a GET, or posts a query.
     async fn ask(
         &self,
         url: &Url,
@@ -338,7 +338,7 @@ impl HttpResources {
     }
 }
 
-/// On a separate thread: the caller's may be one of a runtime, which must not wait here.
+/// On a separate thread, because the caller's thread may belong to a runtime and must not block.
 fn blocking<T: Send>(
     uri: &str,
     work: impl AsyncFnOnce() -> Result<T, FetchError> + Send,

@@ -1,4 +1,4 @@
-//! Secrets from a folder with one file a name, as containers get them mounted.
+//! Secrets from a folder with one file per name, as mounted into containers.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,8 @@
 //! Where the values of `$SECRETS` come from (language 0.8, "Workflow Secrets").
 //!
-//! A provider is asked for names when a call needs them, and keeps as little as it can: rotated
-//! files are seen by the next call. A secret that it doesn't have is simply missing in its answer;
-//! the engine turns that into `SecretNotFound`. No provider shows a value in its `Debug`, an error
-//! or a log.
+//! A provider is queried for names when a call needs them, and caches as little as possible, so the next call sees
+//! rotated files. A secret that it lacks is missing from its answer; the engine turns that into
+//! `SecretNotFound`. No provider shows a value in its `Debug`, an error or a log.
 
 mod environment;
 mod file;
@@ -38,7 +37,7 @@ pub enum SecretsError {
     NoName,
 }
 
-/// Several providers: each is asked for the secrets that those before it did not have.
+/// Several providers: each one is queried for the secrets that the earlier ones lack.
 #[derive(Default)]
 pub struct Chain(Vec<Box<dyn Secrets>>);
 

@@ -13,7 +13,7 @@ use swirl_model::workflow::{ActionKind, Function, Template, Workflow};
 use super::{Compiled, Documents, Known, Settings, TYPES, word};
 use crate::problem::{Problem, Site};
 
-/// The key of a function's `metadata` that leaves its calls alone.
+/// The key of a function's `metadata` that switches off the checks of its calls.
 const CHECK: &str = "checkArguments";
 
 /// The functions of a definition, with the documents that describe them.
@@ -116,7 +116,7 @@ impl Checks {
     }
 
     fn checked(&self, function: &Function) -> Option<&Compiled> {
-        // For documents that are wrong themselves.
+        // For documents that are themselves wrong.
         let check = function.metadata.get(CHECK);
         let on = check.and_then(|check| check.as_bool()) != Some(false);
         self.functions.get(&function.name).filter(|_| on)

@@ -27,8 +27,8 @@ pub fn of(value: &str) -> Vec<Pattern> {
     patterns
 }
 
-/// Shorter pieces of Base64 turn up by chance: one of four characters in every twelfth picture of a
-/// megabyte, of which nothing would be left.
+/// Shorter pieces of Base64 occur by chance: one of four characters in every twelfth image of a megabyte, and cutting
+/// it out would destroy the image.
 const CORE_MIN: usize = 6;
 
 /// The texts that are put into Base64: the value itself, or its form in form data (RFC 6749, section 2.3.1), a URL or a

@@ -35,7 +35,7 @@ pub struct EntryTimer {
 pub struct EntryFork {
     pub entry: u16,
     pub fork: u32,
-    /// Its error is known, and it has not been let continue since: a retry continues there.
+    /// It has failed and has not continued since: a retry continues there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
     /// The timer that lets it continue, if a handler retries it.

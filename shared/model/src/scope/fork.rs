@@ -46,7 +46,8 @@ impl BranchResult {
         crate::data::json_bytes(self)
     }
 
-    /// The result of a branch whose own result doesn't fit next to those of the others. Redis' scripts say the same.
+    /// The result of a branch whose own result would exceed the limit together with the others. Redis' scripts use the
+    /// same text.
     pub fn too_large(results_max: usize) -> BranchResult {
         let message =
             format!("the results of all branches would be larger than {results_max} bytes");
@@ -99,7 +100,7 @@ pub enum ForkOrigin {
 /// The outcome of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reported {
-    /// It is no longer awaited, or it is known already.
+    /// It is no longer awaited, or has been reported before.
     Stale,
     Noted,
     /// The parent must be notified now.
@@ -126,7 +127,7 @@ impl Fork {
         }
     }
 
-    /// Puts in a result that is known already.
+    /// Inserts a result that is already known.
     pub fn restore(&mut self, index: u32, result: BranchResult) {
         self.failed += u32::from(!result.is_done());
         self.bytes = self.bytes.saturating_add(result.bytes());
@@ -148,7 +149,7 @@ impl Fork {
             (meant && matches!(result, BranchResult::Failed(_))).then_some(*at)
         };
         let mut indexes: Vec<u32> = self.results.iter().filter_map(failed).collect();
-        // The one that is meant continues first.
+        // The requested branch continues first.
         indexes.sort_by_key(|at| *at != index);
         for at in &indexes {
             let bytes = self.results.remove(at).map_or(0, |result| result.bytes());
@@ -169,7 +170,7 @@ impl Fork {
         self.done() >= self.needed
     }
 
-    /// Whether the parent, once it asks, is notified at once.
+    /// Whether the parent is notified at once when it requests the results.
     pub fn is_news(&self) -> bool {
         self.failed > 0 || self.enough()
     }

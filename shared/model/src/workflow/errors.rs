@@ -10,7 +10,7 @@ use super::*;
 pub struct StateRetryRule {
     pub errors: ErrorSet,
     /// The state's successful work is also checked: `When` is evaluated over the state data, `Text` is compared with
-    /// it. A state that fits when its retries are used up continues as done.
+    /// it. A state that still matches when its retries are used up continues normally.
     pub results: bool,
     pub policy: Retry,
 }

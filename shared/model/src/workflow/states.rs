@@ -55,7 +55,7 @@ pub struct Callback {
 /// which events start an instance.
 #[derive(Debug, Clone, Default)]
 pub struct EventState {
-    /// The first entry whose wait is over ends the state. Otherwise all entries run, in parallel,
+    /// The first entry whose wait ends also ends the state. Otherwise all entries run, in parallel,
     /// each as soon as its wait is over.
     pub exclusive: bool,
     pub entries: Vec<OnEvents>,
@@ -73,7 +73,7 @@ pub struct OnEvents {
     pub wait: Wait,
     pub filter: EventFilter,
     pub actions: ListId,
-    /// Where to go after the actions, if the entry says so itself. The state ends with it.
+    /// Where to go after the actions, if the entry has its own transition. It ends the state.
     pub next: Option<Next>,
     /// How long to wait for this entry, from the beginning of the state (of an instance that events start: from the
     /// first of them). Then it isn't waited for any longer. Where no other entry is left, the state continues by this
@@ -91,7 +91,7 @@ pub enum Wait {
 }
 
 impl Default for Wait {
-    /// Holds as it is: nothing is waited for.
+    /// Always holds: nothing is waited for.
     fn default() -> Wait {
         Wait::All(Vec::new())
     }

@@ -1,8 +1,8 @@
 //! Messages over AMQP 0.9.1, as RabbitMQ speaks it.
 //!
-//! Exchanges and queues are the operator's: nothing is declared but a queue that lasts as long as a wait
-//! on an exchange. A message that is sent counts as taken when the broker has confirmed it. One that came is acknowledged
-//! once it is stored as the call's result, and goes back to its queue if it is not going to be.
+//! The operator declares exchanges and queues; the only exception is a temporary queue while a call waits on an
+//! exchange. A sent message counts as delivered when the broker has confirmed it. A received message is acknowledged
+//! once it is stored as the call's result; otherwise it returns to its queue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,19 +29,19 @@ use crate::egress::Gate;
 use crate::http::tls;
 use crate::{CallError, CallErrorKind};
 
-/// Until a connection is made.
+/// The time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// After how long without a word both sides take a connection for broken.
+/// The silence after which both sides consider a connection broken.
 const HEARTBEAT_S: u16 = 30;
 
-/// Until the broker has read an acknowledgement.
+/// The time limit for the broker to read an acknowledgement.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The credentials that brokers accept from this machine alone, unless configured otherwise.
 const GUEST: &str = "guest";
 
-/// Closes a channel or a connection in good order.
+/// Closes a channel or a connection properly.
 const OK: u16 = 200;
 
 #[derive(Debug, Default)]

@@ -15,8 +15,7 @@ use crate::auth::{Auth, Secret, Tokens};
 use crate::exchange;
 use crate::watch::{self, Content};
 
-/// The number of calls that wait at a time; further ones wait for a place, which counts as their
-/// time.
+/// The number of calls that may wait at a time; further ones queue, which counts towards their time limit.
 const WAITS_MAX: usize = 256;
 
 #[derive(Debug)]

@@ -69,7 +69,7 @@ pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Know
         }
     };
     found.extend(fits(document, sending, &payload, at, Form::Sent));
-    // All of it is known: the call's own parsing checks the rest.
+    // Everything is known, so the call's own parsing checks the rest.
     if let (Some(whole), true) = (arguments.whole(), found.is_empty()) {
         found.extend(filled(sending, whole).err().map(Misfit::from));
     }
@@ -100,7 +100,7 @@ fn fits(
             at: "#".to_owned(),
             document: None,
         };
-        // One without a name is called by its place.
+        // A message without a name is identified by its position.
         let what = match message.name.starts_with('#') {
             true => "the payload".to_owned(),
             false => format!("the payload of `{}`", message.name),

@@ -1,4 +1,4 @@
-//! A way out for clients that choose by themselves which servers they connect to.
+//! A checked way out for clients that choose their servers by themselves.
 //!
 //! The brokers of Kafka name each other, so a broker could send a client anywhere. The client connects through our own
 //! SOCKS5 proxy (RFC 1928), in this process and on the loopback interface, which connects only where calls may lead.
@@ -110,7 +110,7 @@ impl Gated {
         self.address
     }
 
-    /// Why the last connection that wasn't made may not or couldn't be.
+    /// The reason why the last refused or failed connection was not made.
     pub(super) fn failed(&self) -> Option<String> {
         let failure = self.failure.lock();
         failure.unwrap_or_else(PoisonError::into_inner).clone()

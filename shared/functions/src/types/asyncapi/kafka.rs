@@ -1,8 +1,8 @@
 //! Messages over Kafka.
 //!
-//! A message counts as taken when all replicas that keep up have it. Messages of one key go to the
+//! A message counts as delivered when all in-sync replicas have it. Messages of one key go to the
 //! partition where Kafka's own client puts them. A wait belongs to no consumer group and commits no
-//! offset: it gets the first message that comes to any partition of the topic after it began.
+//! offset: it gets the first message that arrives in any partition of the topic after it began.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +29,7 @@ use crate::{CallError, CallErrorKind};
 /// The time for which the client itself retries.
 const TRY: Duration = Duration::from_secs(5);
 
-/// How long a topic is taken to have the partitions that it had.
+/// How long the partitions of a topic are cached.
 const PARTITIONS_KNOWN: Duration = Duration::from_secs(60);
 
 /// The number of topics that are kept for one cluster.

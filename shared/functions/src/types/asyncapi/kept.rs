@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// The number of connections that are kept; beyond it the one that was used longest ago is closed.
+/// The maximum number of kept connections; beyond that, the least recently used one is closed.
 const CONNECTIONS_MAX: usize = 64;
 
 /// One connection for each server and login.

@@ -1,8 +1,8 @@
 //! Messages over MQTT 3.1.1 and 5.
 //!
-//! A call has a connection for itself while it lasts, and leaves it for the next one; so dropping a
-//! call drops its message, too. A message counts as taken when the broker has acknowledged it
-//! (quality of service 1, the default, and 2) or it has been written (0).
+//! A call has exclusive use of a connection and leaves it to the next call, so dropping a call also drops its message.
+//! A message counts as delivered when the broker has acknowledged it (quality of service 1, the default, and 2) or it
+//! has been written (0).
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,8 +24,7 @@ use crate::http::tls;
 use crate::types::service::TRACEPARENT;
 use crate::{CallError, CallErrorKind};
 
-/// The number of messages that are under way at a time; further calls wait, which counts as their
-/// time.
+/// The number of messages in flight; further calls queue, which counts towards their time limit.
 const CONNECTIONS_MAX: usize = 256;
 
 /// How many connections are kept for the next call.
@@ -34,7 +33,7 @@ const IDLE_MAX: usize = 64;
 /// How long one is kept. The broker gets no answers meanwhile.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// After half as long again without a word the broker gives a connection up.
+/// After one and a half times this silence, the broker closes a connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// Until a connection is made, in seconds.
@@ -97,7 +96,7 @@ impl Mqtt {
         let key = Key::of(&sending.server, auth, tls, version, what)?;
         // The semaphore is never closed; if it were, nothing would be lost by continuing.
         let _place = self.places.acquire().await.ok();
-        // The broker may have given it up meanwhile. A message is never repeated here.
+        // The broker may have closed it meanwhile. A message is never repeated here.
         let mut kept = self.take(&key);
         if let Some(session) = &mut kept
             && !session.is_alive().await
@@ -177,7 +176,7 @@ impl Failure {
 
 /// `bytes_max`: the largest packet that the broker may send.
 pub(super) fn open(key: &Key, bytes_max: usize) -> Result<Session, Failure> {
-    // Two connections of one id throw each other out.
+    // Two connections with the same id disconnect each other.
     let id = format!("swirl{:016x}", RandomState::new().build_hasher().finish());
     let transport = if key.tls {
         let config =

@@ -1,8 +1,7 @@
 //! Messages over NATS.
 //!
-//! A message counts as taken when the server has worked through the connection up to it: a message
-//! to our own inbox, sent after it, comes back. A server that refuses either says so on the
-//! connection.
+//! A message counts as delivered when the server has processed the connection up to it, which a later message to our
+//! own inbox shows by its return. The server reports a refusal of either on the connection.
 
 use std::time::Duration;
 
@@ -166,7 +165,7 @@ impl Nats {
     }
 
     async fn connection(&self, key: &Key, what: &str) -> Result<Connection, CallError> {
-        // It reconnects by itself, ever more slowly; a call needs the connection now.
+        // The client would reconnect by itself with growing delays, but a call needs the connection now.
         let is_alive =
             |kept: Connection| async move { kept.client.connection_state() == State::Connected };
         let connected = self.kept.get(key, is_alive, connect(key)).await;

@@ -1,7 +1,7 @@
 //! Waiting for one message over the protocol of its server.
 //!
-//! Nothing is kept of a wait: a worker that dies while it waits, or before the message is recorded, has another one
-//! wait again. Messages that the broker sent meanwhile are lost, unless it keeps messages itself.
+//! A wait is not recorded: if a worker dies while it waits, or before the message is recorded, another worker waits
+//! again. Messages that the broker sent meanwhile are lost, unless it keeps messages itself.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::auth::Auth;
 use crate::types::Clients;
 use crate::{CallError, CallErrorKind};
 
-/// The pause before a wait whose connection broke is taken up again: the first time, and at most.
+/// The pause before an interrupted wait is resumed: the first one, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 

@@ -1,7 +1,7 @@
 //! Messages over the channels of Redis.
 //!
-//! Redis keeps none: a client that isn't subscribed when one is sent doesn't get it, and there is no place in it for
-//! headers or for the idempotency key.
+//! Redis doesn't keep messages: a client that isn't subscribed when one is sent doesn't receive it. A message can't
+//! carry headers or the idempotency key.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Messages over WebSocket.
 //!
-//! Each call has its own connection. A message counts as taken when the service has answered the
-//! end of the conversation, which it reads after the message.
+//! Each call has its own connection. A message counts as delivered when the service has answered the closing handshake,
+//! which it reads after the message.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -23,7 +23,7 @@ use crate::{CallError, CallErrorKind};
 /// The header that shows a receiver which calls are the same one.
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
-/// The number of commands that run at a time; further calls wait, which counts as their time.
+/// The number of commands that run at a time; further calls queue, which counts towards their time limit.
 const COMMANDS_MAX: usize = 64;
 
 /// Calls connectors.

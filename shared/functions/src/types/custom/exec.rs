@@ -16,8 +16,7 @@ use crate::{CallError, CallErrorKind};
 const STDERR_BYTES_MAX: usize = 4 * 1024;
 
 /// The variables that a command gets: where programs, files and certificates are, how texts are written, and which
-/// proxy is to be used. Other variables of this process, such as passwords of its servers, are none of a connector's
-/// business.
+/// proxy is to be used. Connectors don't get other variables of this process, such as passwords of its servers.
 const ENVIRONMENT: [&str; 24] = [
     "PATH",
     "HOME",

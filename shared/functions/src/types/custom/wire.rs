@@ -110,7 +110,7 @@ impl Given {
         says.then_some(given)
     }
 
-    /// The connector's words go before ours.
+    /// The connector's name and code take precedence over ours.
     pub(super) fn apply(self, mut error: CallError, what: &str, hidden: Hidden<'_>) -> CallError {
         if let Some(message) = self.message {
             let message: String = redact(&message, &hidden.all())

@@ -1,4 +1,4 @@
-//! The types of a field's arguments: given, or asked of the service and kept for a while.
+//! The types of a field's arguments: given, or requested from the service and cached.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::http::shown;
 use crate::types::service::{Ask, Services};
 use crate::{CallError, CallErrorKind};
 
-/// How long an answer is believed.
+/// How long an answer is cached.
 const LIFE: Duration = Duration::from_secs(300);
 
 /// The shortest time after an answer before it is asked again.
@@ -102,7 +102,7 @@ impl Types {
 
 enum Introspected {
     Types(HashMap<String, String>),
-    /// These credentials don't do; others may.
+    /// These credentials aren't sufficient; others may be.
     Unauthorised,
 }
 

@@ -131,12 +131,12 @@ pub enum Scheme {
         token_url: Option<String>,
         discovery_url: Option<String>,
     },
-    /// One that cannot be fed, such as `mutualTLS` or HTTP digest.
+    /// A scheme that isn't supported, such as `mutualTLS` or HTTP digest.
     Other(String),
 }
 
 impl Scheme {
-    /// As messages call it.
+    /// Its name in messages.
     pub(crate) fn describe(&self) -> String {
         match self {
             Scheme::ApiKey { location, name } => {

@@ -1,8 +1,8 @@
-//! Where credentials go: the document gives the place, the workflow's `auth` the credentials.
+//! Where credentials go: the document defines the place, the workflow's `auth` provides the credentials.
 //!
-//! A document that asks for a mechanism has its way (language 0.8, "Function Definition"); the
-//! definition's credentials feed it where they fit: a user and password HTTP basic, a token bearer
-//! schemes and API keys. Credentials that fit nothing are an error, as they would be ignored.
+//! The mechanism that a document requires takes precedence (language 0.8, "Function Definition"); the definition's
+//! credentials feed it where they fit: a user and password HTTP basic, a token bearer schemes and API keys. Credentials
+//! that fit nothing are an error, as they would be ignored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
