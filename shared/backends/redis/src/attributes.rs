@@ -3,6 +3,7 @@
 
 use futures::future::try_join_all;
 use redis::Cmd;
+use serde::Serialize;
 use swirl_model::attribute::{Attribute, AttributeKind, Attributes};
 use swirl_model::ids::InstanceId;
 use swirl_ports::{AttributeFilter, Bound, Error, Filter, Keep, Page, Result, Values};
@@ -24,6 +25,40 @@ pub(crate) fn heads(attributes: &Attributes) -> String {
     let all = attributes.iter();
     all.map(|(name, value)| format!("{name}\x01{}\0", value.sortable()))
         .collect()
+}
+
+/// What a commit changes in the index of attributes: the position of its key in the call's keys, beginnings of members
+/// that leave, and of those that join.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct IndexChange {
+    pub key: usize,
+    removed: Vec<String>,
+    added: Vec<String>,
+    /// The heads afterwards.
+    #[serde(skip)]
+    pub text: String,
+}
+
+impl IndexChange {
+    pub fn is_indexed(&self) -> bool {
+        !self.removed.is_empty() || !self.added.is_empty()
+    }
+}
+
+/// From the heads of before to these attributes.
+pub(crate) fn change(before: &str, attributes: &Attributes) -> IndexChange {
+    let text = heads(attributes);
+    let beyond = |these: &str, those: &str| -> Vec<String> {
+        let these = these.split_terminator('\0');
+        let new = these.filter(|head| those.split_terminator('\0').all(|other| other != *head));
+        new.map(str::to_owned).collect()
+    };
+    IndexChange {
+        key: 0,
+        removed: beyond(before, &text),
+        added: beyond(&text, before),
+        text,
+    }
 }
 
 /// The attributes of which `text` has the heads.

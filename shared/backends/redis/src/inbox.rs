@@ -2,7 +2,7 @@
 
 use swirl_ports::Commit;
 
-use crate::plan::Unplanned;
+use crate::given::Unplanned;
 use crate::snapshot::{Item, Snapshot};
 
 /// Ids of consumed inputs that are remembered, in bytes.

@@ -11,6 +11,7 @@ use swirl_ports::execution::Record;
 use swirl_ports::{Held, InboxItem, Lease, Result};
 
 use crate::Redis;
+use crate::attributes;
 use crate::branch::{differs, read_scope};
 use crate::commit::kib;
 use crate::connect::damaged;
@@ -203,6 +204,7 @@ impl Redis {
                 if record.pending_call().is_some() {
                     return Ok(Look::Refused);
                 }
+                snapshot.attributes = Some(attributes::heads(&record.attributes));
                 Record::Scope(record)
             }
             (None, Some(fork), Some(numbers), Some((_, _, index))) if *index < numbers.open => {

@@ -6,40 +6,16 @@
 use serde::Serialize;
 use swirl_model::event::Command;
 use swirl_model::scope::{BranchResult, Fork};
-use swirl_ports::{Commit, Lease};
 
+use crate::attributes::{self, IndexChange};
 use crate::commit::kib;
+use crate::draft::Draft;
+use crate::given::{Given, Unplanned};
 use crate::inbox::{Inbox, remembered};
 use crate::record::{end_letter, flags};
 use crate::snapshot::{Joining, Snapshot};
-use crate::steps::{Steps, WIDE, is_gone};
+use crate::steps::{WIDE, is_gone};
 use crate::timers::{self, TimerChange};
-
-/// The parts of a commit as they are stored, and what else a plan depends on.
-pub(crate) struct Given<'a> {
-    pub commit: &'a Commit,
-    pub steps: &'a Steps<'a>,
-    /// Before that of the record.
-    pub rev: u64,
-    pub record: Vec<u8>,
-    pub fork: Option<Vec<u8>>,
-    pub result: Option<Vec<u8>>,
-    pub output: Option<Vec<u8>>,
-    pub error: Option<Vec<u8>>,
-    /// Lines of history, and how many elements hold them.
-    pub lines: usize,
-    pub elements: usize,
-    pub history_max: u64,
-    pub is_followed: bool,
-    /// The KiB that an instance may hold, and those that this adds at most (0: the limit doesn't apply).
-    pub most: usize,
-    pub adds: usize,
-    /// Identifies this write: larger than any of this process before.
-    pub stamp: u64,
-    pub namespace: &'a str,
-    pub holder: &'a str,
-    pub attempt: u64,
-}
 
 /// As `lua/write.lua` lists them.
 #[derive(Debug, Serialize, PartialEq)]
@@ -59,8 +35,22 @@ pub(crate) struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    pub fn timers(&mut self) -> Option<&mut TimerChange> {
-        self.more.as_mut()?.timers.as_mut()
+    /// The indexes whose keys the call needs in addition, and where their positions among the keys belong.
+    pub fn indexes(&mut self) -> impl Iterator<Item = (&'static str, &mut usize)> {
+        let more = self.more.as_mut();
+        let parts = more.map(|more| {
+            let effects = more.effects.as_mut();
+            [
+                more.timers
+                    .as_mut()
+                    .map(|timers| ("timers", &mut timers.key)),
+                effects.map(|(key, _)| ("outbox", key)),
+                more.index
+                    .as_mut()
+                    .map(|index| (attributes::INDEX, &mut index.key)),
+            ]
+        });
+        parts.into_iter().flatten().flatten()
     }
 }
 
@@ -80,6 +70,8 @@ struct More<'a> {
     branch: Option<Branch>,
     ends: Option<(&'static str, i64, usize)>,
     timers: Option<TimerChange>,
+    effects: Option<(usize, Vec<String>)>,
+    index: Option<IndexChange>,
 }
 
 #[derive(Debug, Serialize, PartialEq)]
@@ -115,15 +107,6 @@ pub(crate) struct Plan<'a> {
     pub after: Snapshot,
 }
 
-/// Why there is no plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unplanned {
-    /// The snapshot lacks a part of the scope that the commit changes.
-    Unknown,
-    /// It is for the general function.
-    General,
-}
-
 pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, Unplanned> {
     let commit = given.commit;
     let scope = commit.lease.scope.scope.as_str();
@@ -136,7 +119,10 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     let unusual = consumed.len() + left.len() > WIDE
         || commit.require_unchanged_inbox && inbox.has_news(token)
         || !left.is_empty() && (gone || given.steps.end.is_some());
-    let released = commit.release && !(commit.lease.is_taken() && inbox.has_news(token));
+    // A worker that continues could overtake effects that are still to be carried out.
+    let released = commit.release
+        && (gone || given.effects.is_empty())
+        && !(commit.lease.is_taken() && inbox.has_news(token));
     // A record that only says how it differs must mean this fork.
     let means = std::str::from_utf8(&given.record).ok();
     let means = means
@@ -264,7 +250,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     // The end.
     let ends = match given.steps.end {
         Some(Command::End { status, .. }) => {
-            for field in ["k", "O", "out", "err"] {
+            for field in ["k", "out", "err"] {
                 draft.compare(field, b"");
             }
             let status = end_letter(*status);
@@ -280,10 +266,30 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         }
         _ => None,
     };
+    let index = match given.steps.index {
+        true => {
+            let before = known.attributes.as_ref().ok_or(Unplanned::Unknown)?;
+            let change = attributes::change(before, &commit.scope.attributes);
+            draft.compare("at", before.as_bytes());
+            match change.text.is_empty() {
+                false => draft.set("at", change.text.clone().into_bytes()),
+                true if before.is_empty() => {}
+                true => draft.gone.push("at".to_owned()),
+            }
+            Some(change)
+        }
+        false => None,
+    };
+    let attributes = match &index {
+        Some(change) => Some(change.text.clone()),
+        None => known.attributes.clone(),
+    };
+    let index = index.filter(IndexChange::is_indexed);
 
     let takes = !commit.lease.is_taken() && !released;
     let member = format!("{}/{scope}", commit.lease.scope.instance);
-    let goes = !gone && flags(&commit.scope).contains('g');
+    // A faulted instance stands still.
+    let goes = !gone && ends.is_none() && flags(&commit.scope).contains('g');
     let has_work = goes || !left.is_empty();
     if released && commit.lease.is_taken() {
         draft.remove_own("l:");
@@ -291,6 +297,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     let room =
         (given.adds > before).then(|| given.adds as i64 - (before + inbox.consumed_kib()) as i64);
     let numbered = takes
+        || !given.effects.is_empty()
         || branch
             .as_ref()
             .is_some_and(|branch| !branch.result.is_empty());
@@ -303,12 +310,16 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     if let Some(branch) = &branch {
         draft.read.push(format!("g:{}", branch.fork));
     }
+    draft.read_if(!given.effects.is_empty() || ends.is_some(), "O");
+    draft.read_if(index.is_some() || ends.is_some(), "lw");
     if ends.is_some() {
-        for field in ["lw", "w", "kp", "n", "x:r", "key", "end", "at"] {
-            draft.read.push(field.to_owned());
+        let own = ["t:r", "x:r", "a:r"];
+        let others = [
+            "w", "kp", "n", "key", "nk", "end", "at", "hn", "hd", "le", "om",
+        ];
+        for field in others.into_iter().chain(own) {
+            draft.read(field);
         }
-        draft.read_if(given.lines == 0, "hn");
-        draft.read_if(given.is_followed, "le");
     }
     // A scope that goes on under its lease is in the index already.
     let had_work = known.goes || !consumed.is_empty() || !left.is_empty() || !known.recorded;
@@ -323,6 +334,8 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         && branch.is_none()
         && ends.is_none()
         && timers.is_none()
+        && given.effects.is_empty()
+        && index.is_none()
         && draft.wakes.is_empty();
     let more = More {
         instance: commit.lease.scope.instance.as_str(),
@@ -344,6 +357,8 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         branch,
         ends,
         timers,
+        effects: (!given.effects.is_empty()).then_some((0, given.effects)),
+        index,
     };
     let facts = Facts {
         fields: draft.compared.len() + draft.read.len(),
@@ -370,6 +385,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         seen,
         forks,
         timers: timers_after,
+        attributes,
         record,
         joining: None,
     };
@@ -388,114 +404,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     })
 }
 
-/// A plan that is being put together.
-struct Draft<'a> {
-    scope: &'a str,
-    compared: Vec<(String, Vec<u8>)>,
-    read: Vec<String>,
-    set: Vec<(String, Vec<u8>)>,
-    gone: Vec<String>,
-    wakes: Vec<String>,
-}
-
-impl<'a> Draft<'a> {
-    fn new(scope: &'a str) -> Draft<'a> {
-        Draft {
-            scope,
-            compared: Vec::with_capacity(10),
-            read: Vec::with_capacity(12),
-            set: Vec::with_capacity(8),
-            gone: Vec::with_capacity(8),
-            wakes: Vec::new(),
-        }
-    }
-
-    fn own(&self, kind: &str) -> String {
-        [kind, self.scope].concat()
-    }
-
-    fn compare(&mut self, field: &str, value: &[u8]) {
-        self.compared.push((field.to_owned(), value.to_vec()));
-    }
-
-    fn compare_own(&mut self, kind: &str, value: &[u8]) {
-        let field = self.own(kind);
-        self.compared.push((field, value.to_vec()));
-    }
-
-    fn read_if(&mut self, is_needed: bool, field: &str) {
-        if is_needed {
-            self.read.push(field.to_owned());
-        }
-    }
-
-    fn set(&mut self, field: &str, value: Vec<u8>) {
-        self.set.push((field.to_owned(), value));
-    }
-
-    fn set_own(&mut self, kind: &str, value: Vec<u8>) {
-        let field = self.own(kind);
-        self.set.push((field, value));
-    }
-
-    fn remove_own(&mut self, kind: &str) {
-        let field = self.own(kind);
-        self.gone.push(field);
-    }
-
-    /// Nobody else holds the scope, or its holder still does; and its record is the one that was read. Returns the
-    /// token that must hold, and how the marks must begin, where their texts aren't known.
-    fn lease(
-        &mut self,
-        lease: &Lease,
-        known: &Snapshot,
-        rev: u64,
-    ) -> Option<Option<(String, String)>> {
-        let text = known.lease.as_deref().filter(|_| lease.is_taken());
-        if lease.is_taken() && (text.is_none() || known.mark.is_none()) {
-            let field = self.own("l:");
-            self.read.push(field);
-            let mut begins = String::new();
-            if known.recorded {
-                let field = self.own("m:");
-                self.read.push(field);
-                begins = format!("{rev} ");
-            } else {
-                self.compare_own("m:", b"");
-            }
-            return (known.recorded || rev == 0).then_some(Some((lease.token.to_string(), begins)));
-        }
-        if !lease.is_taken() && known.lease.is_some() {
-            return None;
-        }
-        if let Some(text) = text {
-            // Of another holder, or of one that doesn't know yet that its fork is closed.
-            let mut words = text.split(' ');
-            let token = words.next().and_then(|token| token.parse().ok());
-            if token != Some(lease.token) || words.nth(1) != Some("0") {
-                return None;
-            }
-        }
-        self.compare_own("l:", text.unwrap_or_default().as_bytes());
-        match &known.mark {
-            Some(mark) => {
-                let text = std::str::from_utf8(mark).ok()?;
-                let (found, rest) = text.split_once(' ')?;
-                let (_, stamp) = rest.split_once(' ')?;
-                let is_same = lease.is_taken() || stamp.parse() == Ok(lease.read_stamp);
-                if found.parse() != Ok(rev) || !is_same {
-                    return None;
-                }
-                self.compare_own("m:", mark);
-            }
-            None if rev == 0 && !known.recorded && self.scope != "r" => {
-                self.compare_own("m:", b"");
-            }
-            None => return None,
-        }
-        Some(None)
-    }
-
+impl Draft<'_> {
     /// A fork whose branches are all done and gone. Returns how many fields of it are neither compared nor read, and
     /// how many KiB it takes.
     fn close(&mut self, number: u32, joining: &Joining) -> Option<(usize, i64)> {

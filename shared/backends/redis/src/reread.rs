@@ -12,7 +12,7 @@ use crate::snapshot::{self, Joining, Snapshot};
 use crate::steps::Steps;
 
 /// Fields of the instance, and those of the scope by their prefixes.
-const FIELDS: [&str; 9] = ["s", "p", "z", "m:", "l:", "q:", "t:", "x:", "F:"];
+const FIELDS: [&str; 10] = ["s", "p", "z", "at", "m:", "l:", "q:", "t:", "x:", "F:"];
 
 impl Redis {
     /// `None`: the general function decides, as the instance isn't running.
@@ -41,7 +41,7 @@ impl Redis {
         let found: Vec<Option<Vec<u8>>> = self.query(read).await?;
         let mut found = found.into_iter();
         let mut next = || found.next().flatten();
-        let (status, suspended, size) = (next(), next(), next());
+        let (status, suspended, size, attributes) = (next(), next(), next(), next());
         if status.as_deref() != Some(b"r") || suspended.is_some() {
             return Ok(None);
         }
@@ -106,6 +106,7 @@ impl Redis {
             seen: Some(seen),
             forks,
             timers: Some(timers),
+            attributes: Some(attributes.map(text).transpose()?.unwrap_or_default()),
             record: lengths.first().copied().unwrap_or_default(),
             joining,
         }))

@@ -68,6 +68,8 @@ pub(crate) struct Snapshot {
     pub forks: Option<String>,
     /// Its armed timers as stored, `None` if they are not known.
     pub timers: Option<Option<Vec<u8>>>,
+    /// Of a root: the heads of the attributes that the instance is found by, `None` if they are not known.
+    pub attributes: Option<String>,
     /// Bytes of the record.
     pub record: usize,
     pub joining: Option<Joining>,

@@ -15,6 +15,9 @@ pub(crate) struct Steps<'a> {
     pub fork: Option<&'a Fork>,
     pub report: Option<&'a Command>,
     pub end: Option<&'a Command>,
+    pub effects: Vec<&'a Command>,
+    /// The attributes of the instance have changed.
+    pub index: bool,
 }
 
 impl<'a> Steps<'a> {
@@ -50,19 +53,25 @@ impl<'a> Steps<'a> {
                 Command::Report(_) if is_branch && steps.report.is_none() => {
                     steps.report = Some(command);
                 }
-                Command::End { status, .. }
-                    if is_root && steps.end.is_none() && *status != EndStatus::Faulted =>
-                {
+                Command::End { .. } if is_root && steps.end.is_none() => {
                     steps.end = Some(command);
                 }
                 Command::Yield | Command::Arm(_) | Command::Disarm(_) => {}
+                Command::Index if is_root => steps.index = true,
+                Command::Publish(_)
+                | Command::Start(_)
+                | Command::EndInstance { .. }
+                | Command::SuspendAwaited
+                | Command::Send { .. } => steps.effects.push(command),
                 Command::Drop if is_branch => {}
                 _ => return None,
             }
         }
-        // A root that is gone has ended, and vice versa.
+        // A root that is gone has ended. An instance that has ended has a root that is gone, unless it has failed.
         let gone = is_gone(&commit.scope, &commit.commands);
-        if is_root && gone != steps.end.is_some() || gone && !commit.release {
+        let is_over = steps.end.is_some_and(|end| !is_fault(end));
+        let is_faulted = steps.end.is_some_and(is_fault);
+        if is_root && gone != is_over || gone && (is_faulted || !commit.release) {
             return None;
         }
         Some(steps)
@@ -71,6 +80,11 @@ impl<'a> Steps<'a> {
     fn is_before_fork(&self) -> bool {
         self.fork.is_none() && self.end.is_none()
     }
+}
+
+fn is_fault(command: &Command) -> bool {
+    let status = EndStatus::Faulted;
+    matches!(command, Command::End { status: found, .. } if *found == status)
 }
 
 /// Nothing of the scope is kept, apart from the record of a root.

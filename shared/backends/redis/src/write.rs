@@ -7,14 +7,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use redis::{Cmd, Value};
 use swirl_model::event::Command;
 use swirl_model::ids::{ScopeId, ScopeRef};
-use swirl_ports::{Commit, Committed, Result};
+use swirl_ports::{Commit, Committed, OutboxEntry, Result};
 
 use crate::Redis;
 use crate::commit::{is_bounded, is_last, kib};
 use crate::connect::damaged;
 use crate::following;
-use crate::plan::{Given, Plan, Unplanned, plan};
+use crate::given::{Given, Unplanned};
+use crate::plan::{Plan, plan};
 use crate::record::{encode, end_letter};
+use crate::reply::Reply;
 use crate::script::{Lazy, Script};
 use crate::snapshot::Snapshot;
 use crate::steps::{Steps, is_gone};
@@ -81,7 +83,7 @@ impl Redis {
                 Ok((call, plan)) => {
                     let answer = self.run(script(commit), call).await;
                     let answer: Value = self.sure(answer, &commit.lease, attempt).await?;
-                    self.written(commit, plan, answer)?
+                    self.written(commit, steps, plan, answer)?
                 }
                 Err(Unplanned::Unknown) => None,
                 Err(Unplanned::General) => return Ok(None),
@@ -98,7 +100,29 @@ impl Redis {
     }
 
     /// Reads the answer of the function. `None`: nothing has been written.
-    fn written(&self, commit: &Commit, plan: Plan<'_>, answer: Value) -> Result<Option<Committed>> {
+    fn written(
+        &self,
+        commit: &Commit,
+        steps: &Steps<'_>,
+        plan: Plan<'_>,
+        answer: Value,
+    ) -> Result<Option<Committed>> {
+        let mut outbox = Vec::new();
+        let answer = match answer {
+            answer @ Value::Array(_) => {
+                let mut parts = Reply::new(answer)?;
+                let answer = parts.value()?;
+                let first: u64 = parts.number()?;
+                let effects = steps.effects.iter().zip(first..);
+                outbox.extend(effects.map(|(effect, id)| OutboxEntry {
+                    instance: commit.lease.scope.instance.clone(),
+                    id,
+                    command: (*effect).clone(),
+                }));
+                answer
+            }
+            answer => answer,
+        };
         let (mut token, mut after, mut is_notified) = (None, plan.after, false);
         match answer {
             Value::Nil => return Ok(None),
@@ -132,7 +156,7 @@ impl Redis {
             after.put(&commit.lease);
         }
         Ok(Some(Committed::Done {
-            outbox: Vec::new(),
+            outbox,
             wake,
             released: plan.released,
             token,
@@ -212,6 +236,12 @@ impl Redis {
             false => 0,
         };
         let elements = crate::history::elements(&commit.history, id, limit)?;
+        let effects = steps.effects.iter().map(|effect| {
+            let what = || format!("an effect of {}", lease.scope);
+            let bytes = encode(effect, what, limit)?;
+            String::from_utf8(bytes).map_err(|error| damaged(lease.scope.to_string(), error))
+        });
+        let effects = effects.collect::<Result<_>>()?;
         let given = Given {
             commit,
             steps,
@@ -221,6 +251,7 @@ impl Redis {
             result,
             output,
             error,
+            effects,
             lines: commit.history.len(),
             elements: elements.len(),
             history_max: self.options().history_max.max(1),
@@ -237,9 +268,9 @@ impl Redis {
             Err(why) => return Ok(Err(why)),
         };
         let index = |name: &str| self.keys().index(self.keys().shard(id), name);
-        if let Some(timers) = plan.facts.timers() {
-            keys.push(index("timers"));
-            timers.key = keys.len();
+        for (name, key) in plan.facts.indexes() {
+            keys.push(index(name));
+            *key = keys.len();
         }
         if is_followed {
             keys.push(index(following::INDEX));

@@ -16,12 +16,15 @@
 -- scope's member of the index, if it goes on], [its fork: { name, number, index, stamp or '', change of the branches
 -- with a record, place of the result among the words, letter of the result (d done, f failed, '' none), its bytes }],
 -- [the end: { status, when, fields that are not read }], [timers: { place of their index in KEYS, members that leave it,
--- pairs of a score and a member that join it, [the lowest score] }] }], [the instance and the time, if histories are followed]. Fields that are read and not compared, as far as a fact asks
--- for them: lines of history; the lease and the marks; the last number; size; numbers of the fork; at an end the place
--- in the listing, the watcher, how long it is kept, others that may be there.
+-- pairs of a score and a member that join it, [the lowest score] }], [effects:
+-- { place of the outbox in KEYS, the effects }], [attributes: { place of their index in KEYS, beginnings of members that
+-- leave it, of those that join it }] }], [the instance and the time, if histories are followed]. Fields that are read and not compared, as far as a fact asks
+-- for them: lines of history; the lease and the marks; the last number; size; numbers of the fork; with effects or at an end the
+-- ids in the outbox; with attributes or at an end the place in the listing; at an end the watcher, how long it is kept,
+-- others that may be there.
 --
 -- Returns false if nothing was written, otherwise 1, 'j' if the parent was notified of the branches, or token and end of
--- the lease that was taken.
+-- the lease that was taken; with effects a list of that and the id of the first effect, which the others follow.
 
 -- Libraries, which are not available yet when this is loaded.
 local call, match, find, sub, concat, pack, unpacked
@@ -101,10 +104,11 @@ local function arm(NS, index, removed, added, earliest)
   call(unpack(add))
 end
 
--- The parts that only some commits need. Returns the answer, false if nothing may be written, and fields and values to write.
+-- The parts that only some commits need. Returns the answer, false if nothing may be written, fields and values to write, and the id
+-- of the first effect.
 local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
   local K = KEYS[1]
-  local INST, NS, held, lease, numbered, gain, room, most, alone, stays, branch, ends, timers = unpack(more, 1, 13)
+  local INST, NS, held, lease, numbered, gain, room, most, alone, stays, branch, ends, timers, effects, index = unpack(more, 1, 15)
   if held then
     local token, notified = match(found[place + 1] or '', '^(%d+) %d+ (%d) ')
     if token ~= held[1] or notified ~= '0' then return false end
@@ -137,30 +141,57 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
       if around[3] and find(around[3], '\1' .. id .. '\1', 1, true) then return false end
     end
   end
+  local outbox, listed
+  if effects or ends then
+    place = place + 1
+    outbox = found[place] or ''
+  end
+  if index or ends then
+    place = place + 1
+    listed = found[place]
+    if not listed then return false end
+  end
   if alone and call('EXISTS', KEYS[4]) == 1 then return false end
   if ends then
     local there = ends[3]
     for field = 1, fields do
       if found[field] then there = there + 1 end
     end
-    if not found[place + 1] or call('HLEN', K) ~= there then return false end
+    for _ in string.gmatch(outbox, '%d+') do there = there + 1 end
+    if call('HLEN', K) ~= there then return false end
   end
 
   -- From here on it writes.
-  local set, s, answer = {}, 0, 1
+  local set, s, answer, first = {}, 0, 1, nil
   local wakes = at + elements + words + gone + 1
   local millis
-  if lease or stays or tells or ARGV[wakes] then
+  if lease or stays or tells or effects or ARGV[wakes] then
     local time = call('TIME')
     millis = time[1] .. sub('00000' .. time[2], -6, -4)
     if numbered then
-      number = string.format('%.0f', math.max((tonumber(number or 0) or 0) + 1, 16 * millis))
+      number = math.max((tonumber(number or 0) or 0) + 1, 16 * millis)
+      if effects then
+        first, number = number, number + #effects[2]
+      end
+      number = string.format('%.0f', number)
     end
   end
   if lease then
     answer = number .. ' ' .. string.format('%.0f', millis + lease[2])
     set[1], set[2], set[3], set[4] = 'n', number, lease[1], answer .. lease[3]
     s = 4
+  end
+  if effects then
+    for place, effect in ipairs(effects[2]) do
+      local id = string.format('%.0f', first + place - 1)
+      outbox = outbox .. ' ' .. id
+      set[s + 1], set[s + 2] = 'o:' .. id, effect
+      s = s + 2
+    end
+    set[s + 1], set[s + 2], set[s + 3], set[s + 4] = 'O', outbox, 'n', number
+    s = s + 4
+    call('ZADD', KEYS[effects[1]], 'NX', millis, INST)
+    first = string.format('%.0f', first)
   end
   if fork then
     set[s + 1], set[s + 2] = 'g:' .. branch[1], pack(fork)
@@ -186,10 +217,11 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     end
   end
   if ends then
-    local listed, watcher, kept = found[place + 1], found[place + 2], found[place + 3]
+    local watcher, kept = found[place + 1], found[place + 2]
     -- As in retention.rs.
     local keep, ended = kept and match(kept, ends[1] .. '(%d+)'), ends[2]
     if keep then ended = string.format('%.0f', 4e15 + ended + keep) end
+    if ends[1] == 'f' then ended = string.format('%.0f', -1 - ended) end
     call('ZREM', KEYS[6], INST)
     call('ZREM', KEYS[7], listed)
     call('ZADD', KEYS[8], match(listed, '\1(%d+)\1'), INST)
@@ -207,7 +239,12 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
   end
   if stays then call('ZADD', KEYS[2], millis, stays) end
   if timers then arm(NS, KEYS[timers[1]], timers[2], timers[3], timers[4]) end
-  return answer, set
+  if index then
+    local key, tail = KEYS[index[1]], '\1' .. match(listed, '\1(%d+)\1') .. '\1' .. INST
+    for _, head in ipairs(index[2]) do call('ZREM', key, head .. tail) end
+    for _, head in ipairs(index[3]) do call('ZADD', key, 0, head .. tail) end
+  end
+  return answer, set, first
 end
 
 local function main(KEYS, ARGV)
@@ -223,10 +260,10 @@ local function main(KEYS, ARGV)
     if (found[place] or '') ~= ARGV[at + place] then return false end
   end
   at = at + compared
-  local answer, set = 1, nil
+  local answer, set, first = 1, nil, nil
   if more then
     local place = lines > 0 and compared + 1 or compared
-    answer, set = extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
+    answer, set, first = extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
     if not answer then return false end
   end
   if lines > 0 then
@@ -252,5 +289,6 @@ local function main(KEYS, ARGV)
   at = at + words
   if gone > 0 then call('HDEL', K, unpack(ARGV, at + 1, at + gone)) end
   if leaves then call('ZREM', KEYS[2], leaves) end
+  if first then return { answer, first } end
   return answer
 end

@@ -1,0 +1,122 @@
+//! A plan that is being put together: what must still hold, what is read, what is written.
+
+use swirl_ports::Lease;
+
+use crate::snapshot::Snapshot;
+
+/// A plan that is being put together.
+pub(crate) struct Draft<'a> {
+    pub scope: &'a str,
+    pub compared: Vec<(String, Vec<u8>)>,
+    pub read: Vec<String>,
+    pub set: Vec<(String, Vec<u8>)>,
+    pub gone: Vec<String>,
+    pub wakes: Vec<String>,
+}
+
+impl<'a> Draft<'a> {
+    pub fn new(scope: &'a str) -> Draft<'a> {
+        Draft {
+            scope,
+            compared: Vec::with_capacity(10),
+            read: Vec::with_capacity(12),
+            set: Vec::with_capacity(8),
+            gone: Vec::with_capacity(8),
+            wakes: Vec::new(),
+        }
+    }
+
+    pub fn own(&self, kind: &str) -> String {
+        [kind, self.scope].concat()
+    }
+
+    pub fn compare(&mut self, field: &str, value: &[u8]) {
+        self.compared.push((field.to_owned(), value.to_vec()));
+    }
+
+    pub fn compare_own(&mut self, kind: &str, value: &[u8]) {
+        let field = self.own(kind);
+        self.compared.push((field, value.to_vec()));
+    }
+
+    pub fn read_if(&mut self, is_needed: bool, field: &str) {
+        if is_needed {
+            self.read(field);
+        }
+    }
+
+    /// Once, even if several parts of a plan need it: an end counts the fields that are there.
+    pub fn read(&mut self, field: &str) {
+        let is_known = self.compared.iter().any(|(other, _)| other == field);
+        if !is_known && !self.read.iter().any(|other| other == field) {
+            self.read.push(field.to_owned());
+        }
+    }
+
+    pub fn set(&mut self, field: &str, value: Vec<u8>) {
+        self.set.push((field.to_owned(), value));
+    }
+
+    pub fn set_own(&mut self, kind: &str, value: Vec<u8>) {
+        let field = self.own(kind);
+        self.set.push((field, value));
+    }
+
+    pub fn remove_own(&mut self, kind: &str) {
+        let field = self.own(kind);
+        self.gone.push(field);
+    }
+
+    /// Nobody else holds the scope, or its holder still does; and its record is the one that was read. Returns the
+    /// token that must hold, and how the marks must begin, where their texts aren't known.
+    pub fn lease(
+        &mut self,
+        lease: &Lease,
+        known: &Snapshot,
+        rev: u64,
+    ) -> Option<Option<(String, String)>> {
+        let text = known.lease.as_deref().filter(|_| lease.is_taken());
+        if lease.is_taken() && (text.is_none() || known.mark.is_none()) {
+            let field = self.own("l:");
+            self.read.push(field);
+            let mut begins = String::new();
+            if known.recorded {
+                let field = self.own("m:");
+                self.read.push(field);
+                begins = format!("{rev} ");
+            } else {
+                self.compare_own("m:", b"");
+            }
+            return (known.recorded || rev == 0).then_some(Some((lease.token.to_string(), begins)));
+        }
+        if !lease.is_taken() && known.lease.is_some() {
+            return None;
+        }
+        if let Some(text) = text {
+            // Of another holder, or of one that doesn't know yet that its fork is closed.
+            let mut words = text.split(' ');
+            let token = words.next().and_then(|token| token.parse().ok());
+            if token != Some(lease.token) || words.nth(1) != Some("0") {
+                return None;
+            }
+        }
+        self.compare_own("l:", text.unwrap_or_default().as_bytes());
+        match &known.mark {
+            Some(mark) => {
+                let text = std::str::from_utf8(mark).ok()?;
+                let (found, rest) = text.split_once(' ')?;
+                let (_, stamp) = rest.split_once(' ')?;
+                let is_same = lease.is_taken() || stamp.parse() == Ok(lease.read_stamp);
+                if found.parse() != Ok(rev) || !is_same {
+                    return None;
+                }
+                self.compare_own("m:", mark);
+            }
+            None if rev == 0 && !known.recorded && self.scope != "r" => {
+                self.compare_own("m:", b"");
+            }
+            None => return None,
+        }
+        Some(None)
+    }
+}
