@@ -9,7 +9,7 @@ use swirl_chaos::Cluster;
 use swirl_servers::eventually;
 
 struct Rig {
-    _cluster: Cluster,
+    cluster: Cluster,
     http: reqwest::Client,
     api: String,
 }
@@ -24,7 +24,7 @@ impl Rig {
         Rig {
             http: reqwest::Client::builder().no_proxy().build().unwrap(),
             api: format!("{}/api/v1", cluster.apis()[0]),
-            _cluster: cluster,
+            cluster,
         }
     }
 
@@ -117,6 +117,61 @@ async fn doubles_slowly(limit: &str, free: f64) {
     // Two processes start instances, and each has ten seconds' worth at once.
     let most = free + 2.0 * (20.0 + 2.0 * begun.elapsed().as_secs_f64());
     assert!(started as f64 <= most, "{started} of {most}");
+}
+
+/// The effects that wait in Redis, and the keys of the database.
+async fn stored(redis: &mut redis::aio::MultiplexedConnection) -> (u64, u64) {
+    let mut count = redis::pipe();
+    for shard in 0..swirl_redis::Options::default().shards {
+        count
+            .cmd("ZCARD")
+            .arg(format!("{{default:{shard}}}:outbox"));
+    }
+    let counts: Vec<u64> = count.query_async(redis).await.unwrap();
+    let keys = redis::cmd("DBSIZE").query_async(redis).await.unwrap();
+    (counts.iter().sum(), keys)
+}
+
+/// Each process starts some of them all the time, and each of those starts two more: Redis would grow without end.
+#[tokio::test(flavor = "multi_thread")]
+async fn starts_that_wait_are_bounded_and_so_is_redis() {
+    let rig = Rig::new(&[
+        "--limits-runaway-starts=5",
+        "--limits-pending-starts=40",
+        "--redis-keep-ended=3s",
+    ]);
+    let client = redis::Client::open(rig.cluster.redis_url()).unwrap();
+    let mut redis = client.get_multiplexed_async_connection().await.unwrap();
+    rig.deploy(doubling()).await;
+    rig.post("workflows/w/instances", &json!({})).await;
+    let refused = async || {
+        let mut sum = 0.0;
+        for listener in rig.cluster.listeners() {
+            let answer = rig.http.get(format!("{listener}/metrics")).send().await;
+            let text = answer.unwrap().text().await.unwrap();
+            let mut lines = text.lines();
+            let line = lines.find(|line| line.starts_with("swirl_starts_refused_total"));
+            let value = line.unwrap().rsplit(' ').next().unwrap();
+            sum += value.parse::<f64>().unwrap();
+        }
+        sum
+    };
+    eventually("the limit", async || (refused().await > 0.0).then_some(())).await;
+    // Time has to pass: without a limit, ten more would wait after each second, with two keys each.
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        for _ in 0..12 {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            seen.push(stored(&mut redis).await);
+        }
+        rig.an_honest_one_ends().await;
+    }
+    // Some are under way at that moment.
+    let waiting_max = seen.iter().map(|(waiting, _)| *waiting).max().unwrap();
+    assert!((20..=80).contains(&waiting_max), "{seen:?}");
+    let keys_max = |part: &[(u64, u64)]| part.iter().map(|(_, keys)| *keys).max().unwrap();
+    let (early, late) = seen.split_at(seen.len() / 3);
+    assert!(keys_max(late) <= keys_max(early) + 100, "{seen:?}");
 }
 
 /// Each produces the event that starts the next one, or continues as the next one: neither waits for anything.

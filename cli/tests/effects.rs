@@ -121,6 +121,8 @@ const CASES: &[Case] = &[
     ("limits.chained_starts", "7", NONE),
     ("limits.runaway_starts", "7", NONE),
     ("limits.all_starts", "7", NONE),
+    ("limits.pending_starts", "7", NONE),
+    ("limits.all_pending_starts", "7", NONE),
     ("limits.schedule_interval", "7s", NONE),
     ("telemetry.otlp_endpoint", "http://collector:4317", NONE),
     ("telemetry.protocol", "http", NONE),

@@ -31,6 +31,10 @@ pub fn telemetry(
     metrics.watch(Watched::Redeliveries, move || of(counts.redelivered()));
     let counts = cluster.streams.counts().clone();
     metrics.watch(Watched::DeadLetters, move || of(counts.dead()));
+    let registry = cluster.registry.clone();
+    metrics.watch(Watched::StartsRefused, move || {
+        vec![("", registry.rates().put_off().refused())]
+    });
     let mut cluster = cluster.measured(metrics);
     cluster.events = Arc::new(Traced::new(cluster.events, telemetry.clone()));
     Ok((cluster, telemetry))

@@ -11,15 +11,17 @@ use swirl_functions::egress::Egress;
 use swirl_functions::types::{custom::Connectors, rpc::Servers};
 use url::Url;
 
+mod limits;
+
 use super::entry::Entry;
 use super::kind::Value;
 use super::problem::{Place, Problem, Problems};
 use super::secret::{Endpoint, Secret};
 use super::setting::Process;
 use super::types::{
-    Auth, AuthMode, Breaker, Config, Coordinator, Events, Http, Lifecycle, Limits, Log, LogFormat,
-    Nats, NatsAuth, NatsStorage, Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology,
-    SecretSources, Telemetry, Tls, Worker,
+    Auth, AuthMode, Breaker, Config, Coordinator, Events, Http, Lifecycle, Log, LogFormat, Nats,
+    NatsAuth, NatsStorage, Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology, SecretSources,
+    Telemetry, Tls, Worker,
 };
 use crate::origin::origin;
 use swirl_ports::addressed;
@@ -57,19 +59,7 @@ pub fn build(processes: &[Process], entries: &[Entry]) -> Result<Config, Problem
             },
             filter: values.text("log.filter"),
         },
-        limits: Limits {
-            data_bytes: values.count("limits.data_bytes"),
-            fork_bytes: values.count("limits.fork_bytes"),
-            instance_bytes: values.count("limits.instance_bytes"),
-            chain: values.small("limits.chain"),
-            starts: swirl_runtime::StartLimits {
-                workflow: values.small("limits.starts"),
-                chained: values.small("limits.chained_starts"),
-                runaway: values.small("limits.runaway_starts"),
-                all: values.small("limits.all_starts"),
-                schedule_ms: values.duration("limits.schedule_interval").as_millis() as i64,
-            },
-        },
+        limits: values.limits(),
         http: values.http(),
         functions: values.functions(),
         secrets: SecretSources {

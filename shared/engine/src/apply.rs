@@ -55,6 +55,7 @@ pub fn apply(scope: &mut Scope, event: &Event) {
         | Event::Retried
         | Event::CallRepeated { .. }
         | Event::Operated { .. }
+        | Event::StartRefused { .. }
         | Event::GivenUp { .. }
         | Event::Idle
         | Event::Ended { .. } => {}

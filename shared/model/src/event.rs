@@ -233,6 +233,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         with: Option<InstanceId>,
     },
+    /// Another instance, which nothing waits for, was not started: by this one or by an event that it produced.
+    StartRefused {
+        workflow: Arc<str>,
+        error: WorkflowError,
+    },
     /// No worker could drive it: the instance is suspended, until an operator resumes it.
     GivenUp {
         reason: String,

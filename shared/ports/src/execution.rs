@@ -198,6 +198,27 @@ pub struct OutboxEntry {
     pub command: Command,
 }
 
+/// A start that another instance makes, and that waits because its workflow is started too fast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PendingStart<'a> {
+    pub workflow: &'a str,
+    /// The instance that is to be started.
+    pub id: &'a InstanceId,
+}
+
+/// How many starts may wait. 0: without a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PendingStartsMax {
+    /// Of one workflow.
+    pub workflow: u32,
+    /// Of all workflows of the namespace together.
+    pub all: u32,
+}
+
+/// For how long a pending start is counted that isn't recorded again: its instance may have been removed. In
+/// milliseconds.
+pub const PENDING_START_KEPT_MS: i64 = 3_600_000;
+
 /// The result of suspending or resuming an instance.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Suspended {
@@ -427,6 +448,19 @@ pub trait ExecutionStore: InstanceRecords {
 
     /// Returns outbox entries that were not carried out, for instance because of a crash.
     async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>>;
+
+    /// Records that a start waits in an outbox, or that it still does. Returns false, and records nothing, if it is new
+    /// and as many wait as may. It counts until [`ExecutionStore::remove_pending_start`], or for
+    /// [`PENDING_START_KEPT_MS`] after it was last recorded. A store may forget it when its process ends.
+    async fn add_pending_start(
+        &self,
+        start: PendingStart<'_>,
+        max: PendingStartsMax,
+        now: Timestamp,
+    ) -> Result<bool>;
+
+    /// A start waits no longer, whether it was recorded or not.
+    async fn remove_pending_start(&self, start: PendingStart<'_>) -> Result<()>;
 
     /// Returns scopes that should be running but aren't, after a crash or a lost message. Regardless of the limit, the
     /// call also completes other work that a crash left half done.

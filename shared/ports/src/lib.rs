@@ -32,7 +32,8 @@ pub use events::{EventBus, EventLog, Ingested, Listening, Start, StreamPlace, Tr
 pub use execution::{
     Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, Held, InboxItem, InlineRun,
     InstanceKey, InstanceRecords, KeyHolder, Lease, MARKS_MAX, Migrated, Migration, NewRecords,
-    Operated, OutboxEntry, ReadCache, Released, Removed, Suspended, Whole,
+    Operated, OutboxEntry, PENDING_START_KEPT_MS, PendingStart, PendingStartsMax, ReadCache,
+    Released, Removed, Suspended, Whole,
 };
 pub use finding::{Finding, Severity};
 pub use following::{EventStream, Extract, FollowedHistories, HistorySink, Unread, UnreadCount};

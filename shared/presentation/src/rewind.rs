@@ -160,6 +160,7 @@ impl<'w> Rewound<'w> {
                 "resume" => self.suspended = false,
                 _ => {}
             },
+            Event::StartRefused { .. } => {}
             Event::GivenUp { .. } => self.suspended = true,
             Event::Idle => {
                 self.scopes.insert(

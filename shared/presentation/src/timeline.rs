@@ -233,6 +233,10 @@ fn describe_event(event: &Event, data: &Value) -> (Tone, String) {
             }
             (Tone::Plain, text)
         }
+        Event::StartRefused { workflow, error } => (
+            Tone::Bad,
+            format!("  '{}' not started: {}", clean(workflow), failure(error)),
+        ),
         Event::GivenUp { reason } => (
             Tone::Bad,
             format!("suspended, because it cannot be driven: {}", clean(reason)),

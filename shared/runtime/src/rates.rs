@@ -4,6 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use swirl_model::time::Timestamp;
+use swirl_ports::PendingStartsMax;
+
+use crate::put_off::PutOff;
 
 /// A burst may have this many seconds' worth of starts.
 const BURST_S: f64 = 10.0;
@@ -23,6 +26,8 @@ pub struct StartLimits {
     pub all: u32,
     /// The least time between two instances of a schedule.
     pub schedule_ms: i64,
+    /// Starts by other instances that wait for these rates, in all processes together.
+    pub pending: PendingStartsMax,
 }
 
 /// The cause of a start.
@@ -40,6 +45,7 @@ pub enum StartCause {
 pub struct Rates {
     limits: StartLimits,
     buckets: Mutex<Buckets>,
+    put_off: PutOff,
 }
 
 #[derive(Debug, Default)]
@@ -79,7 +85,13 @@ impl Rates {
         Rates {
             limits,
             buckets: Mutex::default(),
+            put_off: PutOff::default(),
         }
+    }
+
+    /// The starts that this process has put off.
+    pub fn put_off(&self) -> &PutOff {
+        &self.put_off
     }
 
     /// The limits in force.
@@ -165,9 +177,8 @@ mod tests {
         let rates = Rates::new(StartLimits {
             workflow: 10,
             chained: 5,
-            runaway: 0,
             all: 15,
-            schedule_ms: 0,
+            ..StartLimits::default()
         });
         let (one, other): (Arc<str>, Arc<str>) = ("one".into(), "other".into());
         let at = |ms: i64| Timestamp(1_000_000 + ms);

@@ -8,9 +8,10 @@ use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{EndStatus, Status};
 use swirl_model::workflow::OnParentEnd;
 use swirl_model::{Data, WorkflowError};
-use swirl_ports::InboxItem;
+use swirl_ports::{InboxItem, PendingStart};
 use swirl_runtime::Effects;
 
+use crate::pending::is_counted;
 use crate::start::start_cause;
 use crate::{Error, Service};
 
@@ -18,8 +19,8 @@ use crate::{Error, Service};
 impl Effects for Service {
     async fn carry_out(&self, instance: &InstanceId, command: &Command) -> Result<(), Error> {
         match command {
-            Command::Publish(event) => self.publish_produced(event).await,
-            Command::Start(start) => self.start_for(start).await,
+            Command::Publish(event) => self.publish_produced(instance, event).await,
+            Command::Start(start) => self.start_for(instance, start).await,
             Command::EndInstance { id, status } => self.end_chain(id, *status).await,
             Command::SuspendAwaited => self.suspend_awaited(instance).await,
             Command::Send { to, input } => self.send(to.clone(), (**input).clone()).await,
@@ -51,15 +52,37 @@ impl Service {
         }
     }
 
-    /// Starts a sub-workflow or a continuation.
-    async fn start_for(&self, start: &StartInstance) -> Result<(), Error> {
+    /// Starts a sub-workflow or a continuation, unless its workflow is started too fast. Then the start waits in the
+    /// outbox of `instance`, which makes it, if there is room for it.
+    async fn start_for(&self, instance: &InstanceId, start: &StartInstance) -> Result<(), Error> {
         // Thousands of them may be waiting, each of which would cost some requests to the store.
         let cause = start_cause(start.hops, start.parent.as_ref());
         let (name, now) = (&start.workflow, self.clock.now());
-        if let Err(wait_ms) = self.registry.rates().check(name, cause, now) {
-            let workflow = name.as_str().into();
-            return Err(Error::TooFast { workflow, wait_ms });
+        let pending = PendingStart {
+            workflow: name,
+            id: &start.id,
+        };
+        let is_counted = is_counted(start);
+        let tried = match self.registry.rates().check(name, cause, now) {
+            Ok(()) => self.start_now(instance, start).await,
+            Err(wait_ms) => {
+                let workflow = name.as_str().into();
+                Err(Error::TooFast { workflow, wait_ms })
+            }
+        };
+        match tried {
+            Ok(()) if is_counted => self.waits_no_longer(pending, start.at).await,
+            Err(too_fast @ Error::TooFast { .. }) if is_counted => {
+                match self.wait_for_rate(pending).await? {
+                    Ok(()) => Err(too_fast),
+                    Err(error) => self.refuse_by(instance, start, error).await,
+                }
+            }
+            tried => tried,
         }
+    }
+
+    async fn start_now(&self, instance: &InstanceId, start: &StartInstance) -> Result<(), Error> {
         if self.given_up(start).await?.is_some() || self.goes_on_again(start).await? {
             return Ok(());
         }
@@ -71,11 +94,11 @@ impl Service {
             Ok(definition) => definition,
             Err(unknown) => {
                 let error = WorkflowError::new(names::SUBFLOW_NOT_FOUND, unknown.to_string());
-                return self.refuse(start, error).await;
+                return self.refuse_by(instance, start, error).await;
             }
         };
         if let Some(error) = self.closed(&definition, &start.id).await? {
-            return self.refuse(start, error).await;
+            return self.refuse_by(instance, start, error).await;
         }
         let ends_with_parent = start.on_parent_end == Some(OnParentEnd::Terminate);
         let new = NewInstance {
@@ -98,7 +121,7 @@ impl Service {
                 self.follow_suspended(start).await?;
                 self.follow_continued(start).await
             }
-            Err(error) => self.refuse(start, error).await,
+            Err(error) => self.refuse_by(instance, start, error).await,
         }
     }
 
@@ -150,6 +173,26 @@ impl Service {
         Ok(())
     }
 
+    /// As [`Service::refuse`]; if nothing waits, the history of the instance that makes the start says it.
+    async fn refuse_by(
+        &self,
+        instance: &InstanceId,
+        start: &StartInstance,
+        error: WorkflowError,
+    ) -> Result<(), Error> {
+        let is_detached = start.parent.as_ref().is_none_or(|link| link.detached);
+        if start.continued_from.is_none() && is_detached {
+            let workflow = &start.workflow;
+            // There may be thousands of those that are beyond a limit.
+            match &*error.name == names::LIMIT_EXCEEDED {
+                true => tracing::debug!(%instance, workflow, %error, "nothing was started"),
+                false => tracing::error!(%instance, workflow, %error, "nothing was started"),
+            }
+            self.note_refused(instance, &start.workflow, &error).await;
+        }
+        self.refuse(start, error).await
+    }
+
     /// Notifies the waiting instance. For a continuation that is the instance that it continues.
     pub(crate) async fn refuse(
         &self,
@@ -162,7 +205,6 @@ impl Service {
             _ => None,
         };
         let Some((scope, call)) = waits else {
-            tracing::error!(workflow = start.workflow, %error, "nothing was started");
             return Ok(());
         };
         let input = Input::SubflowDone {

@@ -3,8 +3,9 @@
 use swirl_engine::NewInstance;
 use swirl_model::CloudEvent;
 use swirl_model::Data;
-use swirl_model::ids::ScopeRef;
-use swirl_ports::{Listening, OutboxEntry, Start, Trigger};
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::time::Timestamp;
+use swirl_ports::{Listening, OutboxEntry, PendingStart, Start, Trigger};
 use swirl_runtime::Catalog;
 
 use crate::{Error, Reach, Service};
@@ -14,10 +15,16 @@ const HERE_MAX: usize = 4;
 
 /// Where an event comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Origin {
+enum Origin<'a> {
     /// Its sender may repeat it, and hears then that it is a repeat.
     Outside,
-    Instance,
+    Instance(&'a InstanceId),
+}
+
+/// The engine gives every event that it produces the time.
+fn produced_at(event: &CloudEvent) -> Timestamp {
+    let time = event.attribute("time");
+    time.and_then(|time| time.parse().ok()).unwrap_or_default()
 }
 
 fn is_logged() -> bool {
@@ -45,8 +52,12 @@ impl Service {
 
     /// As [`Service::publish`], for an event that an instance produced. Its id is derived, so the event log needs to know
     /// it only if something listens to it: then it must not take effect twice. Otherwise it leaves no record here.
-    pub(crate) async fn publish_produced(&self, event: &CloudEvent) -> Result<(), Error> {
-        self.ingest(event, Origin::Instance, is_logged(), || ())
+    pub(crate) async fn publish_produced(
+        &self,
+        instance: &InstanceId,
+        event: &CloudEvent,
+    ) -> Result<(), Error> {
+        self.ingest(event, Origin::Instance(instance), is_logged(), || ())
             .await
             .map(|_| ())
     }
@@ -62,7 +73,7 @@ impl Service {
     async fn ingest(
         &self,
         event: &CloudEvent,
-        origin: Origin,
+        origin: Origin<'_>,
         explain: bool,
         given: impl FnOnce() + Send,
     ) -> Result<Reach, Error> {
@@ -98,6 +109,7 @@ impl Service {
         &self,
         starts: Vec<Start>,
         triggers: &[Trigger],
+        producer: Option<(&InstanceId, &CloudEvent)>,
         reach: &mut Reach,
         effects: &mut Vec<OutboxEntry>,
     ) -> Result<(), Error> {
@@ -115,14 +127,29 @@ impl Service {
                 events,
                 ..NewInstance::default()
             };
+            let workflow = &*trigger.definition.workflow;
+            let pending = PendingStart { workflow, id: &id };
             let created = self.create_with(&definition, id.clone(), new, false, effects);
-            match created.await? {
-                Ok(_) => {
-                    let workflow = trigger.definition.workflow.to_string();
-                    reach.started.push((id, workflow));
+            let created = match (created.await, producer) {
+                (Err(too_fast @ Error::TooFast { .. }), Some(_)) => {
+                    match self.wait_for_rate(pending).await? {
+                        Ok(()) => return Err(too_fast),
+                        Err(error) => Err(error),
+                    }
                 }
-                Err(error) => {
-                    tracing::error!(workflow = %trigger.definition, %error, "an event starts nothing");
+                (created, _) => created?,
+            };
+            if let Some((_, event)) = producer {
+                self.waits_no_longer(pending, produced_at(event)).await?;
+            }
+            match (created, producer) {
+                (Ok(_), _) => reach.started.push((id.clone(), workflow.to_owned())),
+                (Err(error), Some((instance, _))) => {
+                    tracing::debug!(%instance, workflow, %error, "an event starts nothing");
+                    self.note_refused(instance, workflow, &error).await;
+                }
+                (Err(error), None) => {
+                    tracing::error!(workflow, %error, "an event starts nothing");
                 }
             }
         }
@@ -132,13 +159,13 @@ impl Service {
     async fn spread(
         &self,
         event: &CloudEvent,
-        origin: Origin,
+        origin: Origin<'_>,
         explain: bool,
         given: impl FnOnce() + Send,
     ) -> Result<Reach, Error> {
         let now = self.clock.now();
         let catalog = self.registry.catalog().await?;
-        if origin == Origin::Instance && !catalog.listeners.any(event) {
+        if matches!(origin, Origin::Instance(_)) && !catalog.listeners.any(event) {
             let mut reach = Reach::default();
             if explain {
                 reach.explain(event, &catalog, &[]);
@@ -164,8 +191,18 @@ impl Service {
         ids.dedup();
         reach.instances = ids.into_iter().cloned().collect();
         let mut effects = Vec::new();
+        let producer = match origin {
+            Origin::Instance(instance) => Some((instance, event)),
+            Origin::Outside => None,
+        };
         let started = self
-            .start_all(ingested.starts, triggers, &mut reach, &mut effects)
+            .start_all(
+                ingested.starts,
+                triggers,
+                producer,
+                &mut reach,
+                &mut effects,
+            )
             .await;
         if started.is_ok() {
             given();

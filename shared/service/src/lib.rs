@@ -17,6 +17,7 @@ mod lifecycle;
 mod migrate;
 mod once;
 mod operator;
+mod pending;
 mod publishing;
 mod reach;
 mod recent;

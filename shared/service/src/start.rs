@@ -18,7 +18,7 @@ use crate::business_keys::InUse;
 use crate::{Error, Service};
 
 /// From the instance with this many before it on, a chain in which nothing waits for anything is probably endless.
-const RUNAWAY: u32 = 4;
+pub(crate) const RUNAWAY: u32 = 4;
 
 /// A client's request for an instance.
 #[derive(Debug, Clone, Default)]

@@ -22,8 +22,8 @@ use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, EventBus, EventLog, ExecutionStore,
     Filter, HistoryPage, HistoryPart, InboxItem, Ingested, InstanceKey, InstanceQueries,
     InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, Listening, Migrated, Migration,
-    NewRecords, Operated, OutboxEntry, Page, Queue, Released, Removed, Result, Store, Summary,
-    Suspended, Whole,
+    NewRecords, Operated, OutboxEntry, Page, PendingStart, PendingStartsMax, Queue, Released,
+    Removed, Result, Store, Summary, Suspended, Whole,
 };
 
 use crate::metrics::{Conflict, Metrics};
@@ -149,6 +149,21 @@ impl ExecutionStore for Measured<dyn Store> {
 
     async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>> {
         self.redis("unflushed", self.inner.unflushed(limit)).await
+    }
+
+    async fn add_pending_start(
+        &self,
+        start: PendingStart<'_>,
+        max: PendingStartsMax,
+        now: Timestamp,
+    ) -> Result<bool> {
+        let added = self.inner.add_pending_start(start, max, now);
+        self.redis("add_pending_start", added).await
+    }
+
+    async fn remove_pending_start(&self, start: PendingStart<'_>) -> Result<()> {
+        let removed = self.inner.remove_pending_start(start);
+        self.redis("remove_pending_start", removed).await
     }
 
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {

@@ -18,6 +18,7 @@ pub enum Watched {
     Oldest,
     Pending,
     Redeliveries,
+    StartsRefused,
     Unacknowledged,
 }
 
@@ -109,6 +110,12 @@ impl Watched {
                 "swirl.redeliveries",
                 "Messages that had been delivered before.",
                 "swirl.queue",
+                MetricKind::Counter,
+            ),
+            Watched::StartsRefused => (
+                "swirl.starts.refused",
+                "Starts by other instances that were refused, because too many wait.",
+                "",
                 MetricKind::Counter,
             ),
             Watched::Unacknowledged => (

@@ -86,6 +86,17 @@ impl Cluster {
             .collect()
     }
 
+    /// Where the processes listen: their metrics are there.
+    pub fn listeners(&self) -> Vec<String> {
+        let all = self.processes.iter();
+        all.map(|process| format!("http://{}", process.address))
+            .collect()
+    }
+
+    pub fn redis_url(&self) -> String {
+        self.redis.url()
+    }
+
     pub fn of(&self, role: Role) -> Vec<usize> {
         let all = self.processes.iter().enumerate();
         all.filter(|(_, process)| process.role == role)

@@ -25,6 +25,7 @@ pub mod leases;
 pub mod lifecycle;
 pub mod listings;
 pub mod migration;
+pub mod pending_starts;
 pub mod reuse;
 pub mod starts;
 pub mod timers;
@@ -184,6 +185,22 @@ macro_rules! expiry_suite {
     };
     ($make:expr, $run:expr) => {
         $crate::expiry_suite!(@each $make, $run);
+    };
+}
+
+/// For backends that are not reopened between steps; see [`suite!`].
+#[macro_export]
+macro_rules! pending_suite {
+    (@$mode:ident $make:expr, $run:expr) => {
+        $crate::cases! { @$mode pending_cases, $make, $run,
+            pending_starts {
+                pending_starts_are_bounded_by_workflow, pending_starts_are_bounded_together,
+                a_pending_start_counts_once, a_forgotten_start_leaves_its_place
+            }
+        }
+    };
+    ($make:expr, $run:expr) => {
+        $crate::pending_suite!(@each $make, $run);
     };
 }
 

@@ -388,6 +388,19 @@ impl ExecutionStore for ChaosStore {
         self.inner.unflushed(limit).await
     }
 
+    async fn add_pending_start(
+        &self,
+        start: PendingStart<'_>,
+        max: PendingStartsMax,
+        now: Timestamp,
+    ) -> Result<bool> {
+        self.inner.add_pending_start(start, max, now).await
+    }
+
+    async fn remove_pending_start(&self, start: PendingStart<'_>) -> Result<()> {
+        self.inner.remove_pending_start(start).await
+    }
+
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {
         self.inner.runnable(limit).await
     }

@@ -424,6 +424,12 @@ pub const FAILURES: &[Row] = &[
         "The log of the runtime has its standard error.",
     ),
     (
+        "start_refused",
+        "Another instance was not started, and nothing waits for it.",
+        "The error in the history says why. For 'LimitExceeded': instances start each other endlessly, or faster than \
+         'limits.pending_starts' lets them wait.",
+    ),
+    (
         "validation_failed",
         "The workflow's input or output doesn't fit its schema, and the workflow continued.",
         "This is the effect of 'failOnValidationErrors: false'. The message in the history names what doesn't fit.",

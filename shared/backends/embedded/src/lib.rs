@@ -26,6 +26,7 @@ mod listing;
 mod migration;
 mod options;
 mod page;
+mod pending_starts;
 mod queue;
 mod record;
 mod retained;

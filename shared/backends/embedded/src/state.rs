@@ -24,6 +24,7 @@ use crate::buckets::Places;
 use crate::inbox::Inbox;
 use crate::key::{Key, Seq, Write};
 use crate::known::Known;
+use crate::pending_starts::PendingStarts;
 use crate::retained::Retained;
 use crate::sets::Sets;
 use crate::shelves::Shelves;
@@ -62,6 +63,8 @@ pub(crate) struct State {
     pub marks: BTreeMap<Arc<str>, Timestamp>,
     /// Which instances have keys.
     pub named: HashMap<InstanceKey, KeyHolder>,
+    /// Not in the journal: they are tried after a restart, and recorded again then.
+    pub pending_starts: PendingStarts,
     pub ended: Shelves,
     /// Whether there is a journal: otherwise no records are made.
     pub durable: bool,

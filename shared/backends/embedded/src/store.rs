@@ -17,7 +17,7 @@ use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter, Held,
     HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries, InstanceRecords, Keep,
     KeptHistory, KeyHolder, Lease, Migrated, Migration, NewRecords, Operated, OutboxEntry,
-    Page as ListPage, Released, Removed, Result, Suspended, Whole,
+    Page as ListPage, PendingStart, PendingStartsMax, Released, Removed, Result, Suspended, Whole,
 };
 
 use crate::Embedded;
@@ -152,6 +152,19 @@ impl ExecutionStore for Embedded {
             entries.truncate(limit);
             entries
         })
+    }
+
+    async fn add_pending_start(
+        &self,
+        start: PendingStart<'_>,
+        max: PendingStartsMax,
+        now: Timestamp,
+    ) -> Result<bool> {
+        self.read(|state| state.pending_starts.add(start, max, now))
+    }
+
+    async fn remove_pending_start(&self, start: PendingStart<'_>) -> Result<()> {
+        self.read(|state| state.pending_starts.remove(start))
     }
 
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {

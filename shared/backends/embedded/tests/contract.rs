@@ -23,6 +23,7 @@ mod memory {
     use super::*;
 
     swirl_contract::suite!(backend(Embedded::memory_with(options()), ()), block_on);
+    swirl_contract::pending_suite!(backend(Embedded::memory_with(options()), ()), block_on);
 }
 
 mod durable {

@@ -117,6 +117,19 @@ impl ExecutionStore for Restarting {
         self.get().unflushed(limit).await
     }
 
+    async fn add_pending_start(
+        &self,
+        start: PendingStart<'_>,
+        max: PendingStartsMax,
+        now: Timestamp,
+    ) -> Result<bool> {
+        self.get().add_pending_start(start, max, now).await
+    }
+
+    async fn remove_pending_start(&self, start: PendingStart<'_>) -> Result<()> {
+        self.get().remove_pending_start(start).await
+    }
+
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {
         self.get().runnable(limit).await
     }

@@ -35,6 +35,7 @@ mod nodes;
 mod options;
 mod outbox;
 mod overdue;
+mod pending_starts;
 mod plan;
 mod reading;
 mod record;

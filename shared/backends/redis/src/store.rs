@@ -18,7 +18,8 @@ use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter,
     HISTORY_BYTES_MAX, Held, HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries,
     InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, Migrated, Migration, NewRecords,
-    Operated, OutboxEntry, Page, Released, Removed, Result, Suspended, Whole,
+    Operated, OutboxEntry, Page, PendingStart, PendingStartsMax, Released, Removed, Result,
+    Suspended, Whole,
 };
 use tokio::time::{sleep, timeout};
 
@@ -258,6 +259,19 @@ impl ExecutionStore for Redis {
 
     async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>> {
         self.outbox(limit).await
+    }
+
+    async fn add_pending_start(
+        &self,
+        start: PendingStart<'_>,
+        max: PendingStartsMax,
+        now: Timestamp,
+    ) -> Result<bool> {
+        self.count_pending_start(start, max, now).await
+    }
+
+    async fn remove_pending_start(&self, start: PendingStart<'_>) -> Result<()> {
+        self.uncount_pending_start(start).await
     }
 
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {

@@ -40,6 +40,7 @@ mod single {
 
     swirl_contract::suite!(make(), run);
     swirl_contract::expiry_suite!(make(), run);
+    swirl_contract::pending_suite!(make(), run);
 }
 
 /// The same without the fast path of plain commits.
@@ -81,4 +82,5 @@ mod cluster {
 
     swirl_contract::suite!(@one make(), run);
     swirl_contract::expiry_suite!(@one make(), run);
+    swirl_contract::pending_suite!(@one make(), run);
 }

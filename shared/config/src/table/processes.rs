@@ -235,6 +235,21 @@ pub const COMMON: &[Setting] = &[
     )
     .default("20000"),
     Setting::new(
+        "limits.pending_starts",
+        count(0, 10_000_000),
+        "How many starts of one workflow by other instances may wait for these rates, in all processes together. They \
+         stay in Redis meanwhile. Beyond it, one that nothing waits for starts nothing, which its history says, and an \
+         instance that would continue as another faults with `LimitExceeded`. Sub-workflows that an action waits for \
+         don't count, except from the fifth inside each other on. 0: without a limit.",
+    )
+    .default("100000"),
+    Setting::new(
+        "limits.all_pending_starts",
+        count(0, 10_000_000),
+        "The same for instances of all workflows of the namespace together.",
+    )
+    .default("400000"),
+    Setting::new(
         "limits.schedule_interval",
         duration(0, 3600 * SECOND_MS),
         "The least time between two instances of a schedule, even if its own interval is shorter.",

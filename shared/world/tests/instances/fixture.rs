@@ -48,20 +48,24 @@ pub fn world(
         Data::NULL,
     );
     for document in documents {
-        let none = MapResources::default();
-        let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
-        let deployment = Deployment {
-            name: "test".to_owned(),
-            document: (*document).to_owned(),
-            resources: Vec::new(),
-            workflow: reading.workflow.unwrap(),
-        };
+        let deployment = deployment(document);
         let service = world.service.clone();
         world
             .wait(async move { service.deploy(deployment).await })
             .unwrap();
     }
     world
+}
+
+pub fn deployment(document: &str) -> Deployment {
+    let none = MapResources::default();
+    let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
+    Deployment {
+        name: "test".to_owned(),
+        document: document.to_owned(),
+        resources: Vec::new(),
+        workflow: reading.workflow.unwrap(),
+    }
 }
 
 /// A start without data.

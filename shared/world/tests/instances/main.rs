@@ -8,6 +8,7 @@ mod events;
 mod fixture;
 mod keys;
 mod migrated;
+mod pending;
 mod reconciler;
 mod retried;
 mod stored;

@@ -3,6 +3,7 @@
 
 mod broken;
 mod definitions;
+mod events;
 mod queries;
 mod untaken;
 
@@ -13,7 +14,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::wait::block_on;
 use async_trait::async_trait;
 use swirl_embedded::{Embedded, Options};
-use swirl_model::CloudEvent;
 use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
@@ -510,6 +510,21 @@ impl ExecutionStore for SharedStore {
         self.call(|inner| block_on(inner.unflushed(limit))).await
     }
 
+    async fn add_pending_start(
+        &self,
+        start: PendingStart<'_>,
+        max: PendingStartsMax,
+        now: Timestamp,
+    ) -> Result<bool> {
+        self.call(|inner| block_on(inner.add_pending_start(start, max, now)))
+            .await
+    }
+
+    async fn remove_pending_start(&self, start: PendingStart<'_>) -> Result<()> {
+        self.call(|inner| block_on(inner.remove_pending_start(start)))
+            .await
+    }
+
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {
         if self.mutant == Mutant::NeverSweeps {
             return Ok(Vec::new());
@@ -566,30 +581,5 @@ impl ExecutionStore for SharedStore {
     /// In a cluster other processes are not notified: they poll soon.
     async fn timers_changed(&self) {
         self.clock.sleep_until(self.clock.now().plus_ms(400)).await;
-    }
-}
-
-#[async_trait]
-impl EventLog for SharedStore {
-    async fn ingest(
-        &self,
-        event: &CloudEvent,
-        mut listening: Listening<'_>,
-        at: Timestamp,
-    ) -> Result<Ingested> {
-        if self.mutant == Mutant::EarlyEventDropped {
-            listening.consumed = &[];
-        }
-        self.call(|inner| block_on(inner.ingest(event, listening, at)))
-            .await
-    }
-
-    async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
-        self.call(|inner| block_on(inner.acknowledge(event, at)))
-            .await
-    }
-
-    async fn expire(&self, now: Timestamp) -> Result<()> {
-        self.call(|inner| block_on(inner.expire(now))).await
     }
 }

@@ -1,0 +1,34 @@
+//! The log of events.
+
+use async_trait::async_trait;
+use swirl_model::CloudEvent;
+use swirl_model::time::Timestamp;
+use swirl_ports::*;
+
+use super::{Mutant, SharedStore};
+use crate::wait::block_on;
+
+#[async_trait]
+impl EventLog for SharedStore {
+    async fn ingest(
+        &self,
+        event: &CloudEvent,
+        mut listening: Listening<'_>,
+        at: Timestamp,
+    ) -> Result<Ingested> {
+        if self.mutant == Mutant::EarlyEventDropped {
+            listening.consumed = &[];
+        }
+        self.call(|inner| block_on(inner.ingest(event, listening, at)))
+            .await
+    }
+
+    async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
+        self.call(|inner| block_on(inner.acknowledge(event, at)))
+            .await
+    }
+
+    async fn expire(&self, now: Timestamp) -> Result<()> {
+        self.call(|inner| block_on(inner.expire(now))).await
+    }
+}
