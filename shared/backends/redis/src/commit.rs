@@ -235,22 +235,8 @@ impl Redis {
         let released = reply.text()? == "1";
         let token: u64 = reply.number()?;
         let waits = reply.list()?;
-        let settled = async {
-            for digest in freed {
-                self.free_event(instance, digest).await?;
-            }
-            if !freed.is_empty() {
-                self.reindex(instance, &mut wake).await
-            } else if !mark.is_empty() {
-                self.index_waits(instance, mark, waits, &mut wake).await
-            } else {
-                Ok(())
-            }
-        };
-        if let Err(error) = settled.await {
-            // The commit is valid; the reconciler handles the mark that the script left.
-            tracing::warn!(%instance, %error, "the index of events is late");
-        }
+        self.settle_waits(instance, freed, mark, waits, &mut wake)
+            .await;
         // The holder of the scope sees new inputs when it releases it.
         if !released {
             wake.retain(|found| found != scope);
@@ -261,6 +247,36 @@ impl Redis {
             released,
             token: (token != Lease::SNAPSHOT).then_some(token),
         })
+    }
+}
+
+impl Redis {
+    /// Updates the index of events after a commit. `mark`: empty if it has changed no waits; otherwise they come with
+    /// it.
+    pub(crate) async fn settle_waits(
+        &self,
+        instance: &InstanceId,
+        freed: &[String],
+        mark: String,
+        waits: Reply,
+        wake: &mut Vec<ScopeRef>,
+    ) {
+        let settled = async {
+            for digest in freed {
+                self.free_event(instance, digest).await?;
+            }
+            if !freed.is_empty() {
+                self.reindex(instance, wake).await
+            } else if !mark.is_empty() {
+                self.index_waits(instance, mark, waits, wake).await
+            } else {
+                Ok(())
+            }
+        };
+        if let Err(error) = settled.await {
+            // The commit is valid; the reconciler handles the mark that the script left.
+            tracing::warn!(%instance, %error, "the index of events is late");
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use swirl_ports::Commit;
 
 use crate::steps::Steps;
+use crate::waits::Change;
 
 /// The parts of a commit as they are stored, and what else a plan depends on.
 pub(crate) struct Given<'a> {
@@ -16,6 +17,9 @@ pub(crate) struct Given<'a> {
     pub output: Option<Vec<u8>>,
     pub error: Option<Vec<u8>>,
     pub effects: Vec<String>,
+    pub waits: Vec<Change>,
+    /// Digests of events that came too late.
+    pub freed: Vec<String>,
     /// Lines of history, and how many elements hold them.
     pub lines: usize,
     pub elements: usize,

@@ -48,6 +48,7 @@ mod snapshot;
 mod steps;
 mod store;
 mod timers;
+mod waits;
 mod write;
 
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -16,6 +16,7 @@ use crate::record::{end_letter, flags};
 use crate::snapshot::{Joining, Snapshot};
 use crate::steps::{WIDE, is_gone};
 use crate::timers::{self, TimerChange};
+use crate::waits::{self, WaitChange};
 
 /// As `lua/write.lua` lists them.
 #[derive(Debug, Serialize, PartialEq)]
@@ -37,20 +38,23 @@ pub(crate) struct Facts<'a> {
 impl Facts<'_> {
     /// The indexes whose keys the call needs in addition, and where their positions among the keys belong.
     pub fn indexes(&mut self) -> impl Iterator<Item = (&'static str, &mut usize)> {
-        let more = self.more.as_mut();
-        let parts = more.map(|more| {
-            let effects = more.effects.as_mut();
+        let parts = self.more.as_mut().map(|more| {
+            let (timers, effects) = (more.timers.as_mut(), more.effects.as_mut());
+            let (index, waits) = (more.index.as_mut(), more.waits.as_mut());
             [
-                more.timers
-                    .as_mut()
-                    .map(|timers| ("timers", &mut timers.key)),
+                timers.map(|timers| ("timers", &mut timers.key)),
                 effects.map(|(key, _)| ("outbox", key)),
-                more.index
-                    .as_mut()
-                    .map(|index| (attributes::INDEX, &mut index.key)),
+                index.map(|index| (attributes::INDEX, &mut index.key)),
+                waits.map(|waits| ("dirty", &mut waits.dirty)),
             ]
         });
         parts.into_iter().flatten().flatten()
+    }
+
+    /// Where the position of the events that the instance has had belongs, if any of them are freed.
+    pub fn had(&mut self) -> Option<&mut usize> {
+        let waits = self.more.as_mut()?.waits.as_mut()?;
+        (!waits.freed.is_empty()).then_some(&mut waits.had)
     }
 }
 
@@ -65,7 +69,7 @@ struct More<'a> {
     gain: Option<i64>,
     room: Option<i64>,
     most: usize,
-    alone: bool,
+    waits: Option<WaitChange>,
     stays: Option<String>,
     branch: Option<Branch>,
     ends: Option<(&'static str, i64, usize)>,
@@ -225,7 +229,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
             numbers.push(fork.fork);
             numbers.sort_unstable();
         }
-        if gone && !numbers.is_empty() {
+        if (gone || given.steps.end.is_some()) && !numbers.is_empty() {
             return Err(Unplanned::General);
         }
         let text: Vec<String> = numbers.iter().map(u32::to_string).collect();
@@ -311,7 +315,12 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         draft.read.push(format!("g:{}", branch.fork));
     }
     draft.read_if(!given.effects.is_empty() || ends.is_some(), "O");
-    draft.read_if(index.is_some() || ends.is_some(), "lw");
+    // A branch without a record never waited for anything.
+    let leaves = gone && known.recorded;
+    let is_over = gone && ends.is_some();
+    let begins = !given.waits.is_empty();
+    let waits = waits::change(scope, leaves, is_over, given.waits, given.freed);
+    draft.read_if(index.is_some() || begins || ends.is_some(), "lw");
     if ends.is_some() {
         let own = ["t:r", "x:r", "a:r"];
         let others = [
@@ -324,12 +333,10 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     // A scope that goes on under its lease is in the index already.
     let had_work = known.goes || !consumed.is_empty() || !left.is_empty() || !known.recorded;
     let stays = (has_work && (released || !had_work)).then(|| member.clone());
-    // A branch without a record never waited for anything.
-    let alone = gone && known.recorded;
     let is_simple = held.is_none()
         && !takes
         && !sized
-        && !alone
+        && waits.is_none()
         && stays.is_none()
         && branch.is_none()
         && ends.is_none()
@@ -352,7 +359,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         gain: sized.then_some(gain),
         room,
         most: given.most,
-        alone,
+        waits,
         stays,
         branch,
         ends,

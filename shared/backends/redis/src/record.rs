@@ -33,6 +33,16 @@ pub(crate) fn encode(
     Ok(bytes)
 }
 
+/// As [`encode`], for texts within other records.
+pub(crate) fn encode_text(
+    value: &impl Serialize,
+    what: impl Fn() -> String,
+    limit: usize,
+) -> Result<String> {
+    let bytes = encode(value, &what, limit)?;
+    String::from_utf8(bytes).map_err(|error| damaged(what(), error))
+}
+
 /// The facts about a scope that scripts need.
 pub(crate) fn flags(scope: &Scope) -> String {
     let mut flags = String::new();

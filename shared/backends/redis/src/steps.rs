@@ -30,7 +30,6 @@ impl<'a> Steps<'a> {
         let scope = &commit.scope;
         if !(is_root || is_branch)
             || matches!(scope.role, Role::Detached { .. })
-            || !commit.refused.is_empty()
             || commit.history.len() > WIDE
         {
             return None;
@@ -56,7 +55,12 @@ impl<'a> Steps<'a> {
                 Command::End { .. } if is_root && steps.end.is_none() => {
                     steps.end = Some(command);
                 }
-                Command::Yield | Command::Arm(_) | Command::Disarm(_) => {}
+                Command::Yield
+                | Command::Arm(_)
+                | Command::Disarm(_)
+                | Command::Subscribe(_)
+                | Command::Unsubscribe(_)
+                | Command::Correlate(_) => {}
                 Command::Index if is_root => steps.index = true,
                 Command::Publish(_)
                 | Command::Start(_)

@@ -12,14 +12,16 @@ use swirl_ports::{Commit, Committed, OutboxEntry, Result};
 use crate::Redis;
 use crate::commit::{is_bounded, is_last, kib};
 use crate::connect::damaged;
+use crate::events::event_digest;
 use crate::following;
 use crate::given::{Given, Unplanned};
 use crate::plan::{Plan, plan};
-use crate::record::{encode, end_letter};
+use crate::record::{encode, encode_text, end_letter};
 use crate::reply::Reply;
 use crate::script::{Lazy, Script};
 use crate::snapshot::Snapshot;
 use crate::steps::{Steps, is_gone};
+use crate::waits;
 
 static WRITE: Lazy = Lazy::new(write);
 /// A commit that ends its instance frees memory.
@@ -31,6 +33,11 @@ fn write() -> Script {
 
 pub(crate) fn freeing() -> &'static Script {
     &LAST_WRITE
+}
+
+/// Digests of the events that came too late.
+fn freed(commit: &Commit) -> Vec<String> {
+    commit.refused.iter().map(event_digest).collect()
 }
 
 fn script(commit: &Commit) -> &'static Script {
@@ -83,7 +90,7 @@ impl Redis {
                 Ok((call, plan)) => {
                     let answer = self.run(script(commit), call).await;
                     let answer: Value = self.sure(answer, &commit.lease, attempt).await?;
-                    self.written(commit, steps, plan, answer)?
+                    self.written(commit, steps, plan, answer).await?
                 }
                 Err(Unplanned::Unknown) => None,
                 Err(Unplanned::General) => return Ok(None),
@@ -100,25 +107,31 @@ impl Redis {
     }
 
     /// Reads the answer of the function. `None`: nothing has been written.
-    fn written(
+    async fn written(
         &self,
         commit: &Commit,
         steps: &Steps<'_>,
         plan: Plan<'_>,
         answer: Value,
     ) -> Result<Option<Committed>> {
-        let mut outbox = Vec::new();
+        let scope = &commit.lease.scope;
+        let bad = || damaged("the answer to a commit", "its numbers aren't numbers");
+        let (mut outbox, mut mark, mut waits) = (Vec::new(), String::new(), None);
         let answer = match answer {
             answer @ Value::Array(_) => {
                 let mut parts = Reply::new(answer)?;
                 let answer = parts.value()?;
-                let first: u64 = parts.number()?;
-                let effects = steps.effects.iter().zip(first..);
-                outbox.extend(effects.map(|(effect, id)| OutboxEntry {
-                    instance: commit.lease.scope.instance.clone(),
-                    id,
-                    command: (*effect).clone(),
-                }));
+                let first = parts.text()?;
+                if !steps.effects.is_empty() {
+                    let first: u64 = first.parse().map_err(|_| bad())?;
+                    let effects = steps.effects.iter().zip(first..);
+                    outbox.extend(effects.map(|(effect, id)| OutboxEntry {
+                        instance: scope.instance.clone(),
+                        id,
+                        command: (*effect).clone(),
+                    }));
+                }
+                (mark, waits) = (parts.text()?, Some(parts.list()?));
                 answer
             }
             answer => answer,
@@ -129,7 +142,6 @@ impl Redis {
             Value::Int(_) => {}
             Value::BulkString(text) if text == b"j" => is_notified = true,
             Value::BulkString(text) => {
-                let bad = || damaged("the answer to a commit", "it is not a valid lease");
                 let text = String::from_utf8(text).ok();
                 let number = text.as_ref().and_then(|text| text.split_once(' '));
                 let Some(number) = number.and_then(|(number, _)| number.parse().ok()) else {
@@ -147,11 +159,20 @@ impl Redis {
         let wake = names
             .chain(is_notified.then_some("r"))
             .map(|name| ScopeRef {
-                instance: commit.lease.scope.instance.clone(),
+                instance: scope.instance.clone(),
                 scope: ScopeId::new(name),
             });
-        let own = plan.is_woken.then(|| commit.lease.scope.clone());
-        let wake = wake.chain(own).collect();
+        let own = plan.is_woken.then(|| scope.clone());
+        let mut wake = wake.chain(own).collect();
+        let freed = freed(commit);
+        if let Some(waits) = waits {
+            self.settle_waits(&scope.instance, &freed, mark, waits, &mut wake)
+                .await;
+        }
+        // The holder of the scope sees new inputs when it releases it.
+        if !plan.released {
+            wake.retain(|found| found != scope);
+        }
         if !plan.released {
             after.put(&commit.lease);
         }
@@ -238,8 +259,7 @@ impl Redis {
         let elements = crate::history::elements(&commit.history, id, limit)?;
         let effects = steps.effects.iter().map(|effect| {
             let what = || format!("an effect of {}", lease.scope);
-            let bytes = encode(effect, what, limit)?;
-            String::from_utf8(bytes).map_err(|error| damaged(lease.scope.to_string(), error))
+            encode_text(effect, what, limit)
         });
         let effects = effects.collect::<Result<_>>()?;
         let given = Given {
@@ -252,6 +272,8 @@ impl Redis {
             output,
             error,
             effects,
+            waits: waits::changes(commit, limit)?,
+            freed: freed(commit),
             lines: commit.history.len(),
             elements: elements.len(),
             history_max: self.options().history_max.max(1),
@@ -270,6 +292,10 @@ impl Redis {
         let index = |name: &str| self.keys().index(self.keys().shard(id), name);
         for (name, key) in plan.facts.indexes() {
             keys.push(index(name));
+            *key = keys.len();
+        }
+        if let Some(key) = plan.facts.had() {
+            keys.push(format!("{}:got:{id}", self.keys().tag(id)));
             *key = keys.len();
         }
         if is_followed {

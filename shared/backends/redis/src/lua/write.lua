@@ -12,19 +12,23 @@
 -- elements, lines to keep, words to write, words to remove, [the scope's member of the index, if it leaves it], [more:
 -- { instance, namespace, [the lease that must hold, where its text isn't known: { token, how the marks begin }], [the
 -- lease that is taken: { field, milliseconds, the rest }], whether a number is needed, [KiB that the instance gains, if
--- its size matters], [those that there must be room for], those that it may hold, whether there may be no waits, [the
--- scope's member of the index, if it goes on], [its fork: { name, number, index, stamp or '', change of the branches
+-- its size matters], [those that there must be room for], those that it may hold, [what it waits for: { places in KEYS of
+-- the instances that are dirty and of the events that it has had, digests of events that it hasn't had, changes, prefix of the
+-- waits that go or '', whether the instance is over }; a change is { w (a wait), c (a value) or u (a wait that is over), field,
+-- slots or value }], [the scope's member of the index, if it goes on], [its fork: { name, number, index, stamp or '', change of the branches
 -- with a record, place of the result among the words, letter of the result (d done, f failed, '' none), its bytes }],
 -- [the end: { status, when, fields that are not read }], [timers: { place of their index in KEYS, members that leave it,
 -- pairs of a score and a member that join it, [the lowest score] }], [effects:
 -- { place of the outbox in KEYS, the effects }], [attributes: { place of their index in KEYS, beginnings of members that
 -- leave it, of those that join it }] }], [the instance and the time, if histories are followed]. Fields that are read and not compared, as far as a fact asks
 -- for them: lines of history; the lease and the marks; the last number; size; numbers of the fork; with effects or at an end the
--- ids in the outbox; with attributes or at an end the place in the listing; at an end the watcher, how long it is kept,
+-- ids in the outbox; with attributes, changes of waits or at an end the place in the listing; at an end the watcher, how long it is kept,
 -- others that may be there.
 --
 -- Returns false if nothing was written, otherwise 1, 'j' if the parent was notified of the branches, or token and end of
--- the lease that was taken; with effects a list of that and the id of the first effect, which the others follow.
+-- the lease that was taken; with effects or changed waits a list:
+-- that, the id of the first effect, which the others follow, or '', and the mark of the instance and all that it waits for, or ''
+-- and nothing.
 
 -- Libraries, which are not available yet when this is loaded.
 local call, match, find, sub, concat, pack, unpacked
@@ -104,11 +108,55 @@ local function arm(NS, index, removed, added, earliest)
   call(unpack(add))
 end
 
--- The parts that only some commits need. Returns the answer, false if nothing may be written, fields and values to write, and the id
--- of the first effect.
+-- Returns the mark and all waits if the index of events must follow.
+local function wait(KEYS, INST, listed, waits)
+  local events, freed, changes, gone, over = KEYS[4], waits[3], waits[4], waits[5], waits[6]
+  local is_there = call('EXISTS', events) == 1
+  if not is_there and not changes[1] and not freed[1] then return nil end
+  local time = call('TIME')
+  local micros, is_dirty, begins = time[1] .. sub('00000' .. time[2], -6), false, false
+  for _, digest in ipairs(freed) do
+    if call('ZREM', KEYS[waits[2]], digest) == 1 and is_there then
+      call('HSET', events, 'F', micros)
+      is_dirty = true
+    end
+  end
+  for _, change in ipairs(changes) do
+    if change[1] == 'u' then
+      is_dirty = call('HDEL', events, change[2]) == 1 or is_dirty
+    elseif change[1] == 'w' then
+      call('HSET', events, change[2], micros .. '\n' .. change[3])
+      begins = true
+    else
+      begins = call('HSETNX', events, change[2], change[3]) == 1 or begins
+    end
+  end
+  if begins then
+    call('HSETNX', events, 'W', match(listed, '^(.-)\1') or '')
+    is_there, is_dirty = true, true
+  end
+  if over and is_there then
+    call('HSET', events, 'over', '1')
+    is_dirty = true
+  end
+  if gone ~= '' and is_there then
+    for _, field in ipairs(call('HKEYS', events)) do
+      if sub(field, 1, #gone) == gone then
+        call('HDEL', events, field)
+        is_dirty = true
+      end
+    end
+  end
+  if not is_dirty then return nil end
+  call('ZADD', KEYS[waits[1]], micros, INST)
+  return micros, call('HGETALL', events)
+end
+
+-- The parts that only some commits need. Returns the answer, false if nothing may be written, fields and values to write, the id
+-- of the first effect, and the mark and all waits.
 local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
   local K = KEYS[1]
-  local INST, NS, held, lease, numbered, gain, room, most, alone, stays, branch, ends, timers, effects, index = unpack(more, 1, 15)
+  local INST, NS, held, lease, numbered, gain, room, most, waits, stays, branch, ends, timers, effects, index = unpack(more, 1, 15)
   if held then
     local token, notified = match(found[place + 1] or '', '^(%d+) %d+ (%d) ')
     if token ~= held[1] or notified ~= '0' then return false end
@@ -146,12 +194,11 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     place = place + 1
     outbox = found[place] or ''
   end
-  if index or ends then
+  if index or ends or waits and waits[4][1] then
     place = place + 1
     listed = found[place]
     if not listed then return false end
   end
-  if alone and call('EXISTS', KEYS[4]) == 1 then return false end
   if ends then
     local there = ends[3]
     for field = 1, fields do
@@ -244,7 +291,9 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     for _, head in ipairs(index[2]) do call('ZREM', key, head .. tail) end
     for _, head in ipairs(index[3]) do call('ZADD', key, 0, head .. tail) end
   end
-  return answer, set, first
+  local mark, all
+  if waits then mark, all = wait(KEYS, INST, listed, waits) end
+  return answer, set, first, mark, all
 end
 
 local function main(KEYS, ARGV)
@@ -260,10 +309,10 @@ local function main(KEYS, ARGV)
     if (found[place] or '') ~= ARGV[at + place] then return false end
   end
   at = at + compared
-  local answer, set, first = 1, nil, nil
+  local answer, set, first, mark, all = 1, nil, nil, nil, nil
   if more then
     local place = lines > 0 and compared + 1 or compared
-    answer, set, first = extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
+    answer, set, first, mark, all = extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
     if not answer then return false end
   end
   if lines > 0 then
@@ -289,6 +338,6 @@ local function main(KEYS, ARGV)
   at = at + words
   if gone > 0 then call('HDEL', K, unpack(ARGV, at + 1, at + gone)) end
   if leaves then call('ZREM', KEYS[2], leaves) end
-  if first then return { answer, first } end
+  if first or mark then return { answer, first or '', mark or '', all or {} } end
   return answer
 end

@@ -2,6 +2,7 @@
 //! two namespaces, one for each, and all of Redis is compared after every step.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod operations;
 mod side;
 mod together;
 
@@ -10,13 +11,11 @@ use std::collections::BTreeSet;
 use swirl_contract::Backend;
 use swirl_contract::inline_run::inline_run;
 use swirl_contract::kit::*;
-use swirl_model::Data;
-use swirl_model::attribute::{Attribute, Attributes};
-use swirl_model::data;
-use swirl_model::event::{Command, Event, HistoryEntry, Input};
-use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::attribute::Attributes;
+use swirl_model::event::{Command, Input};
+use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::EndStatus;
-use swirl_model::scope::{BranchResult, Cursor, Work};
+use swirl_model::scope::{BranchResult, Cursor};
 use swirl_ports::execution::Record;
 use swirl_ports::{
     Acquired, Commit, Committed, Created, ExecutionStore, Held, InboxItem, InstanceRecords,
@@ -24,217 +23,8 @@ use swirl_ports::{
 };
 use swirl_servers::RedisServer;
 
+use crate::operations::{Known, some_attributes, some_commit, some_input, some_scope};
 use crate::side::{Dice, Side, masked};
-
-/// The test's knowledge of the instance: enough for operations that make sense, and some that don't.
-#[derive(Default)]
-struct Known {
-    forks: Vec<(u32, u32)>,
-    inputs: u32,
-    timers: u32,
-}
-
-fn some_scope(dice: &mut Dice, known: &Known) -> ScopeRef {
-    let scope = match known.forks.len() as u64 {
-        0 => "r".to_owned(),
-        _ if dice.one_in(3) => "r".to_owned(),
-        forks => {
-            // The newest most often.
-            let back = if dice.one_in(4) { dice.roll(forks) } else { 0 };
-            let (fork, total) = known.forks[(forks - 1 - back) as usize];
-            format!("r.{fork}.{}", dice.roll(u64::from(total)))
-        }
-    };
-    ScopeRef {
-        instance: InstanceId::new("a"),
-        scope: ScopeId::new(scope),
-    }
-}
-
-fn some_input(dice: &mut Dice, known: &mut Known) -> Input {
-    known.inputs += 1;
-    match dice.roll(8) {
-        0 => Input::Cancel {
-            status: EndStatus::Cancelled,
-        },
-        1 | 2 => Input::Timer {
-            seq: 1 + dice.roll(u64::from(known.timers) + 1) as u32,
-        },
-        _ => Input::CallDone {
-            call: known.inputs,
-            result: Ok(data!({"n": 1})),
-        },
-    }
-}
-
-fn some_attributes() -> Attributes {
-    [
-        ("n".into(), Attribute::Number(1.0)),
-        ("m".into(), Attribute::Boolean(true)),
-    ]
-    .into()
-}
-
-/// Up to 7 KB.
-fn some_data(dice: &mut Dice) -> Data {
-    Data::string("x".repeat(dice.roll(7_000) as usize))
-}
-
-/// A step of a held scope. `true`: its holder continues.
-fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool) -> Commit {
-    let name = held.lease.scope.scope.clone();
-    let is_root = name.as_str() == "r";
-    let mut scope = scope_of(&held.record);
-    let mut release = true;
-    scope.cursor = match dice.roll(6) {
-        0 => Cursor::Fresh,
-        1 => {
-            release = false;
-            calling(1)
-        }
-        _ => blocked(Work::Sleep),
-    };
-    if dice.one_in(3) {
-        scope.data = some_data(dice);
-    }
-    let mut commands = Vec::new();
-    if is_root {
-        if let Some((fork, _)) = known.forks.last()
-            && dice.one_in(2)
-        {
-            commands.push(Command::CloseFork(*fork));
-        }
-        if dice.one_in(3) {
-            let total = 1 + dice.roll(4) as u32;
-            let open = 1 + dice.roll(u64::from(total)) as u32;
-            let needed = 1 + dice.roll(u64::from(open)) as u32;
-            let number = known.forks.len() as u32 + 1;
-            known.forks.push((number, total));
-            let mut fork = fork("r", number, total, open, needed);
-            if let Command::Fork(fork) = &mut fork
-                && dice.one_in(2)
-            {
-                fork.items = Some(some_data(dice));
-            }
-            commands.push(fork);
-        }
-        if let Some((fork, total)) = known.forks.last()
-            && dice.one_in(20)
-        {
-            commands.push(Command::ExtendFork {
-                fork: *fork,
-                open: *total,
-                needed: *total,
-            });
-        }
-        if known.timers > 0 && dice.one_in(6) {
-            let seq = 1 + dice.roll(u64::from(known.timers)) as u32;
-            scope.timers.retain(|timer| timer.seq != seq);
-            commands.push(Command::Disarm(seq));
-        }
-        if dice.one_in(6) {
-            known.timers += 1;
-            let timer = timer(known.timers, 4_000_000_000_000);
-            scope.timers.push(timer);
-            commands.push(Command::Arm(timer));
-        }
-        if dice.one_in(25) {
-            commands.push(Command::Subscribe(subscription(
-                known.timers,
-                vec![filter("paid", &[])],
-            )));
-        }
-        if dice.one_in(6) {
-            commands.push(Command::Publish(event("e1", "told", &[])));
-        }
-        if dice.one_in(12) {
-            let value = Attribute::Number(dice.roll(3) as f64);
-            scope.attributes = match dice.one_in(4) {
-                true => Attributes::new(),
-                false => [("n".into(), value), ("m".into(), Attribute::Boolean(true))].into(),
-            };
-            commands.push(Command::Index);
-        }
-        let is_joined = held.inbox.iter().any(|item| item.id.starts_with("fork-"));
-        let goes = dice.roll(3);
-        if is_joined && goes < 2 {
-            commands.clear();
-            let last = known.forks.last();
-            commands.extend(last.map(|(fork, _)| Command::CloseFork(*fork)));
-        }
-        if is_joined && goes == 1 {
-            let number = known.forks.len() as u32 + 1;
-            known.forks.push((number, 2));
-            commands.push(fork("r", number, 2, 2, 2));
-        }
-        if is_joined && goes == 0 || dice.one_in(20) {
-            let status = match dice.roll(5) {
-                0 => EndStatus::Faulted,
-                1 => EndStatus::Terminated,
-                _ => EndStatus::Completed,
-            };
-            // The root of an instance that has failed may be retried.
-            if status != EndStatus::Faulted || dice.one_in(8) {
-                scope.cursor = Cursor::Ended;
-            }
-            if dice.one_in(3) {
-                commands.push(Command::Publish(event("e2", "told", &[])));
-            }
-            commands.push(Command::End {
-                status,
-                output: Some(data!({"out": 1})),
-                error: dice.one_in(2).then(fault),
-            });
-        }
-    } else {
-        match dice.roll(5) {
-            0 => {}
-            1 => {
-                scope.cursor = Cursor::Ended;
-                commands.push(Command::Report(BranchResult::Failed(fault())));
-            }
-            _ => {
-                scope.cursor = Cursor::Ended;
-                let mut result = done();
-                if let BranchResult::Done { result, .. } = &mut result
-                    && dice.one_in(2)
-                {
-                    *result = Some(some_data(dice));
-                }
-                commands.push(Command::Report(result));
-            }
-        }
-    }
-    if scope.ended() {
-        release = true;
-    }
-    let entry = HistoryEntry {
-        data: None,
-        at: at(0),
-        scope: name,
-        event: Event::InstanceStarted,
-    };
-    let mut consumed: Vec<String> = held.inbox.iter().map(|item| item.id.clone()).collect();
-    if dice.one_in(6) {
-        consumed.pop();
-    }
-    if dice.one_in(4) {
-        consumed.push("never-came".to_owned());
-    }
-    Commit {
-        lease: held.lease.clone(),
-        scope,
-        consumed,
-        refused: Vec::new(),
-        history: vec![entry; dice.roll(3) as usize],
-        commands,
-        at: at(5),
-        require_unchanged_inbox: quiet && dice.one_in(2),
-        fits: dice.one_in(8),
-        release,
-        lease_ms: LEASE_MS,
-    }
-}
 
 /// The outcome, without tokens.
 fn notified(committed: &Committed) -> String {
@@ -264,6 +54,9 @@ fn named(command: &Command) -> &'static str {
         Command::End { .. } => "end",
         Command::Publish(_) => "effect",
         Command::Index => "index",
+        Command::Subscribe(_) => "subscribe",
+        Command::Unsubscribe(_) => "unsubscribe",
+        Command::Correlate(_) => "correlate",
         Command::Arm(_) => "arm",
         Command::Disarm(_) => "disarm",
         _ => "other",
@@ -528,6 +321,9 @@ async fn the_short_way_leaves_what_the_general_one_leaves() {
             "effect end",
             "index",
             "fault",
+            "subscribe",
+            "unsubscribe",
+            "correlate",
         ];
         let with_lease = |kind: &'static str| {
             // Two of them under a lease are too rare.
