@@ -229,9 +229,22 @@ fn against_version(
     })
 }
 
-/// "0.1" was the name of four editions, and documents of 0.9 often say 0.8 (docs/language.md#decision-97).
-fn by_version_and_shape(shape: &Shape, property: &str, version: &str, named: Edition) -> Detected {
+/// "0.1" was the name of four editions, documents of 0.9 often say 0.8, and some of 0.6 say 0.7 (docs/language.md#decision-97).
+fn by_version_and_shape(
+    shape: &Shape,
+    property: &'static str,
+    version: &str,
+    named: Edition,
+) -> Detected {
     let says = format!("'{property}' is '{version}'");
+    if let (Edition::V0_7, Some(why)) = (named, shape.of_0_6_for_certain()) {
+        return Detected {
+            edition: Edition::V0_6,
+            why: format!("{why}, though {says}"),
+            also: Vec::new(),
+            misled_by: Some(property),
+        };
+    }
     let among: &[Edition] = match named {
         Edition::V0_1 => &[
             Edition::V0_1Release,
@@ -394,6 +407,20 @@ impl Shape {
             has_free_names: has_free_names(&facts),
             found,
         }
+    }
+
+    /// What no document of 0.7 has: errors that are described where they are handled, or a subflow state. The reader
+    /// of 0.6 reads the names of later editions, but not those of their handlers.
+    fn of_0_6_for_certain(&self) -> Option<&str> {
+        let has = |why: &str| self.found.iter().any(|(_, found)| found == why);
+        if has("an error handler has 'errorRef'") || has("an error handler has 'errorRefs'") {
+            return None;
+        }
+        let signs = [
+            "an error handler has 'error'",
+            "a state has 'type: subflow'",
+        ];
+        signs.into_iter().find(|why| has(why))
     }
 
     fn score(&self, edition: Edition) -> usize {

@@ -37,6 +37,24 @@ fn by_version_key() {
 }
 
 #[test]
+fn documents_of_0_6_that_say_0_7() {
+    let head = "id: a\nspecVersion: '0.7'\nstart: A\ntimeouts: {stateExecTimeout: PT5S}\n";
+    let handler =
+        |names: &str| format!("states: [{{name: A, type: operation, onErrors: [{{{names}}}]}}]");
+    let subflow = "states: [{name: A, type: subflow, workflowId: x}]";
+    for (states, expected) in [
+        (handler("error: x, code: '503', retryRef: r"), "0.6"),
+        (handler("error: x, errorRef: y"), "0.7"),
+        (handler("errorRef: y"), "0.7"),
+        (subflow.to_owned(), "0.6"),
+    ] {
+        assert_eq!(edition(&format!("{head}{states}")), expected, "{states}");
+        let of_0_8 = format!("{head}{states}").replace("0.7", "0.8");
+        assert_eq!(edition(&of_0_8), "0.8", "{states}");
+    }
+}
+
+#[test]
 fn by_shape_alone() {
     check(&[
         ("a: 1", "0.8"),

@@ -8,7 +8,7 @@ mod snapshots;
 mod states;
 
 use super::v0_7::{function_word, name_for_id, start_missing, state_ids, state_word};
-use super::v0_8::loose::in_action;
+use super::v0_8::loose::{in_action, in_entry, in_state};
 use crate::build::ctx::Ctx;
 use crate::build::dialect::{Dialect, Parts};
 use crate::build::rewrite::{Rule, Value};
@@ -43,6 +43,12 @@ pub(super) const RULES: &[Rule] = &[
         .with(in_action)
         .knowing(&["args", "actionFilter"]),
     Rule::at("/states/*/action").with(in_action),
+    Rule::at("/states/*")
+        .with(in_state)
+        .knowing(&["stateFilter", "eventFilter"]),
+    Rule::at("/**/onEvents/*")
+        .with(in_entry)
+        .knowing(&["eventFilter"]),
     Rule::at("").with(name_for_id),
     Rule::at("").with(state_ids),
     Rule::at("")

@@ -7,7 +7,7 @@ mod identity;
 mod later;
 mod words;
 
-use super::v0_8::loose::in_action;
+use super::v0_8::loose::{in_action, in_entry, in_state};
 use crate::build::ctx::Ctx;
 use crate::build::dialect::{Dialect, Parts};
 use crate::build::rewrite::Rule;
@@ -37,6 +37,12 @@ pub(super) const RULES: &[Rule] = &[
         .with(in_action)
         .knowing(&["args", "actionFilter"]),
     Rule::at("/states/*/action").with(in_action),
+    Rule::at("/states/*")
+        .with(in_state)
+        .knowing(&["stateFilter", "eventFilter"]),
+    Rule::at("/**/onEvents/*")
+        .with(in_entry)
+        .knowing(&["eventFilter"]),
     Rule::at("").with(name_for_id),
     Rule::at("").with(state_ids),
     Rule::at("").with(start_missing),

@@ -106,6 +106,18 @@ impl Ctx<'_> {
             Some(FunctionKind::Custom(_)) => true,
             _ => !obj.has("type"),
         };
+        let own_type = kind
+            .as_ref()
+            .filter(|kind| **kind != FunctionKind::Custom(CUSTOM.to_owned()));
+        if let (false, true, Some(FunctionKind::Custom(own))) =
+            (obj.has("operation"), obj.has("type"), own_type)
+        {
+            let message = format!(
+                "the function has no 'operation': what to do is left to the connector of '{own}'"
+            );
+            self.loose(obj.node, message, "add 'operation'".to_owned());
+            return (kind, None);
+        }
         if !obj.has("operation") && obj.has("metadata") && is_custom {
             let message = "the function has no 'operation', only metadata: it is taken as one of type 'custom'";
             let hint = "add 'operation'; the connectors of 'custom' functions get the metadata too";

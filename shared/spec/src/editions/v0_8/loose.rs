@@ -11,6 +11,12 @@ pub(in crate::editions) const RULES: &[Rule] = &[
         .with(in_action)
         .knowing(&["args", "actionFilter"]),
     Rule::at("/states/*/action").with(in_action),
+    Rule::at("/states/*")
+        .with(in_state)
+        .knowing(&["stateFilter", "eventFilter"]),
+    Rule::at("/**/onEvents/*")
+        .with(in_entry)
+        .knowing(&["eventFilter"]),
     Rule::at("/**/actions/*").with(action_id),
     Rule::at("/states/*/action").with(action_id),
     Rule::at("").with(state_ids),
@@ -59,12 +65,27 @@ pub(in crate::editions) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {
         let reference = function.object_here(members);
         action.put("functionRef", reference);
     }
-    if action.get("actionDataFilter").is_none()
-        && let Some(filter) = action.take("actionFilter")
+    filter(ctx, action, "actionFilter", "actionDataFilter");
+}
+
+/// `stateFilter`, and `eventFilter` of a callback state.
+pub(in crate::editions) fn in_state(ctx: &mut Ctx<'_>, state: &mut Node) {
+    filter(ctx, state, "stateFilter", "stateDataFilter");
+    filter(ctx, state, "eventFilter", "eventDataFilter");
+}
+
+pub(in crate::editions) fn in_entry(ctx: &mut Ctx<'_>, entry: &mut Node) {
+    filter(ctx, entry, "eventFilter", "eventDataFilter");
+}
+
+/// A filter by the short name that the language's comparisons with other languages have.
+fn filter(ctx: &mut Ctx<'_>, part: &mut Node, short: &str, name: &str) {
+    if part.get(name).is_none()
+        && let Some(filter) = part.take(short)
     {
-        let message = "'actionFilter' is taken as 'actionDataFilter'";
-        warn(ctx, &filter, message, "write 'actionDataFilter'");
-        action.put("actionDataFilter", filter);
+        let message = format!("'{short}' is taken as '{name}'");
+        warn(ctx, &filter, &message, &format!("write '{name}'"));
+        part.put(name, filter);
     }
 }
 
