@@ -14,6 +14,7 @@ const BARS_MAX: usize = 40;
 const WIDTH: f64 = 540.0;
 const NAME: f64 = 150.0;
 const ROW: f64 = 26.0;
+const NAME_CHARS: usize = 20;
 
 #[derive(Debug, PartialEq)]
 struct Bar {
@@ -66,13 +67,14 @@ pub fn timeline(history: &Value, now: Timestamp, ended: bool) -> Option<String> 
             (false, None) if !ended => ("here", " …"),
             _ => ("past", ""),
         };
-        let name: String = bar.name.chars().take(20).collect();
+        let name = short(&bar.name);
         let (width, text_y) = ((x2 - x1).max(3.0), y + 15.0);
         svg.push_str(&format!(
-            "<text class=\"name\" x=\"0\" y=\"{text_y:.1}\">{}</text>\
+            "<text class=\"name\" x=\"0\" y=\"{text_y:.1}\">{}<title>{}</title></text>\
              <rect class=\"{class}\" x=\"{:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"18\" rx=\"4\"/>\
              <text class=\"took\" x=\"{:.1}\" y=\"{text_y:.1}\">{}{sign}</text>",
             escape(&name),
+            escape(&bar.name),
             NAME + x1,
             NAME + x1 + width + 6.0,
             took(to - bar.from),
@@ -80,6 +82,14 @@ pub fn timeline(history: &Value, now: Timestamp, ended: bool) -> Option<String> 
     }
     svg.push_str("</svg>");
     Some(svg)
+}
+
+/// As much of a name as there is room for.
+fn short(name: &str) -> String {
+    match name.char_indices().nth(NAME_CHARS) {
+        None => name.to_owned(),
+        Some(_) => name.chars().take(NAME_CHARS - 1).chain(['…']).collect(),
+    }
 }
 
 fn bars(history: &Value) -> Vec<Bar> {
@@ -110,6 +120,18 @@ fn bars(history: &Value) -> Vec<Bar> {
                     bars[bar].to = Some(at);
                     bars[bar].failed = entry["status"] == "faulted";
                 }
+            }
+            // The entry with which it entered the state isn't among these.
+            Some("action_started" | "forked")
+                if scope == "r" && !open.contains_key(&scope) && entry["in_state"].is_string() =>
+            {
+                open.insert(scope, bars.len());
+                bars.push(Bar {
+                    name: text(entry, "in_state"),
+                    from: at,
+                    to: None,
+                    failed: false,
+                });
             }
             _ => {}
         }
@@ -149,10 +171,20 @@ mod tests {
         let now = Timestamp::parse("2026-01-01T08:00:00Z").unwrap();
         let svg = timeline(&history, now, false).unwrap();
         assert!(svg.contains("&lt;A&gt;") && svg.contains("500 ms"), "{svg}");
+        assert_eq!(short("Twenty characters it"), "Twenty characters it");
+        assert_eq!(short("Twenty-one characters"), "Twenty-one characte…");
         assert!(
             svg.contains("class=\"here\"") && svg.contains("7 h 59 min …"),
             "{svg}"
         );
+        let cut = json!({"entries": [
+            json!({"at": "2026-01-01T00:00:00Z", "scope": "r", "event": "forked", "in_state": "Both"}),
+            json!({"at": "2026-01-01T00:00:01Z", "scope": "r.1.0", "event": "action_started", "in_state": "Both"}),
+            entry("00:00:02", "state_left", "Both"),
+        ]});
+        let svg = timeline(&cut, now, true).unwrap();
+        assert_eq!(svg.matches("<rect").count(), 1, "{svg}");
+        assert!(svg.contains("Both") && svg.contains("2.0 s"), "{svg}");
         assert_eq!(timeline(&json!({"entries": []}), now, true), None);
         let failed = json!({"entries": [
             entry("00:00:00", "state_entered", "A"),

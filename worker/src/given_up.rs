@@ -88,6 +88,7 @@ async fn commit(
         at,
         scope: scope.scope.clone(),
         event: Event::GivenUp { reason },
+        data_until: None,
     };
     let commit = Commit {
         lease: held.lease,

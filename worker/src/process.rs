@@ -159,6 +159,7 @@ pub fn driving(settings: &Worker) -> Settings {
         local_handoff: settings.local_scopes > 0,
         recording: settings.recording,
         recorded_bytes_max: settings.recorded_bytes_max,
+        keep_data_ms: settings.keep_data_ms,
         ..Settings::default()
     }
 }

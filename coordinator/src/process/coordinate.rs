@@ -68,6 +68,7 @@ pub async fn coordinate(
     let driving = Settings {
         recording: settings.recording,
         recorded_bytes_max: settings.recorded_bytes_max,
+        keep_data_ms: settings.keep_data_ms,
         ..Settings::default()
     };
     let service = system.service_with_turns(no_calls::calls(), effects.clone(), driving);

@@ -71,7 +71,13 @@ fn own_metadata() -> Value {
     let history = json!({
         "type": "object",
         "description": "the data that the history keeps",
-        "properties": {"data": {"enum": Recording::ALL.map(Recording::as_str)}},
+        "properties": {
+            "data": {"enum": Recording::ALL.map(Recording::as_str)},
+            "keepData": {
+                "type": "string",
+                "description": "how long that data is kept: an ISO 8601 duration, such as `P7D`",
+            },
+        },
         "additionalProperties": false,
     });
     json!({

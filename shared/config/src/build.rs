@@ -2,7 +2,7 @@
 //! names and types; a test reads every setting through here.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use swirl_access::{Role, Token, UnknownRole};
@@ -16,7 +16,7 @@ mod limits;
 use super::entry::Entry;
 use super::kind::Value;
 use super::problem::{Place, Problem, Problems};
-use super::secret::{Endpoint, Secret};
+use super::secret::{Endpoint, Secret, read_secret};
 use super::setting::Process;
 use super::types::{
     Auth, AuthMode, Breaker, Config, Coordinator, Events, Http, Lifecycle, Log, LogFormat, Nats,
@@ -25,9 +25,6 @@ use super::types::{
 };
 use crate::origin::origin;
 use swirl_ports::addressed;
-
-/// The largest file that holds one secret, in bytes.
-const SECRET_BYTES_MAX: usize = 64 << 10;
 
 /// # Errors
 /// All settings that don't fit together.
@@ -220,6 +217,7 @@ impl Values<'_> {
             listen: self.address("worker.listen"),
             recording: self.text("history.data").parse().unwrap_or_default(),
             recorded_bytes_max: self.count("history.data_bytes"),
+            keep_data_ms: self.millis("history.keep_data"),
         }
     }
 
@@ -240,6 +238,7 @@ impl Values<'_> {
             runs_inline: self.flag("coordinator.runs_inline"),
             recording: self.text("history.data").parse().unwrap_or_default(),
             recorded_bytes_max: self.count("history.data_bytes"),
+            keep_data_ms: self.millis("history.keep_data"),
             batch_instances: self.count("coordinator.batch_instances"),
             batch_examined: self.count("coordinator.batch_examined"),
             batches_active: self.count("coordinator.batches_active"),
@@ -524,6 +523,14 @@ impl Values<'_> {
         Duration::from_millis(self.number(key))
     }
 
+    fn millis(&self, key: &str) -> Option<u64> {
+        match self.value(key) {
+            None => None,
+            Some(Value::Number(ms)) => Some(*ms),
+            Some(_) => mismatch(key),
+        }
+    }
+
     fn path(&self, key: &str) -> Option<PathBuf> {
         self.maybe(key).map(PathBuf::from)
     }
@@ -572,19 +579,4 @@ fn without_sentinel(endpoint: Endpoint) -> Endpoint {
     let text = endpoint.expose().as_str();
     let plain = text.replacen("-sentinel://", "://", 1);
     Url::parse(&plain).map_or(endpoint, Endpoint::new)
-}
-
-/// The text of a file without the line end that editors add.
-fn read_secret(path: &Path) -> Result<Secret, String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
-    if bytes.len() > SECRET_BYTES_MAX {
-        return Err(format!("is larger than {SECRET_BYTES_MAX} bytes"));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| "is not valid UTF-8".to_owned())?;
-    let text = text.strip_suffix('\n').unwrap_or(&text);
-    let text = text.strip_suffix('\r').unwrap_or(text);
-    match text.is_empty() {
-        true => Err("is empty".to_owned()),
-        false => Ok(Secret::new(text)),
-    }
 }

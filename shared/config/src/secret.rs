@@ -1,11 +1,14 @@
 //! Values that must not appear in logs.
 
 use std::fmt;
+use std::path::Path;
 
 use url::Url;
 
 /// The text in place of a secret.
 pub const MASK: &str = "***";
+/// The largest file that holds one secret, in bytes.
+const SECRET_BYTES_MAX: usize = 64 << 10;
 
 /// A password, a token.
 #[derive(Clone, PartialEq, Eq)]
@@ -77,6 +80,21 @@ pub fn mask_url(text: &str) -> String {
             Some((_, host)) => format!("{MASK}@{host}"),
             None => text.to_owned(),
         },
+    }
+}
+
+/// The text of a file without the line end that editors add.
+pub fn read_secret(path: &Path) -> Result<Secret, String> {
+    let bytes = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
+    if bytes.len() > SECRET_BYTES_MAX {
+        return Err(format!("is larger than {SECRET_BYTES_MAX} bytes"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| "is not valid UTF-8".to_owned())?;
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    match text.is_empty() {
+        true => Err("is empty".to_owned()),
+        false => Ok(Secret::new(text)),
     }
 }
 

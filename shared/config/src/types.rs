@@ -147,6 +147,8 @@ pub struct Worker {
     pub recording: Recording,
     /// The longest value that the history keeps, in bytes.
     pub recorded_bytes_max: usize,
+    /// How long these values are kept; `None`: as long as their entries.
+    pub keep_data_ms: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,6 +165,8 @@ pub struct Coordinator {
     /// Of turns that it takes itself.
     pub recording: Recording,
     pub recorded_bytes_max: usize,
+    /// How long these values are kept; `None`: as long as their entries.
+    pub keep_data_ms: Option<u64>,
     /// How many instances a batch may have, how many are examined to find them, and how many batches may be under way.
     pub batch_instances: usize,
     pub batch_examined: usize,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use swirl_model::event::{Command, Event};
 use swirl_model::instance::{EndStatus, Header};
 use swirl_model::scope::{
-    ActionStep, Cursor, ListRun, Position, Purpose, Scope, Timer, TimerKind, Work,
+    ActionStep, Cursor, ListRun, Position, Purpose, Role, Scope, Timer, TimerKind, Work,
 };
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{EventId, Period, State, StateId};
@@ -148,6 +148,21 @@ impl<'a> Ctx<'a> {
         let id = self.scope.state()?;
         let def: &'a Definition = self.def;
         Some((id, &def.workflow[id]))
+    }
+
+    /// The name of the state that the scope's work belongs to: that of a branch without states of its own is the
+    /// state that forked it.
+    pub fn state_name(&self) -> Option<Arc<str>> {
+        let around = || match self.scope.role {
+            Role::Root => None,
+            Role::Branch { state, .. }
+            | Role::Iteration { state, .. }
+            | Role::Entry { state, .. }
+            | Role::Apart { state, .. } => Some(state),
+            Role::Action { list, .. } | Role::Detached { list, .. } => self.def.owner(list),
+        };
+        let id = self.scope.state().or_else(around)?;
+        Some(self.def.workflow[id].name.clone())
     }
 
     pub fn purpose(&self) -> Purpose {

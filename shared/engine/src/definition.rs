@@ -10,9 +10,10 @@ use swirl_model::ids::DefinitionId;
 use swirl_model::schedule::Calendar;
 use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::workflow::{
-    Comparison, ExprSource, Language, Period, StateKind, Test, Version, Workflow,
+    Comparison, ExprSource, Language, ListId, Period, StateId, StateKind, Test, Version, Workflow,
 };
 
+use crate::flow::owners;
 use crate::pure::{is_prompt, is_pure, needs_no_worker};
 use crate::schema::Validator;
 use crate::sizes::Sizes;
@@ -29,6 +30,8 @@ pub struct Definition {
     /// By state, if the edition has schemas for a state's data.
     pub(crate) state_schemas: Vec<(Option<Validator>, Option<Validator>)>,
     pub(crate) calendar: Option<Calendar>,
+    /// The state that each list of actions belongs to.
+    pub(crate) owners: Vec<Option<StateId>>,
     /// The instant from which windows without their own beginning count.
     pub(crate) deployed_at: Option<Timestamp>,
     /// The regular expressions of conditions, by their text.
@@ -125,6 +128,7 @@ impl Definition {
             is_pure: is_pure(&workflow),
             is_prompt: is_prompt(&workflow),
             needs_no_worker: needs_no_worker(&workflow),
+            owners: owners(&workflow),
             workflow,
             programs,
             paths,
@@ -182,6 +186,11 @@ impl Definition {
         let found = self.programs[id.0 as usize].one(&Data::object(), &vars, &env);
         let text = found.ok().flatten()?;
         IsoDuration::parse(text.as_str()?.trim()).ok()
+    }
+
+    /// The state that a list of actions belongs to.
+    pub(crate) fn owner(&self, list: ListId) -> Option<StateId> {
+        self.owners.get(list.0 as usize).copied().flatten()
     }
 
     /// The schedule that creates instances.

@@ -85,6 +85,7 @@ impl Ctx<'_> {
         self.emit(Event::Forked {
             fork,
             branches: total,
+            in_state: self.state_name(),
         });
         let record = self.fork_record(fork, origin, items, (total, open, needed));
         self.command(Command::Fork(record));
@@ -187,7 +188,11 @@ impl Ctx<'_> {
     pub(crate) fn fork_apart(&mut self, state: StateId, index: u32) {
         let fork = self.seq();
         let origin = ForkOrigin::Apart(state, index);
-        self.emit(Event::Forked { fork, branches: 1 });
+        self.emit(Event::Forked {
+            fork,
+            branches: 1,
+            in_state: self.state_name(),
+        });
         self.command(Command::Fork(self.fork_record(
             fork,
             origin,
@@ -258,7 +263,10 @@ impl Ctx<'_> {
         if !batch && (results.len() as u32) < run.needed {
             return Err(Rejection::ForkOver);
         }
-        self.emit(Event::Joined { fork });
+        self.emit(Event::Joined {
+            fork,
+            in_state: self.state_name(),
+        });
         if was_left(&results) {
             self.leave();
             return Ok(());

@@ -102,6 +102,7 @@ impl Ctx<'_> {
             attempt: run.attempt,
             error,
             retry_ms: Some(waits.delay_ms),
+            in_state: self.state_name(),
         });
         remember(&mut run.retried, waits.retried);
         self.wait_to_repeat(run, waits.delay_ms);

@@ -63,6 +63,7 @@ impl Ctx<'_> {
             attempt: run.attempt,
             error: error.clone(),
             retry_ms: delay_ms,
+            in_state: self.state_name(),
         });
         if let Some(handler) = handler {
             return self.handle_in_action(run, id, handler, error);

@@ -149,19 +149,31 @@ pub enum Event {
         action: String,
         attempt: u32,
         call: u32,
+        /// The name of the state that it belongs to. Absent in records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        in_state: Option<Arc<str>>,
     },
     ActionCompleted {
         action: String,
         attempt: u32,
+        /// The name of the state that it belongs to. Absent in records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        in_state: Option<Arc<str>>,
     },
     ActionFailed {
         action: String,
         attempt: u32,
         error: WorkflowError,
         retry_ms: Option<u64>,
+        /// The name of the state that it belongs to. Absent in records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        in_state: Option<Arc<str>>,
     },
     ActionSkipped {
         action: String,
+        /// The name of the state that it belongs to. Absent in records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        in_state: Option<Arc<str>>,
     },
     EventConsumed {
         name: Arc<str>,
@@ -175,9 +187,15 @@ pub enum Event {
     Forked {
         fork: u32,
         branches: u32,
+        /// The name of the state that it belongs to. Absent in records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        in_state: Option<Arc<str>>,
     },
     Joined {
         fork: u32,
+        /// The name of the state that it belongs to. Absent in records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        in_state: Option<Arc<str>>,
     },
     TimedOut {
         timer: Timer,
@@ -433,6 +451,9 @@ pub struct HistoryEntry {
     /// Arguments, a result, an event, as far as they are recorded: an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Data>,
+    /// When `data` is removed, unless it is kept as long as the entry. It stays when the data is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_until: Option<Timestamp>,
 }
 
 /// Used by `apply`.

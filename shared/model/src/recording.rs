@@ -13,6 +13,9 @@ pub enum Recording {
 }
 
 impl Recording {
+    /// The shortest time for which recorded data may be kept, in milliseconds.
+    pub const KEEP_MS_MIN: u64 = 60_000;
+
     pub const ALL: [Recording; 3] = [Recording::None, Recording::Errors, Recording::All];
 
     pub fn as_str(self) -> &'static str {

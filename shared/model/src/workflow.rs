@@ -108,6 +108,8 @@ pub struct Workflow {
     pub retention: Retention,
     /// The data that the history keeps, where the definition says so (`metadata.swirl.history`).
     pub recording: Option<Recording>,
+    /// How long the history keeps that data, in milliseconds, where the definition says so.
+    pub keep_data_ms: Option<u64>,
     /// The document's property for the target of a result or payload: added to the message if one
     /// cannot be merged. Empty if there is none.
     pub merge_hint: &'static str,

@@ -105,9 +105,13 @@ impl<'w> Rewound<'w> {
                 self.close(id, "ending");
             }
             Event::ActionStarted {
-                action, attempt, ..
+                action,
+                attempt,
+                in_state,
+                ..
             } => {
-                let doing = self.doing(id, action);
+                self.known_in(id, in_state.as_ref());
+                let doing = self.doing(id, action, in_state.as_ref());
                 let seen = self.of(id);
                 (seen.doing, seen.attempt, seen.error) = (doing, *attempt, None);
                 seen.action = Some(action.clone());
@@ -132,12 +136,15 @@ impl<'w> Rewound<'w> {
                 self.of(id).consumed.push(name.clone());
                 self.go_on(id, GOING_ON);
             }
-            Event::Forked { branches, .. } => {
+            Event::Forked {
+                branches, in_state, ..
+            } => {
+                self.known_in(id, in_state.as_ref());
                 let seen = self.of(id);
                 seen.branches = seen.branches.max(*branches);
                 self.go_on(id, GOING_ON);
             }
-            Event::Joined { fork } => {
+            Event::Joined { fork, .. } => {
                 self.end_branches(id, &format!("{fork}."));
                 self.of(id).branches = 0;
                 self.go_on(id, GOING_ON);
@@ -176,6 +183,20 @@ impl<'w> Rewound<'w> {
             // They say nothing about where a scope is.
             _ => {}
         }
+    }
+
+    /// The entry with which the main flow entered this state is no longer kept.
+    fn known_in(&mut self, id: &ScopeId, name: Option<&Arc<str>>) {
+        let state = name.and_then(|name| self.named(name));
+        let seen = self.of(id);
+        if id.is_root() && seen.name.is_none() {
+            (seen.name, seen.state) = (name.cloned(), state);
+        }
+    }
+
+    fn named(&self, name: &Arc<str>) -> Option<&'w State> {
+        let mut states = self.workflow.states.iter();
+        states.find(|state| state.name == *name)
     }
 
     fn of(&mut self, id: &ScopeId) -> &mut Seen<'w> {
@@ -236,10 +257,10 @@ impl<'w> Rewound<'w> {
     }
 
     /// The activity of a scope in an action of this name.
-    fn doing(&self, id: &ScopeId, action: &str) -> &'static str {
+    fn doing(&self, id: &ScopeId, action: &str, name: Option<&Arc<str>>) -> &'static str {
         // A branch of actions belongs to a state of the scope that forked.
         let mut around = Some(id.as_str());
-        let mut state = None;
+        let mut state = name.and_then(|name| self.named(name));
         while let (None, Some(at)) = (state, around) {
             state = self
                 .scopes

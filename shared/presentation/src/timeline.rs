@@ -1,5 +1,7 @@
 //! An instance's history as people read it.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 use swirl_model::WorkflowError;
 use swirl_model::event::{Event, HistoryEntry};
@@ -11,10 +13,12 @@ use swirl_model::time::Timestamp;
 pub fn entry(entry: &HistoryEntry) -> Value {
     let mut value = serde_json::to_value(entry).unwrap_or_default();
     value["at"] = json!(format!("{:.3}", entry.at));
-    if let Some(due) = value.pointer_mut("/timer/due")
-        && let Some(ms) = due.as_i64()
-    {
-        *due = json!(format!("{:.3}", Timestamp(ms)));
+    for pointer in ["/timer/due", "/data_until"] {
+        if let Some(instant) = value.pointer_mut(pointer)
+            && let Some(ms) = instant.as_i64()
+        {
+            *instant = json!(format!("{:.3}", Timestamp(ms)));
+        }
     }
     value
 }
@@ -101,7 +105,7 @@ impl Timeline {
 pub fn describe(entry: &Value) -> Line {
     let scope = shown(&entry["scope"]);
     let (tone, text) = match read(entry) {
-        Some(event) => describe_event(&event, &entry["data"]),
+        Some(event) => describe_event(&event, &entry["data"], !matches!(&*scope, "r" | "")),
         None => (Tone::Dim, shown(&entry["event"])),
     };
     Line { tone, text, scope }
@@ -110,7 +114,8 @@ pub fn describe(entry: &Value) -> Line {
 /// The reverse of [`entry`], without recorded data.
 fn read(entry: &Value) -> Option<Event> {
     let members = entry.as_object()?.iter();
-    let members = members.filter(|(name, _)| !matches!(name.as_str(), "at" | "scope" | "data"));
+    let members = members
+        .filter(|(name, _)| !matches!(name.as_str(), "at" | "scope" | "data" | "data_until"));
     let mut event: Map<String, Value> = members
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
@@ -124,7 +129,12 @@ fn read(entry: &Value) -> Option<Event> {
     serde_json::from_value(Value::Object(event)).ok()
 }
 
-fn describe_event(event: &Event, data: &Value) -> (Tone, String) {
+/// `is_branch`: its lines may be far from those of the state that they belong to.
+fn describe_event(event: &Event, data: &Value, is_branch: bool) -> (Tone, String) {
+    let within = |state: &Option<Arc<str>>| match state {
+        Some(state) if is_branch => format!(" in {}", clean(state)),
+        _ => String::new(),
+    };
     match event {
         Event::InstanceStarted => (Tone::Plain, "started".to_owned()),
         Event::StateEntered { name, purpose, .. } => {
@@ -140,12 +150,20 @@ fn describe_event(event: &Event, data: &Value) -> (Tone, String) {
             (Tone::Dim, format!("left {}{how}", clean(name)))
         }
         Event::ActionStarted {
+            action,
+            attempt,
+            in_state,
+            ..
+        } => {
+            let (action, within) = (clean(action), within(in_state));
+            (
+                Tone::Dim,
+                format!("  action {action}{within}{}", nth(*attempt)),
+            )
+        }
+        Event::ActionCompleted {
             action, attempt, ..
         } => (
-            Tone::Dim,
-            format!("  action {}{}", clean(action), nth(*attempt)),
-        ),
-        Event::ActionCompleted { action, attempt } => (
             Tone::Dim,
             format!("  action {} completed{}", clean(action), nth(*attempt)),
         ),
@@ -154,6 +172,7 @@ fn describe_event(event: &Event, data: &Value) -> (Tone, String) {
             attempt,
             error,
             retry_ms,
+            ..
         } => {
             let again = retry_ms.map(|ms| format!("; again in {:.1} s", ms as f64 / 1000.0));
             let (action, attempt) = (clean(action), nth(*attempt));
@@ -163,8 +182,9 @@ fn describe_event(event: &Event, data: &Value) -> (Tone, String) {
                 format!("  action {action} failed{attempt}: {error}{again}"),
             )
         }
-        Event::ActionSkipped { action } => {
-            (Tone::Plain, format!("  action {} skipped", clean(action)))
+        Event::ActionSkipped { action, in_state } => {
+            let (action, within) = (clean(action), within(in_state));
+            (Tone::Plain, format!("  action {action}{within} skipped"))
         }
         Event::EventConsumed { name, source, id } => {
             let (name, source, id) = (clean(name), clean(source), clean(id));
@@ -174,7 +194,12 @@ fn describe_event(event: &Event, data: &Value) -> (Tone, String) {
             Tone::Plain,
             format!("  event {} produced ({})", clean(name), clean(id)),
         ),
-        Event::Forked { branches, .. } => (Tone::Plain, format!("  {branches} branches")),
+        Event::Forked {
+            branches, in_state, ..
+        } => {
+            let within = within(in_state);
+            (Tone::Plain, format!("  {branches} branches{within}"))
+        }
         Event::Joined { .. } => (Tone::Dim, "  branches joined".to_owned()),
         Event::TimedOut { timer } => (
             Tone::Plain,
@@ -336,6 +361,7 @@ mod tests {
             at: Timestamp(2000),
             scope: ScopeId::root(),
             event: Event::TimedOut { timer },
+            data_until: None,
         });
         assert_eq!(value["at"], "1970-01-01T00:00:02.000Z");
         assert_eq!(value["timer"]["due"], "1970-01-01T00:00:01.000Z");
@@ -351,6 +377,9 @@ mod tests {
             json!({"at": "2024-01-31T09:00:59Z", "scope": "r", "event": "validation_failed", "of": "output", "message": "1 is not a string"}),
             json!({"at": "2024-01-31T09:00:59Z", "scope": "r", "event": "attribute_left_out", "attribute": "total",
                 "message": "its value is of type string, and not a number"}),
+            json!({"at": "2024-01-31T09:01:00Z", "scope": "r.3.1", "event": "action_started", "action": "pay", "attempt": 3,
+                "call": 9, "in_state": "Charge", "data_until": "2024-02-07T09:01:00Z"}),
+            json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "forked", "fork": 3, "branches": 2, "in_state": "Charge"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "ended", "status": "completed"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "teleported"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "operated", "action": "skip", "by": "ada",
@@ -366,6 +395,8 @@ mod tests {
              0.500s  [r.3.1]   action pay failed, attempt 2: FunctionError (503): busy [2J; again in 1.5 s
             59.000s    output fails its schema: 1 is not a string
             59.000s    not found by @total: its value is of type string, and not a number
+            60.000s  [r.3.1]   action pay in Charge, attempt 3
+            60.000s    2 branches
             60.000s  completed
             60.000s  teleported
             60.000s  operator: skip with the result {"paid":true}, by ada, because: paid by phone

@@ -141,6 +141,7 @@ mod tests {
             scope: ScopeId::root(),
             event,
             data: None,
+            data_until: None,
         }
     }
 

@@ -62,6 +62,8 @@ pub struct Settings {
     pub own_recording: bool,
     /// The longest value of these, in bytes.
     pub recorded_bytes_max: usize,
+    /// How long they are kept, in milliseconds; `None`: as long as the entry.
+    pub keep_data_ms: Option<u64>,
 }
 
 impl Default for Settings {
@@ -73,6 +75,7 @@ impl Default for Settings {
             recording: Recording::None,
             own_recording: true,
             recorded_bytes_max: RECORDED_BYTES_MAX,
+            keep_data_ms: None,
         }
     }
 }
@@ -316,6 +319,9 @@ impl Driver {
         fit(&def, &header, &held.lease.scope, &held.inbox)?;
         let left = scope.pending_call();
         let recording = self.recording_of(&def);
+        let own = def.workflow.keep_data_ms;
+        let own = own.filter(|_| self.settings.own_recording);
+        let keep_ms = own.or(self.settings.keep_data_ms);
         let names = &def.workflow.secrets;
         let secrets = if names.is_empty() {
             Data::NULL
@@ -333,6 +339,7 @@ impl Driver {
             recorder: Recorder {
                 recording,
                 bytes_max: self.settings.recorded_bytes_max,
+                keep_ms,
             },
             recorded_call: None,
             left,

@@ -95,6 +95,7 @@ pub fn run_inline(
                 at: now,
                 scope: root.id.clone(),
                 event,
+                data_until: None,
             });
         }
     }

@@ -254,6 +254,7 @@ mod tests {
             scope: ScopeId::root(),
             event,
             data: None,
+            data_until: None,
         };
         let (_, event) = lifecycle_event("default", &header(), 7, &entry)?;
         Some(serde_json::to_string(&event).unwrap())
@@ -279,7 +280,13 @@ mod tests {
         let error = r#""error":{"title":"FunctionError","name":"FunctionError","detail":"busy"}"#;
         assert!(failed.contains(error), "{failed}");
         assert!(failed.contains("workflow.faulted.v1"), "{failed}");
-        assert_eq!(event(Event::Joined { fork: 1 }), None);
+        assert_eq!(
+            event(Event::Joined {
+                fork: 1,
+                in_state: None
+            }),
+            None
+        );
     }
 
     #[test]

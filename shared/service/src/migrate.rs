@@ -170,6 +170,7 @@ impl Service {
                 with: None,
             },
             data: None,
+            data_until: None,
         }
     }
 }

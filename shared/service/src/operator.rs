@@ -313,6 +313,7 @@ impl Service {
                 Action::Edit { data, .. } => Some(given("data", data)),
                 _ => None,
             },
+            data_until: None,
         }
     }
 }

@@ -82,6 +82,7 @@ impl Service {
                 with: Some(with.clone()),
             },
             data: None,
+            data_until: None,
         };
         if let Err(error) = self.store.note(id, entry).await {
             tracing::warn!(%error, "that it is suspended or resumed is missing in the history");

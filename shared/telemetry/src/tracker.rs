@@ -86,6 +86,7 @@ impl Tracker {
                 action,
                 attempt,
                 call,
+                ..
             } => {
                 self.end_action(whose, at, None, out);
                 let mut open = Open::new(whose.id(Part::Numbered(*call)), action, at);
@@ -120,13 +121,13 @@ impl Tracker {
                 span.attributes.extend(message("send", name, id));
                 out.push(span);
             }
-            Event::Forked { fork, branches } => {
+            Event::Forked { fork, branches, .. } => {
                 let mut open = Open::new(whose.id(Part::Numbered(*fork)), "fork", at);
                 let branches = ("swirl.fork.branches", i64::from(*branches).into());
                 open.attributes.push(branches);
                 self.forks.push((*fork, open));
             }
-            Event::Joined { fork } => self.end_forks(whose, Some(*fork), at, out),
+            Event::Joined { fork, .. } => self.end_forks(whose, Some(*fork), at, out),
             Event::Retried => self.reopen(whose, at),
             Event::BranchFailed { error } => self.error = Some(error.name.to_string()),
             Event::Ended { status, error } => {
@@ -201,7 +202,7 @@ impl Tracker {
             Event::ErrorHandled { error } => format!("handled {}", error.name).into(),
             Event::Compensating { .. } => "compensating".into(),
             Event::Compensated => "compensated".into(),
-            Event::ActionSkipped { action } => format!("skipped {action}").into(),
+            Event::ActionSkipped { action, .. } => format!("skipped {action}").into(),
             _ => return,
         };
         if let Some(state) = &mut self.state

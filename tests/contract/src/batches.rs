@@ -210,6 +210,7 @@ fn entry(action: &str) -> HistoryEntry {
             with: None,
         },
         data: None,
+        data_until: None,
     }
 }
 

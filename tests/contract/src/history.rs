@@ -14,7 +14,11 @@ fn entry(fork: u32, data: Option<Data>) -> HistoryEntry {
         data,
         at: at(0),
         scope: ScopeId::root(),
-        event: Event::Joined { fork },
+        event: Event::Joined {
+            fork,
+            in_state: None,
+        },
+        data_until: None,
     }
 }
 
@@ -93,7 +97,7 @@ pub async fn large_entries_make_short_parts(b: Backend) {
         let entries = page.entries.iter();
         entries
             .map(|entry| match entry.event {
-                Event::Joined { fork } => fork,
+                Event::Joined { fork, .. } => fork,
                 _ => panic!("{entry:?}"),
             })
             .collect()
@@ -107,4 +111,66 @@ pub async fn large_entries_make_short_parts(b: Backend) {
     let page = b.store.history_page(&id, HistoryPart::Last(8)).await;
     let page = page.unwrap();
     assert_eq!((page.before, forks(&page)), (5, vec![5, 6, 7]));
+}
+
+/// Data with a time of its own is removed, and its entries stay.
+pub async fn recorded_data_goes_before_its_entries(b: Backend) {
+    let id = InstanceId::new("a");
+    b.create(new("a")).await;
+    let recorded = |fork: u32, until: Option<i64>| HistoryEntry {
+        data_until: until.map(at),
+        ..entry(fork, Some(Data::string(format!("d{fork}"))))
+    };
+    // Several in one commit, and one without a time of its own.
+    append(
+        &b,
+        vec![
+            recorded(0, Some(100)),
+            recorded(1, None),
+            recorded(2, Some(300)),
+        ],
+    )
+    .await;
+    append(&b, vec![entry(3, None)]).await;
+    for fork in 4..150 {
+        append(
+            &b,
+            vec![recorded(fork, Some(200)), entry(1_000 + fork, None)],
+        )
+        .await;
+    }
+    let kept = async || -> Vec<u32> {
+        let history = b.store.history(&id).await.unwrap();
+        assert_eq!(history.len(), 4 + 2 * 146, "an entry is lost");
+        let with_data = history.iter().filter(|entry| entry.data.is_some());
+        let forks = with_data.map(|entry| match entry.event {
+            Event::Joined { fork, .. } => fork,
+            _ => panic!("{entry:?}"),
+        });
+        forks.collect()
+    };
+    let before = kept().await;
+    assert_eq!(before.len(), 149);
+    b.events.expire(at(99)).await.unwrap();
+    assert_eq!(kept().await, before, "none is due yet");
+    b.events.expire(at(100)).await.unwrap();
+    assert_eq!(kept().await, before[1..]);
+    b.events.expire(at(250)).await.unwrap();
+    assert_eq!(kept().await, [1, 2]);
+    // What comes after that is found, too.
+    append(&b, vec![recorded(500, Some(280))]).await;
+    let history = b.store.history(&id).await.unwrap();
+    assert_eq!(history.last().unwrap().data, Some(Data::string("d500")));
+    b.events.expire(at(280)).await.unwrap();
+    let history = b.store.history(&id).await.unwrap();
+    assert_eq!(history.last().unwrap().data, None);
+    assert_eq!(
+        history.last().unwrap().data_until,
+        Some(at(280)),
+        "it says until when there was data"
+    );
+    b.events.expire(at(10_000)).await.unwrap();
+    let history = b.store.history(&id).await.unwrap();
+    let left = history.iter().filter(|entry| entry.data.is_some());
+    assert_eq!(left.count(), 1, "only the one without a time of its own");
 }

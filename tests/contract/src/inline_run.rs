@@ -16,7 +16,11 @@ pub fn history(entries: u32) -> Vec<HistoryEntry> {
         data: None,
         at: at(7),
         scope: ScopeId::root(),
-        event: Event::Joined { fork },
+        event: Event::Joined {
+            fork,
+            in_state: None,
+        },
+        data_until: None,
     };
     (0..entries).map(entry).collect()
 }

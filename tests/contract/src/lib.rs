@@ -92,7 +92,7 @@ macro_rules! store_suite {
                 ended_and_faulted_instances_are_removed, scopes_that_ended_are_out_of_view, history_is_appended, history_is_noted,
                 detached_scopes_outlive_the_instance, what_should_run_is_found
             }
-            history { history_comes_in_parts, large_entries_make_short_parts }
+            history { history_comes_in_parts, large_entries_make_short_parts, recorded_data_goes_before_its_entries }
             listings { listings_are_newest_first, pages_say_how_far_they_came, instances_are_counted }
             attributes {
                 instances_are_found_by_attributes, attributes_follow_the_instance,

@@ -388,6 +388,7 @@ pub async fn history_is_appended(b: Backend) {
         at: at(5),
         scope: scope.id.clone(),
         event,
+        data_until: None,
     };
     let batches = [
         vec![
@@ -395,6 +396,7 @@ pub async fn history_is_appended(b: Backend) {
             entry(Event::Forked {
                 fork: 1,
                 branches: 2,
+                in_state: None,
             }),
         ],
         vec![entry(Event::Ended {
@@ -447,6 +449,7 @@ pub async fn history_is_noted(b: Backend) {
             call,
         },
         data: Some(data!({"arguments": {"n": call}})),
+        data_until: None,
     };
     let id = InstanceId::new("a");
     for call in [1, 2] {

@@ -32,6 +32,7 @@ fn line() -> HistoryEntry {
             with: None,
         },
         data: None,
+        data_until: None,
     }
 }
 

@@ -38,7 +38,11 @@ async fn committer(store: Arc<Embedded>, id: String, until: Instant) -> Vec<Dura
             data: None,
             at: kit::at(0),
             scope: ScopeId::root(),
-            event: Event::Joined { fork: 1 },
+            event: Event::Joined {
+                fork: 1,
+                in_state: None,
+            },
+            data_until: None,
         };
         let commit = Commit {
             lease: held.lease.clone(),

@@ -46,7 +46,8 @@ impl EventLog for Embedded {
             state.expire_events(now);
             state.expire_instances(now);
         })
-        .await
+        .await?;
+        self.expire_recorded(now).await
     }
 }
 

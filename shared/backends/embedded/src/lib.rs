@@ -29,6 +29,7 @@ mod page;
 mod pending_starts;
 mod queue;
 mod record;
+mod recorded;
 mod retained;
 mod sets;
 mod shelves;

@@ -353,6 +353,9 @@ impl State {
         }
         if let Some(inst) = self.instances.remove(&seq) {
             self.ended.remove(seq, &inst.instance);
+            if let Some(due) = inst.data_due {
+                self.recorded.remove(&(due, seq));
+            }
             self.ids.remove(inst.id());
             self.give_up_key(&inst.instance.header);
         }

@@ -5,10 +5,12 @@ use std::ops::Range;
 
 use swirl_model::data::json_bytes;
 use swirl_model::event::HistoryEntry;
+use swirl_model::time::Timestamp;
 use swirl_ports::{Error, HISTORY_BYTES_MAX, HistoryPart};
 
 use crate::journal::Keys;
 use crate::key::{HISTORY, Key, Seq, Write, read};
+use crate::recorded::first_due;
 use crate::state::State;
 
 /// The history entries of a commit.
@@ -16,7 +18,12 @@ pub(crate) enum Page {
     /// For memory alone.
     Entries(Vec<HistoryEntry>),
     /// A number of entries as their record. Made before the lock is taken: it is the largest of a commit.
-    Record { entries: u64, json: Vec<u8> },
+    Record {
+        entries: u64,
+        json: Vec<u8>,
+        /// When the first recorded data of them is removed.
+        due: Option<Timestamp>,
+    },
 }
 
 impl Page {
@@ -28,8 +35,9 @@ impl Page {
             what: "history".to_owned(),
             reason: format!("it cannot be written as JSON: {error}"),
         })?;
+        let due = first_due(&entries);
         let entries = entries.len() as u64;
-        Ok(Page::Record { entries, json })
+        Ok(Page::Record { entries, json, due })
     }
 
     fn len(&self) -> u64 {
@@ -38,11 +46,18 @@ impl Page {
             Page::Record { entries, .. } => *entries,
         }
     }
+
+    fn due(&self) -> Option<Timestamp> {
+        match self {
+            Page::Entries(entries) => first_due(entries),
+            Page::Record { due, .. } => *due,
+        }
+    }
 }
 
 impl State {
     pub fn append(&mut self, seq: Seq, page: Page) {
-        let max = self.options.history_max.max(1);
+        let (max, due) = (self.options.history_max.max(1), page.due());
         let Some(inst) = self.instances.get_mut(&seq).filter(|_| page.len() > 0) else {
             return;
         };
@@ -65,12 +80,15 @@ impl State {
                 self.writes.extend(gone.map(|number| write(number, None)));
             }
         }
+        if let Some(due) = due {
+            self.record_until(seq, due);
+        }
         self.touch(Key::State(seq));
     }
 }
 
 /// The number of a record's last entry.
-fn number(key: &str) -> Option<u64> {
+pub(crate) fn number(key: &str) -> Option<u64> {
     let (_, number) = key.strip_prefix(HISTORY)?.split_once('/')?;
     u64::from_str_radix(number, 16).ok()
 }
@@ -126,16 +144,19 @@ pub(crate) fn entries(
             what: key.clone(),
             reason: "its key has no number".to_owned(),
         })?;
-        // Earlier builds wrote a record for each entry.
-        let mut page: Vec<HistoryEntry> = if value.starts_with(b"[") {
-            read(&key, &value)?
-        } else {
-            vec![read(&key, &value)?]
-        };
+        let mut page = of_record(&key, &value)?;
         let stale = (first + page.len() as u64).saturating_sub(last + 1);
         entries.extend(page.drain(page.len().min(stale as usize)..));
     }
     Ok(entries)
+}
+
+/// Earlier builds wrote a record for each entry.
+pub(crate) fn of_record(key: &str, value: &[u8]) -> Result<Vec<HistoryEntry>, Error> {
+    match value.starts_with(b"[") {
+        true => read(key, value),
+        false => Ok(vec![read(key, value)?]),
+    }
 }
 
 #[cfg(test)]
@@ -148,7 +169,11 @@ mod tests {
             data: None,
             at: swirl_model::time::Timestamp(0),
             scope: swirl_model::ids::ScopeId::root(),
-            event: swirl_model::event::Event::Joined { fork },
+            event: swirl_model::event::Event::Joined {
+                fork,
+                in_state: None,
+            },
+            data_until: None,
         };
         let record = |last: u64, json: Vec<u8>| (Key::History(7, last).text(), json);
         let page = |forks: std::ops::RangeInclusive<u32>| {

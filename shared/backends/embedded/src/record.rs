@@ -24,6 +24,8 @@ struct StateRecord {
     state: InstanceState,
     history_first: u64,
     history_next: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    data_due: Option<Timestamp>,
     /// Absent: when it was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     born: Option<u64>,
@@ -112,6 +114,7 @@ impl State {
                     state: inst.instance.state.clone(),
                     history_first: inst.history_first,
                     history_next: inst.history_next,
+                    data_due: inst.data_due,
                     born: (inst.born != *seq).then_some(inst.born),
                     marks: inst.marks.clone(),
                 })
@@ -253,6 +256,8 @@ impl State {
                 inst.instance.state = record.state;
                 inst.history_first = record.history_first;
                 inst.history_next = record.history_next;
+                inst.data_due = record.data_due;
+                self.recorded.extend(record.data_due.map(|due| (due, n)));
                 inst.born = record.born.unwrap_or(n);
                 inst.marks = record.marks;
             }

@@ -66,6 +66,8 @@ pub(crate) struct State {
     /// Not in the journal: they are tried after a restart, and recorded again then.
     pub pending_starts: PendingStarts,
     pub ended: Shelves,
+    /// Instances with recorded data, by when the first of it is due.
+    pub recorded: BTreeSet<(Timestamp, Seq)>,
     /// Whether there is a journal: otherwise no records are made.
     pub durable: bool,
     pub touched: BTreeSet<Key>,
@@ -93,6 +95,8 @@ pub(crate) struct Inst {
     /// How many entries were dropped, and the number of the next one.
     pub history_first: u64,
     pub history_next: u64,
+    /// When the first recorded data in its history is due.
+    pub data_due: Option<Timestamp>,
     /// Only without a journal, which otherwise has the entries.
     pub history: VecDeque<HistoryEntry>,
     /// Its size (`weight.rs`).
@@ -201,6 +205,7 @@ impl Inst {
             marks: Vec::new(),
             history_first: 0,
             history_next: 0,
+            data_due: None,
             history: VecDeque::new(),
             kib: 0,
         }

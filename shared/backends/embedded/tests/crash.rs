@@ -96,6 +96,7 @@ async fn step(store: &Embedded, id: &str, number: i64, load: &Data) -> Result<()
             at: Timestamp(number),
             scope: ScopeId::root(),
             event: history,
+            data_until: None,
         }],
         commands: vec![Command::Publish(event)],
         at: Timestamp(number),

@@ -175,7 +175,11 @@ fn the_oldest_history_goes() {
                 data: None,
                 at: at(0),
                 scope: ScopeId::root(),
-                event: Event::Joined { fork },
+                event: Event::Joined {
+                    fork,
+                    in_state: None,
+                },
+                data_until: None,
             };
             // The last commit alone is more than may stay.
             let (mut found, mut gone) = (Vec::new(), Vec::new());
@@ -202,7 +206,7 @@ fn the_oldest_history_goes() {
                 let history = kept.entries;
                 gone.push(kept.gone);
                 let forks = history.into_iter().map(|entry| match entry.event {
-                    Event::Joined { fork } => fork,
+                    Event::Joined { fork, .. } => fork,
                     _ => panic!("{entry:?}"),
                 });
                 found.push(forks.collect::<Vec<_>>());

@@ -174,7 +174,11 @@ impl Worker {
             data: None,
             at: kit::at(0),
             scope: scope.id.clone(),
-            event: Event::Joined { fork: 1 },
+            event: Event::Joined {
+                fork: 1,
+                in_state: None,
+            },
+            data_until: None,
         };
         let commit = Commit {
             lease: lease.clone(),

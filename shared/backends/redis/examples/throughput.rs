@@ -147,7 +147,11 @@ async fn commit(
         data: None,
         at: kit::at(0),
         scope: scope.id.clone(),
-        event: Event::Joined { fork: 1 },
+        event: Event::Joined {
+            fork: 1,
+            in_state: None,
+        },
+        data_until: None,
     };
     let scope = Scope {
         cursor,

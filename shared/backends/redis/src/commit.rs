@@ -14,6 +14,7 @@ use crate::events::event_digest;
 use crate::following;
 use crate::keys::Span;
 use crate::record::{encode, end_letter, flags, kind, timer_kind};
+use crate::recorded::{self, first_due};
 use crate::reply::Reply;
 use crate::script::{Lazy, Script};
 use crate::snapshot::Snapshot;
@@ -111,6 +112,10 @@ impl Redis {
             keys.push(self.keys().index(self.keys().shard(id), following::INDEX));
             keys.len().to_string()
         });
+        let due = first_due(&history).map(|due| {
+            keys.push(self.keys().index(self.keys().shard(id), recorded::INDEX));
+            (keys.len().to_string(), due.to_string())
+        });
         if commands.contains(&Command::Index) {
             keys.push(self.keys().index(self.keys().shard(id), attributes::INDEX));
         }
@@ -145,6 +150,8 @@ impl Redis {
         });
         call.arg(adds).arg(kib(self.options().instance_bytes));
         call.arg(unread.unwrap_or_default());
+        let (index, due) = due.unwrap_or_default();
+        call.arg(index).arg(due);
         call.arg(consumed.len()).arg(&consumed);
         let freed: Vec<String> = refused.iter().map(event_digest).collect();
         call.arg(freed.len()).arg(&freed);

@@ -25,6 +25,8 @@ pub(crate) struct Given<'a> {
     pub elements: usize,
     pub history_max: u64,
     pub is_followed: bool,
+    /// When the first recorded data of its entries is removed.
+    pub due: Option<i64>,
     /// The KiB that an instance may hold, and those that this adds at most (0: the limit doesn't apply).
     pub most: usize,
     pub adds: usize,

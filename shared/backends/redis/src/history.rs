@@ -52,6 +52,18 @@ pub(crate) fn elements(
     Ok(elements.into_iter().map(with_number).collect())
 }
 
+/// The one element that holds these lines, however many they are: it replaces one that did.
+pub(crate) fn element(history: &[HistoryEntry], id: &InstanceId, limit: usize) -> Result<Vec<u8>> {
+    let mut element = format!("{} ", history.len()).into_bytes();
+    for (place, entry) in history.iter().enumerate() {
+        if place > 0 {
+            element.push(b'\n');
+        }
+        element.extend(encode(entry, || format!("the history of {id}"), limit)?);
+    }
+    Ok(element)
+}
+
 /// The newest lines of such a list, oldest first.
 pub(crate) fn read(
     elements: &[Vec<u8>],
@@ -95,7 +107,11 @@ mod tests {
             data: None,
             at: Timestamp(i64::from(fork)),
             scope: ScopeId::root(),
-            event: Event::Joined { fork },
+            event: Event::Joined {
+                fork,
+                in_state: None,
+            },
+            data_until: None,
         };
         (0..count).map(entry).collect()
     }

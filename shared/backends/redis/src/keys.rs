@@ -112,6 +112,11 @@ impl Keys {
         [&self.tag(instance), ":i:", instance.as_str()].concat()
     }
 
+    /// The instance's history alone.
+    pub fn history_of(&self, instance: &InstanceId) -> String {
+        [&self.tag(instance), ":h:", instance.as_str()].concat()
+    }
+
     /// The listings, by status in the order of [`STATUSES`]: by time, then by workflow and time.
     pub fn listings(&self, shard: u16) -> Vec<String> {
         let tag = self.shard_tag(shard);

@@ -39,6 +39,7 @@ mod pending_starts;
 mod plan;
 mod reading;
 mod record;
+mod recorded;
 mod reply;
 mod reread;
 mod retention;

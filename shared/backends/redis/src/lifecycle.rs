@@ -389,7 +389,11 @@ impl Redis {
         if done == Value::Int(2) {
             self.lose(id);
         }
-        Ok(matches!(done, Value::Int(1 | 2)))
+        let is_gone = matches!(done, Value::Int(1 | 2));
+        if is_gone {
+            self.forget_recorded(shard, &[id]).await?;
+        }
+        Ok(is_gone)
     }
 }
 

@@ -30,9 +30,9 @@ pub(crate) struct Facts<'a> {
     gone: usize,
     leaves: Option<String>,
     more: Option<More<'a>>,
-    /// The instance and the time, if its history is followed.
+    /// The instance, when its history got entries, if that is followed, and when the first recorded data is due.
     #[serde(skip_serializing_if = "Option::is_none")]
-    unread: Option<(&'a str, i64)>,
+    noted: Option<(&'a str, Option<i64>, Option<i64>)>,
 }
 
 impl Facts<'_> {
@@ -367,6 +367,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         effects: (!given.effects.is_empty()).then_some((0, given.effects)),
         index,
     };
+    let noted = given.lines > 0 && (given.is_followed || given.due.is_some());
     let facts = Facts {
         fields: draft.compared.len() + draft.read.len(),
         compared: draft.compared.len(),
@@ -377,8 +378,14 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         gone: draft.gone.len(),
         leaves: (!has_work).then_some(member),
         more: (!is_simple).then_some(more),
-        unread: (given.is_followed && given.lines > 0)
-            .then_some((commit.lease.scope.instance.as_str(), commit.at.0)),
+        noted: noted.then(|| {
+            let instance = commit.lease.scope.instance.as_str();
+            (
+                instance,
+                given.is_followed.then_some(commit.at.0),
+                given.due,
+            )
+        }),
     };
     let after = Snapshot {
         recorded: true,

@@ -143,6 +143,10 @@ impl Redis {
         for some in old.chunks(CLEARED_AT_ONCE) {
             let places: Vec<_> = some.iter().map(|old| old.one.clone()).collect();
             let left = self.clear(shard, &places).await?;
+            let cleared = places.iter().enumerate();
+            let cleared = cleared.filter(|(place, _)| !left.contains(place));
+            let cleared: Vec<&InstanceId> = cleared.map(|(_, (id, _))| id).collect();
+            self.forget_recorded(shard, &cleared).await?;
             let left = left.into_iter().filter_map(|place| some.get(place));
             let removals = left.map(|old| {
                 let (id, at) = &old.one;

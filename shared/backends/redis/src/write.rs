@@ -17,6 +17,7 @@ use crate::following;
 use crate::given::{Given, Unplanned};
 use crate::plan::{Plan, plan};
 use crate::record::{encode, encode_text, end_letter};
+use crate::recorded::{self, first_due};
 use crate::reply::Reply;
 use crate::script::{Lazy, Script};
 use crate::snapshot::Snapshot;
@@ -245,6 +246,7 @@ impl Redis {
             error = fault.transpose()?;
             keys = self.keys().of_plain(id, Some(end_letter(*status)));
         }
+        let due = first_due(&commit.history);
         let is_followed = self.follows();
         let adds = match is_bounded(commit, self.options().instance_bytes) {
             true => {
@@ -278,6 +280,7 @@ impl Redis {
             elements: elements.len(),
             history_max: self.options().history_max.max(1),
             is_followed,
+            due,
             most: kib(self.options().instance_bytes),
             adds,
             stamp: self.stamp(),
@@ -297,6 +300,9 @@ impl Redis {
         if let Some(key) = plan.facts.had() {
             keys.push(format!("{}:got:{id}", self.keys().tag(id)));
             *key = keys.len();
+        }
+        if due.is_some() {
+            keys.push(index(recorded::INDEX));
         }
         if is_followed {
             keys.push(index(following::INDEX));

@@ -36,7 +36,11 @@ fn entry(fork: u32) -> HistoryEntry {
         data: None,
         at: at(5),
         scope: ScopeId::root(),
-        event: Event::Joined { fork },
+        event: Event::Joined {
+            fork,
+            in_state: None,
+        },
+        data_until: None,
     }
 }
 

@@ -31,7 +31,11 @@ async fn add(b: &Backend, forks: std::ops::Range<u32>) {
         data: None,
         at: at(0),
         scope: ScopeId::root(),
-        event: Event::Joined { fork },
+        event: Event::Joined {
+            fork,
+            in_state: None,
+        },
+        data_until: None,
     };
     append(b, forks.map(entry).collect()).await;
 }
@@ -42,7 +46,7 @@ async fn found(b: &Backend, all: u64) -> Vec<u32> {
     let history = kept.entries;
     assert_eq!(kept.gone + history.len() as u64, all);
     let forks = history.into_iter().map(|entry| match entry.event {
-        Event::Joined { fork } => fork,
+        Event::Joined { fork, .. } => fork,
         _ => panic!("{entry:?}"),
     });
     forks.collect()
@@ -148,7 +152,7 @@ async fn a_part_is_of_what_is_kept() {
         let entries = page.entries.iter();
         entries
             .map(|entry| match entry.event {
-                Event::Joined { fork } => fork,
+                Event::Joined { fork, .. } => fork,
                 _ => panic!("{entry:?}"),
             })
             .collect()

@@ -56,6 +56,12 @@ pub const SETTINGS: &[Setting] = &[
     )
     .default("16KiB"),
     Setting::new(
+        "history.keep_data",
+        duration(60 * SECOND_MS, 3650 * DAY_MS),
+        "How long such values are kept; their entries stay. Without it, as long as the entry. It applies to what is \
+         recorded from then on, and is rounded up by a sixteenth at most. A definition may say otherwise.",
+    ),
+    Setting::new(
         "lifecycle.events",
         ValueKind::Flag,
         "Whether the lifecycle of all instances and their states is published as CloudEvents \

@@ -79,6 +79,7 @@ impl Ctx<'_> {
                 attempt: run.attempt,
                 error,
                 retry_ms: Some(0),
+                in_state: self.state_name(),
             };
             self.emit(failed);
             run.attempt = 0;

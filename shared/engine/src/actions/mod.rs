@@ -92,6 +92,7 @@ impl Ctx<'_> {
                 {
                     self.emit(Event::ActionSkipped {
                         action: self.action_name(action),
+                        in_state: self.state_name(),
                     });
                     return self.next_action(run);
                 }
@@ -125,6 +126,7 @@ impl Ctx<'_> {
             action: name,
             attempt: run.attempt,
             call,
+            in_state: self.state_name(),
         });
         match &action.kind {
             ActionKind::Call(kind) => self.attempt_call(run, action, kind, call),
@@ -225,6 +227,7 @@ impl Ctx<'_> {
         self.emit(Event::ActionCompleted {
             action: name,
             attempt: run.attempt,
+            in_state: self.state_name(),
         });
         if taken.collected.is_some() {
             self.emit(Event::Result(taken.collected));

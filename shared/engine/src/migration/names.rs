@@ -7,6 +7,8 @@ use swirl_model::workflow::{
     StateId, StateKind, Template, TextPart, Workflow,
 };
 
+use crate::flow::owners;
+
 /// By the number in the former version; `None`: the part no longer exists.
 pub(super) struct Names {
     flows: Vec<Option<FlowId>>,
@@ -38,7 +40,7 @@ impl Names {
             flows: vec![None; from.flows.len()],
             states: vec![None; from.states.len()],
             lists: vec![None; from.lists.len()],
-            owners: vec![None; from.lists.len()],
+            owners: owners(from),
             entries: HashMap::new(),
             events: events.collect(),
             expressions: sources(&from.expressions, &to.expressions).map(ExprId),
@@ -56,39 +58,12 @@ impl Names {
             for id in &from[was].states {
                 let found = to.state_by_name(is, &from[*id].name);
                 names.states[id.0 as usize] = found;
-                names.own(from, *id);
                 if let Some(found) = found {
                     names.pair_kinds(from, to, *id, found, &mut open);
                 }
             }
         }
         names
-    }
-
-    /// The lists that belong to a state of the former version.
-    fn own(&mut self, from: &Workflow, id: StateId) {
-        let mut own = |list: ListId| self.owners[list.0 as usize] = Some(id);
-        let mut body = |body: Body| {
-            if let Body::Actions(list) = body {
-                own(list);
-            }
-        };
-        match &from[id].kind {
-            StateKind::Parallel(parallel) => {
-                parallel
-                    .branches
-                    .iter()
-                    .for_each(|branch| body(branch.body));
-            }
-            StateKind::Foreach(foreach) => body(foreach.body),
-            StateKind::Operation(list) => own(*list),
-            StateKind::Callback(callback) => own(callback.actions),
-            StateKind::Event(event) => event.entries.iter().for_each(|entry| own(entry.actions)),
-            StateKind::Inject(_)
-            | StateKind::Sleep(_)
-            | StateKind::Switch(_)
-            | StateKind::SwitchEvents(_) => {}
-        }
     }
 
     fn pair_kinds(

@@ -197,7 +197,11 @@ impl Ctx<'_> {
     fn fork_entry(&mut self, id: StateId, index: u16) {
         let fork = self.seq();
         let origin = ForkOrigin::Entry(id, index);
-        self.emit(Event::Forked { fork, branches: 1 });
+        self.emit(Event::Forked {
+            fork,
+            branches: 1,
+            in_state: self.state_name(),
+        });
         let record = self.fork_record(fork, origin, None, (1, 1, 1));
         self.command(Command::Fork(record));
         let mut run = self.event_run();
@@ -266,7 +270,10 @@ impl Ctx<'_> {
             left: false,
         };
         self.replay_all([(0, done)])?;
-        self.emit(Event::Joined { fork: entry.fork });
+        self.emit(Event::Joined {
+            fork: entry.fork,
+            in_state: self.state_name(),
+        });
         self.command(Command::CloseFork(entry.fork));
         let mut run = self.event_run();
         run.forks.retain(|other| other.fork != entry.fork);

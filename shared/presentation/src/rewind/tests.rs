@@ -43,6 +43,7 @@ fn entry(scope: &str, event: Event) -> HistoryEntry {
         scope: ScopeId::new(scope),
         event,
         data: None,
+        data_until: None,
     }
 }
 
@@ -75,6 +76,7 @@ fn started(action: &str) -> Event {
         action: action.to_owned(),
         attempt: 1,
         call: 3,
+        in_state: None,
     }
 }
 
@@ -100,6 +102,7 @@ fn history() -> Vec<HistoryEntry> {
             Event::Forked {
                 fork: 2,
                 branches: 2,
+                in_state: None,
             },
         ),
         ("r.2.0", started("charge")),
@@ -113,9 +116,16 @@ fn history() -> Vec<HistoryEntry> {
             Event::ActionCompleted {
                 action: "charge".to_owned(),
                 attempt: 2,
+                in_state: None,
             },
         ),
-        ("r", Event::Joined { fork: 2 }),
+        (
+            "r",
+            Event::Joined {
+                fork: 2,
+                in_state: None,
+            },
+        ),
         ("r", left(1, "Both")),
         ("r", entered(2, "Rest")),
     ]

@@ -45,6 +45,7 @@ impl Driver {
                     call,
                 },
                 data: None,
+                data_until: None,
             };
             self.store.note(&run.header.id, entry).await?;
         }

@@ -81,11 +81,16 @@ fn feed(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
                     _ => {}
                 }
             }
-            let entry = |event| HistoryEntry {
-                at: env.now,
-                scope: run.scope.id.clone(),
-                data: recorder.entry(&event, &mut recorded, &commands, &run.redactor),
-                event,
+            let until = recorder.until(env.now);
+            let entry = |event| {
+                let data = recorder.entry(&event, &mut recorded, &commands, &run.redactor);
+                HistoryEntry {
+                    at: env.now,
+                    scope: run.scope.id.clone(),
+                    data_until: until.filter(|_| data.is_some()),
+                    data,
+                    event,
+                }
             };
             decided.history.reserve(events.len());
             let kept = events.into_iter().filter(Event::is_history);

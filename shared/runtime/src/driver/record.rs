@@ -6,6 +6,7 @@ use swirl_model::Data;
 use swirl_model::event::{Command, Event, Input};
 use swirl_model::redact::{CUT, Redactor};
 use swirl_model::scope::StartEvent;
+use swirl_model::time::Timestamp;
 use swirl_model::workflow::AuthScheme;
 pub use swirl_model::workflow::Recording;
 
@@ -59,6 +60,8 @@ impl RecordedInput {
 pub(super) struct Recorder {
     pub recording: Recording,
     pub bytes_max: usize,
+    /// How long values are kept; `None`: as long as their entries.
+    pub keep_ms: Option<u64>,
 }
 
 impl Recorder {
@@ -68,6 +71,19 @@ impl Recorder {
 
     fn all(self) -> bool {
         self.recording == Recording::All
+    }
+
+    /// When values that are recorded now are removed. It is rounded up to a sixteenth of their time, so that the values of
+    /// an instance go in few steps.
+    pub fn until(self, now: Timestamp) -> Option<Timestamp> {
+        let keep = i64::try_from(self.keep_ms?).ok()?;
+        let step = (keep / 16).max(1);
+        let due = now.0.saturating_add(keep);
+        let over = due.rem_euclid(step);
+        Some(Timestamp(match over {
+            0 => due,
+            _ => due.saturating_add(step - over),
+        }))
     }
 
     /// As it may be kept.
@@ -212,6 +228,7 @@ mod tests {
         Recorder {
             recording,
             bytes_max: 40,
+            keep_ms: None,
         }
     }
 
@@ -234,12 +251,14 @@ mod tests {
             Ok(_) => Event::ActionCompleted {
                 action: "pay".to_owned(),
                 attempt: 1,
+                in_state: None,
             },
             Err(error) => Event::ActionFailed {
                 action: "pay".to_owned(),
                 attempt: 1,
                 error: error.clone(),
                 retry_ms: None,
+                in_state: None,
             },
         };
         let arguments = recorder.kept(data(r#"{"key": "s3cret"}"#), &redactor);
@@ -288,9 +307,23 @@ mod tests {
             attempt: 1,
             error: WorkflowError::new("ExpressionError", "no"),
             retry_ms: None,
+            in_state: None,
         };
         let kept = recorder.entry(&failed, &mut recorded, &[], &redactor);
         assert_eq!(kept, Some(data(r#"{"arguments": 1, "result": [2]}"#)));
+    }
+
+    #[test]
+    fn values_go_in_few_steps() {
+        let keeping = |keep_ms| Recorder {
+            keep_ms,
+            ..recorder(Recording::All)
+        };
+        assert_eq!(keeping(None).until(Timestamp(5)), None);
+        let hour = keeping(Some(1_600));
+        for (now, until) in [(0, 1_600), (1, 1_700), (100, 1_700), (101, 1_800)] {
+            assert_eq!(hour.until(Timestamp(now)), Some(Timestamp(until)));
+        }
     }
 
     #[test]

@@ -60,6 +60,10 @@ pub struct Facts {
 const DATA: &str = "the history doesn't hold the answers of calls and the events that came: set 'history.data' to \
      'all' on workers and coordinators (swirl worker --history-data all), and record an instance that ran with it";
 
+/// The same where there was data.
+const GONE: &str = "the answers of calls and the events that came are no longer kept: 'history.keep_data', or the \
+     definition, says how long they are";
+
 struct Open {
     function: String,
     begun: Timestamp,
@@ -116,8 +120,16 @@ fn event(entry: &HistoryEntry, facts: &mut Facts) {
         Some(event) if is_cut(&event) => cut("an event", facts),
         Some(event) => facts.events.push((entry.at, event)),
         None => {
-            facts.missing.insert(DATA.to_owned());
+            facts.missing.insert(missing(entry).to_owned());
         }
+    }
+}
+
+/// Why an entry has no data.
+fn missing(entry: &HistoryEntry) -> &'static str {
+    match entry.data_until {
+        Some(_) => GONE,
+        None => DATA,
     }
 }
 
@@ -170,11 +182,14 @@ fn calls(index: usize, one: &Recorded, workflow: &Workflow, facts: &mut Facts) {
                     never(scope, call, facts);
                 }
             }
-            Event::ActionStarted { action, .. } => {
+            Event::ActionStarted {
+                action, in_state, ..
+            } => {
                 if let Some(call) = open.remove(scope) {
                     never(scope, call, facts);
                 }
-                let state = state_of(&states, scope);
+                let state = named(workflow, in_state.as_deref());
+                let state = state.or_else(|| state_of(&states, scope));
                 let Some((function, detached)) = function_of(workflow, state, action) else {
                     continue;
                 };
@@ -242,7 +257,7 @@ fn ended(
             return None;
         }
         (_, None) => {
-            facts.missing.insert(DATA.to_owned());
+            facts.missing.insert(missing(entry).to_owned());
             return None;
         }
     };
@@ -270,6 +285,15 @@ fn is_cut(data: &Data) -> bool {
     members == 2
         && data.get("cut").is_some_and(|cut| cut.as_str().is_some())
         && data.get("bytes").is_some()
+}
+
+/// The state that an entry names, if only one has the name: branches may have states of the same name.
+fn named(workflow: &Workflow, name: Option<&str>) -> Option<StateId> {
+    let name = name?;
+    let states = workflow.states.iter().enumerate();
+    let mut found = states.filter(|(_, state)| &*state.name == name);
+    let (index, _) = found.next()?;
+    found.next().is_none().then_some(StateId(index as u32))
 }
 
 /// The state that a scope is in: that of a branch without its own states is the one that forked it.
@@ -329,8 +353,14 @@ pub fn subflows(one: &Recorded, workflow: &Workflow) -> Vec<(ScopeId, u32)> {
             Event::StateEntered { state, .. } => {
                 states.insert(entry.scope.clone(), *state);
             }
-            Event::ActionStarted { action, call, .. } => {
-                let state = state_of(&states, &entry.scope);
+            Event::ActionStarted {
+                action,
+                call,
+                in_state,
+                ..
+            } => {
+                let state = named(workflow, in_state.as_deref());
+                let state = state.or_else(|| state_of(&states, &entry.scope));
                 let action = action_of(workflow, state, action);
                 if action.is_some_and(|action| matches!(action.kind, ActionKind::Subflow(_))) {
                     found.push((entry.scope.clone(), *call));

@@ -124,7 +124,8 @@ impl Ids {
             .as_str()
             .is_some_and(|id| self.produced.contains(id));
         if let Some(members) = value.as_object_mut() {
-            for name in ["at", "scope", "call", "fork"] {
+            // A recording of an older version names no state with an action.
+            for name in ["at", "scope", "call", "fork", "in_state", "data_until"] {
                 members.remove(name);
             }
             if members.get("state").is_some_and(Value::is_number) {

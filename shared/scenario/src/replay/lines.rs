@@ -94,7 +94,15 @@ fn state_above<'o>(scopes: &BTreeMap<Path, Vec<&'o HistoryEntry>>, path: &Path) 
 
 fn state_at<'o>(entries: &[&'o HistoryEntry]) -> Option<&'o str> {
     entries.iter().rev().find_map(|entry| match &entry.event {
-        Event::StateEntered { name, .. } => Some(&**name),
+        Event::StateEntered { name, .. }
+        | Event::ActionStarted {
+            in_state: Some(name),
+            ..
+        }
+        | Event::Forked {
+            in_state: Some(name),
+            ..
+        } => Some(&**name),
         _ => None,
     })
 }

@@ -187,8 +187,8 @@ fn another_function_has_no_answer() {
     );
     insta::assert_snapshot!(departure_of(&text), @r#"
     in state 'Both' (w.sw.yaml:25):
-      expected      5.861s  [r.5.1]   action charge
-      got           5.861s  [r.5.1]   action refund
+      expected      5.861s  [r.5.1]   action charge in Both
+      got           5.861s  [r.5.1]   action refund in Both
     status: expected completed, got waiting
     output: there is none: the instance is waiting
     calls: no answer is recorded for refund {"sum":1}; the replay stops there
@@ -242,8 +242,8 @@ fn other_times_are_shown_and_are_not_a_difference() {
     insta::assert_snapshot!(replayed.text().split_once('\n').unwrap().1, @r#"
     the same lines come at other times, the first of them here:
     in state 'Both' (w.sw.yaml:25):
-      expected      5.861s  [r.5.0]   action ship
-      got           7.861s  [r.5.0]   action ship
+      expected      5.861s  [r.5.0]   action ship in Both
+      got           7.861s  [r.5.0]   action ship in Both
     "#);
 }
 

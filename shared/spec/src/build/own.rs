@@ -69,11 +69,27 @@ impl Ctx<'_> {
     }
 
     fn history(&mut self, node: &Node) {
-        let Some(obj) = self.object(node, "'metadata.swirl.history'", &["data"]) else {
+        let Some(obj) = self.object(node, "'metadata.swirl.history'", &["data", "keepData"]) else {
             return;
         };
         let word = self.word(obj, "data", &Recording::ALL.map(Recording::as_str));
         self.workflow.recording = word.and_then(Recording::of_word);
+        let Some(node) = obj.get("keepData") else {
+            return;
+        };
+        let Some(period) = self.duration(node, "'keepData'") else {
+            return;
+        };
+        let ms = period.fixed().map(|fixed| fixed.millis_from(Timestamp(0)));
+        match ms.filter(|ms| (Recording::KEEP_MS_MIN..=Retention::MAX_MS).contains(ms)) {
+            Some(ms) => self.workflow.keep_data_ms = Some(ms),
+            None => self.error(
+                node,
+                codes::BAD_RETENTION,
+                "'keepData' isn't a time for which recorded data can be kept".to_owned(),
+                "give a constant duration of one minute to 3650 days, such as 'P7D'".to_owned(),
+            ),
+        }
     }
 }
 
@@ -106,7 +122,7 @@ mod tests {
     #[test]
     fn retention_and_history_are_declared() {
         let found = workflow(&document(
-            "retention: {completed: PT1H, faulted: P90D}, history: {data: all}",
+            "retention: {completed: PT1H, faulted: P90D}, history: {data: all, keepData: P7D}",
         ));
         let expected = Retention {
             completed: Some(DAY / 24),
@@ -115,9 +131,11 @@ mod tests {
         };
         assert_eq!(found.retention, expected);
         assert_eq!(found.recording, Some(Recording::All));
+        assert_eq!(found.keep_data_ms, Some(7 * DAY));
         assert_eq!(found.metadata.to_string(), r#"{"team":"a"}"#);
         let none = workflow(&document(""));
         assert!(none.retention.is_empty() && none.recording.is_none());
+        assert_eq!(none.keep_data_ms, None);
     }
 
     #[test]
@@ -144,6 +162,14 @@ mod tests {
             (
                 "history: {data: some}",
                 format!("error unknown-value {at}/history/data"),
+            ),
+            (
+                "history: {keepData: PT59S}",
+                format!("error bad-retention {at}/history/keepData"),
+            ),
+            (
+                "history: {keepData: 7d}",
+                format!("error bad-duration {at}/history/keepData"),
             ),
             ("history: all", format!("error wrong-type {at}/history")),
         ] {

@@ -87,6 +87,7 @@ fn parts(workflow: &Workflow) -> Parts {
         search,
         retention,
         recording,
+        keep_data_ms,
     } = workflow;
     let mut parts = Parts::new();
     let mut put = |what: &str, value: &dyn Debug| {
@@ -107,6 +108,7 @@ fn parts(workflow: &Workflow) -> Parts {
     put("the search attributes", search);
     put("the retention", retention);
     put("the data of histories", recording);
+    put("how long the data of histories is kept", keep_data_ms);
     for function in functions {
         put(&format!("the function '{}'", function.name), function);
     }

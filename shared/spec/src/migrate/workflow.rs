@@ -103,6 +103,10 @@ impl Writer<'_> {
         if let Some(recording) = self.workflow.recording {
             history.set("data", Data::string(recording.as_str()));
         }
+        if let Some(ms) = self.workflow.keep_data_ms {
+            let duration = IsoDuration::from_millis(ms).to_string();
+            history.set("keepData", Data::string(duration));
+        }
         let mut own = Data::object();
         for (name, part) in [
             ("search", search),

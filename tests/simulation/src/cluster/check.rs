@@ -19,11 +19,13 @@ pub fn line(event: &Event) -> Option<String> {
         Event::ActionStarted {
             action, attempt, ..
         } => format!("begin {action} {attempt}"),
-        Event::ActionCompleted { action, attempt } => format!("done {action} {attempt}"),
+        Event::ActionCompleted {
+            action, attempt, ..
+        } => format!("done {action} {attempt}"),
         Event::ActionFailed {
             action, attempt, ..
         } => format!("failed {action} {attempt}"),
-        Event::ActionSkipped { action } => format!("skipped {action}"),
+        Event::ActionSkipped { action, .. } => format!("skipped {action}"),
         Event::EventConsumed { name, id, .. } => format!("consumed {name} {id}"),
         Event::EventProduced { name, id } => format!("produced {name} {id}"),
         Event::Compensating { states } => format!("compensating {states:?}"),
@@ -109,7 +111,7 @@ fn joined_once(trace: &Trace) -> Vec<String> {
     let mut found = Vec::new();
     for commit in &trace.log {
         for entry in &commit.history {
-            if let Event::Joined { fork } = entry.event
+            if let Event::Joined { fork, .. } = entry.event
                 && !joined.insert((&commit.scope, fork))
             {
                 found.push(format!("join once: {} joined {fork} twice", commit.scope));
@@ -146,7 +148,7 @@ fn joined_with_all(trace: &Trace) -> Vec<String> {
         let instance = commit.scope.instance.to_string();
         let place = |fork: u32| (instance.clone(), format!("{}.{fork}", commit.scope.scope));
         for entry in &commit.history {
-            if let Event::Joined { fork } = entry.event {
+            if let Event::Joined { fork, .. } = entry.event {
                 let key = place(fork);
                 let heard = reported.get(&key).map_or(0, BTreeSet::len) as u32;
                 if needed.get(&key).is_some_and(|needed| heard < *needed) {

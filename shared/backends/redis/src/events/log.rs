@@ -111,7 +111,8 @@ impl EventLog for Redis {
 
     async fn expire(&self, now: Timestamp) -> Result<()> {
         self.expire_events(now).await?;
-        self.expire_instances(now).await
+        self.expire_instances(now).await?;
+        self.expire_recorded(now).await
     }
 }
 

@@ -2,7 +2,8 @@
 -- scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing new, r give the lease back if
 -- that loses nothing, 12 lease in milliseconds, 13 holder, 14 its attempt and 15 the stamp that was read, if the token
 -- is 0: the holder read the scope without a lease (of a branch without a record, that of its fork), 16 the KiB that it adds at most, 17 those that the instance may
--- hold, 18 which key has the instances with unread entries ('' if histories are not followed); then counted lists: ids of consumed inputs; events that came too late (digests); timers that may be due again
+-- hold, 18 which key has the instances with unread entries ('' if histories are not followed), 19 which key has those with
+-- recorded data, and 20 when the first of this commit's is due ('' if there is none); then counted lists: ids of consumed inputs; events that came too late (digests); timers that may be due again
 -- (sequence, time, kind); lines of history, and elements that hold them; then commands. KEYS: those of Span::All; 10..
 -- the listings, where a command needs them; last the index of attributes, if a command needs it. Returns { 'refused' }, { 'news' }, { 'full', the KiB that there is room for
 -- } or { 'done', ids of effects, woken scopes, the mark if it is dirty, was given back, the token if the lease is taken
@@ -11,7 +12,7 @@
 
 begin('n', 'hn', 'z', 'x:' .. SCOPE, 't:' .. SCOPE, 'F:' .. SCOPE, 'b:' .. SCOPE, around(true))
 OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
-cursor, effects, outbox = 18, {}, nil
+cursor, effects, outbox = 20, {}, nil
 ME = SCOPE
 gone = ARGV[8] == '1'
 local untaken = ARGV[4] == '0'
@@ -61,7 +62,7 @@ end
 local adds = tonumber(ARGV[16])
 if adds > 0 then
   local before, consumed, ids = kib_of('r:' .. SCOPE), 0, {}
-  for at = 20, 19 + tonumber(ARGV[19]) do ids[ARGV[at]] = true end
+  for at = 22, 21 + tonumber(ARGV[21]) do ids[ARGV[at]] = true end
   for _, item in ipairs(box_of(SCOPE)) do
     if ids[item[2]] then consumed = consumed + kib_of_item(SCOPE, item) end
   end
@@ -103,6 +104,7 @@ if lines > 0 then
   end
   write('hn', lines)
   if ARGV[18] ~= '' then call('ZADD', KEYS[tonumber(ARGV[18])], 'NX', ARGV[9], INST) end
+  if ARGV[19] ~= '' then call('ZADD', KEYS[tonumber(ARGV[19])], 'LT', ARGV[20], INST) end
 end
 while ARGV[cursor + 1] do commands[take()]() end
 if gone then

@@ -3,8 +3,9 @@
 -- instance and the length of its history. Nothing is written unless everything is.
 --
 -- KEYS: 1 instance, 2 ready, 3 history, 4 what it waits for; at an end 5 ended, 6 and 7 the listings of running
--- instances by time and by workflow, 8 and 9 those of the new status; last instances with unread entries, if histories
--- are followed; before them indexes that the facts name. ARGV: 1 the facts below, as msgpack; then fields
+-- instances by time and by workflow, 8 and 9 those of the new status; then indexes that the facts name; then instances
+-- with recorded data, if there is any with a time of its own; last instances with unread entries, if histories are
+-- followed. ARGV: 1 the facts below, as msgpack; then fields
 -- to read; the values that the first of them must have ('' where there must be none); elements of history; fields and
 -- values to write; fields to remove; scopes that become ready.
 --
@@ -20,7 +21,8 @@
 -- [the end: { status, when, fields that are not read }], [timers: { place of their index in KEYS, members that leave it,
 -- pairs of a score and a member that join it, [the lowest score] }], [effects:
 -- { place of the outbox in KEYS, the effects }], [attributes: { place of their index in KEYS, beginnings of members that
--- leave it, of those that join it }] }], [the instance and the time, if histories are followed]. Fields that are read and not compared, as far as a fact asks
+-- leave it, of those that join it }] }], [{ the instance, [when, if histories are
+-- followed], [when the first recorded data is due] }]. Fields that are read and not compared, as far as a fact asks
 -- for them: lines of history; the lease and the marks; the last number; size; numbers of the fork; with effects or at an end the
 -- ids in the outbox; with attributes, changes of waits or at an end the place in the listing; at an end the watcher, how long it is kept,
 -- others that may be there.
@@ -302,7 +304,7 @@ local function main(KEYS, ARGV)
     pack, unpacked = cmsgpack.pack, cmsgpack.unpack
   end
   local K = KEYS[1]
-  local fields, compared, lines, elements, keep, words, gone, leaves, more, unread = unpack(unpacked(ARGV[1]), 1, 10)
+  local fields, compared, lines, elements, keep, words, gone, leaves, more, noted = unpack(unpacked(ARGV[1]), 1, 10)
   local found = call('HMGET', K, unpack(ARGV, 2, fields + 1))
   local at = fields + 1
   for place = 1, compared do
@@ -319,7 +321,11 @@ local function main(KEYS, ARGV)
     call('RPUSH', KEYS[3], unpack(ARGV, at + 1, at + elements))
     lines = (tonumber(found[compared + 1]) or 0) + lines
     if lines > keep then lines = trim(K, KEYS[3], lines, keep) end
-    if unread then call('ZADD', KEYS[#KEYS], 'NX', unread[2], unread[1]) end
+    if noted then
+      local inst, at_unread, due = unpack(noted, 1, 3)
+      if at_unread then call('ZADD', KEYS[#KEYS], 'NX', at_unread, inst) end
+      if due then call('ZADD', KEYS[at_unread and #KEYS - 1 or #KEYS], 'LT', due, inst) end
+    end
     at = at + elements
   end
   if set and set[1] then

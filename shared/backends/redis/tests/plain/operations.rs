@@ -203,6 +203,7 @@ pub fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool)
     }
     let entry = HistoryEntry {
         data: None,
+        data_until: None,
         at: at(0),
         scope: name,
         event: Event::InstanceStarted,
