@@ -27,13 +27,16 @@ function isBusy(main) {
   return isHeld || main.querySelector('details.action[open]') || String(getSelection()) !== '';
 }
 
-async function look(main) {
-  if (document.hidden || isBusy(main)) return;
-  const answer = await fetch(location.href, { headers: { accept: 'text/html' }, redirect: 'error' });
-  if (!answer.ok) return;
+// Returns whether the page is up to date: a hidden or busy one stays as it is. `seen`: the hint that it follows.
+async function look(main, seen) {
+  if (document.hidden || isBusy(main)) return false;
+  const headers = { accept: 'text/html' };
+  if (seen) headers['x-swirl-seen'] = seen;
+  const answer = await fetch(location.href, { headers, redirect: 'error' });
+  if (!answer.ok) return false;
   const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
   const fresh = page.querySelector('main');
-  if (!fresh || isBusy(main)) return;
+  if (!fresh || isBusy(main)) return false;
   // The result of the last action stays to be read, and isn't read out again.
   const told = main.querySelector(':scope > .notice[role=status]');
   fresh.querySelector(':scope > .notice[role=status]')?.remove();
@@ -51,18 +54,45 @@ async function look(main) {
   if (link) [...main.querySelectorAll('a')].find((one) => one.getAttribute('href') === link)?.focus({ preventScroll: true });
   if (!fresh.dataset.live) delete main.dataset.live;
   readable(main);
+  return true;
 }
 
 readable(document);
 const main = document.querySelector('main[data-live]');
 if (main) {
   const every = Number(main.dataset.live) * 1000;
-  const again = async () => {
-    // A server that is away is asked again later.
-    try { await look(main); } catch { /* the page stays as it is */ }
-    if (main.dataset.live) setTimeout(again, every);
+  // `due`: a hint that the page doesn't follow yet.
+  let hints, due, timer, underWay = false;
+  const soon = (ms) => {
+    clearTimeout(timer);
+    timer = setTimeout(again, ms);
   };
-  setTimeout(again, every);
+  const again = async () => {
+    if (underWay) return;
+    const seen = due;
+    // With hints there is nothing to look for between them.
+    let done = hints && !seen;
+    if (!done) {
+      underWay = true;
+      // A server that is away is asked again later.
+      try { done = await look(main, seen); } catch { /* the page stays as it is */ }
+      underWay = false;
+    }
+    if (done && due === seen) due = undefined;
+    if (main.dataset.live) soon(due ? 500 : every);
+    else hints?.close();
+  };
+  if (main.dataset.hints) {
+    hints = new EventSource(main.dataset.hints);
+    hints.onmessage = (hint) => {
+      due = hint.data;
+      // Not all viewers at the same moment.
+      soon(Math.random() * 200);
+    };
+    // Refused for good, such as when there are too many viewers.
+    hints.onerror = () => { if (hints?.readyState === EventSource.CLOSED) hints = undefined; };
+  }
+  soon(every);
 } else {
   setInterval(() => readable(document), 30000);
 }

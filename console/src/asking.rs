@@ -10,6 +10,8 @@ use serde_json::Value;
 use tower::ServiceExt;
 use url::form_urlencoded::Serializer;
 
+use crate::hints::Follows;
+
 /// The largest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
@@ -31,11 +33,14 @@ pub fn segment(text: &str) -> String {
 }
 
 /// Sends requests on behalf of a visitor.
+#[derive(Clone)]
 pub struct Asking {
     pub router: Router,
     pub token: Option<String>,
     /// The address of the visitor.
     pub from: Option<CameFrom>,
+    /// The hint that made the page load itself.
+    pub follows: Option<Follows>,
 }
 
 /// The address of a visitor: set by the server that mounts the console, and sent with each request to the
@@ -143,6 +148,9 @@ impl Asking {
         let mut request = request.map_err(|error| broken(error.to_string()))?;
         if let Some(from) = self.from {
             request.extensions_mut().insert(from);
+        }
+        if let Some(follows) = &self.follows {
+            request.extensions_mut().insert(follows.clone());
         }
         let Ok(response) = self.router.clone().oneshot(request).await;
         let status = response.status();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 
+use crate::hints::Hints;
 use crate::sessions::Sessions;
 
 /// State that all pages share.
@@ -15,14 +16,19 @@ pub struct Console {
     pub(crate) secure: bool,
     /// Random, drawn at the start: it authenticates the forms of our pages.
     key: Arc<[u8; 32]>,
+    pub(crate) hints: Arc<Hints>,
 }
 
 impl Console {
-    /// Over the router of the API. `secure`: it is reached over TLS.
+    /// Over the router of the API. `secure`: it is reached over TLS. `is_stopping`: whether the server is about to stop.
     ///
     /// # Errors
     /// Random numbers are unavailable.
-    pub fn new(api: Router, secure: bool) -> Result<Console, String> {
+    pub fn new(
+        api: Router,
+        secure: bool,
+        is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
+    ) -> Result<Console, String> {
         let mut key = [0u8; 32];
         getrandom::fill(&mut key).map_err(|error| error.to_string())?;
         Ok(Console {
@@ -30,6 +36,7 @@ impl Console {
             sessions: Arc::default(),
             secure,
             key: Arc::new(key),
+            hints: Arc::new(Hints::new(is_stopping)),
         })
     }
 

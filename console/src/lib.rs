@@ -4,13 +4,15 @@
 //! to the visitor's own token, and each form becomes a request to it. So there is no second way in: roles,
 //! checks and refusals are those of the API ([why](../../docs/adr/0018-console-asks-the-api.md)).
 //!
-//! Pages are complete without script. The one script makes instants readable and polls for changes.
+//! Pages are complete without script. The one script makes instants readable, and loads a page again when there
+//! is news: of an instance a hint says so ([`hints`]), other pages look every few seconds.
 
 mod answer;
 mod asking;
 mod assets;
 mod console;
 mod form;
+mod hints;
 mod pages;
 mod routes;
 mod sessions;
@@ -22,4 +24,5 @@ mod words;
 
 pub use asking::CameFrom;
 pub use console::Console;
+pub use hints::Follows;
 pub use routes::router;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::answer::{list, text};
-use crate::asking::Refusal;
+use crate::asking::{Refusal, segment};
 use crate::visitor::Visitor;
 
 pub struct Shell {
@@ -22,6 +22,8 @@ pub struct Shell {
     pub done: &'static str,
     /// The page polls for changes.
     pub live: bool,
+    /// The address of the hints about changes, which it waits for instead; empty if there are none.
+    pub hints: String,
 }
 
 impl Shell {
@@ -49,6 +51,7 @@ impl Shell {
             may_deploy: may("deployer"),
             done: "",
             live: false,
+            hints: String::new(),
         })
     }
 
@@ -57,6 +60,13 @@ impl Shell {
     pub fn with_done(mut self, word: Option<&str>) -> Shell {
         self.done = word.map_or("", done);
         self
+    }
+
+    /// The page of this instance is told about changes.
+    #[must_use]
+    pub fn with_hints(mut self, id: &str) -> Shell {
+        self.hints = format!("/console/instances/{}/hints", segment(id));
+        self.with_news()
     }
 
     #[must_use]

@@ -119,6 +119,7 @@ impl FromRequestParts<Console> for Visitor {
             router: console.api.clone(),
             token: console.sessions.token(&name, Instant::now()),
             from: parts.extensions.get().copied(),
+            follows: None,
         };
         Ok(Visitor {
             csrf: console.csrf(&name),

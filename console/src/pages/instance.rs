@@ -3,8 +3,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use askama::Template;
-use axum::extract::{Path, Query};
-use axum::http::StatusCode;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use swirl_model::time::Timestamp;
@@ -12,6 +12,7 @@ use swirl_presentation::timeline::{Tone, describe, error};
 
 use crate::answer::{Answer, Failure, go_to, list, page, text};
 use crate::asking::{Refusal, segment};
+use crate::console::Console;
 use crate::shell::Shell;
 use crate::timeline::{timeline, took};
 use crate::tree::tree;
@@ -123,7 +124,14 @@ pub struct Look {
     at: Option<usize>,
 }
 
-pub async fn show(visitor: Visitor, Path(id): Path<String>, Query(look): Query<Look>) -> Answer {
+pub async fn show(
+    mut visitor: Visitor,
+    Path(id): Path<String>,
+    Query(look): Query<Look>,
+    State(console): State<Console>,
+    headers: HeaderMap,
+) -> Answer {
+    visitor.asking.follows = console.hints.followed(&id, &headers);
     let at = look.at.map(|at| at.to_string());
     let then: Vec<(&str, &str)> = at.iter().map(|at| ("at", at.as_str())).collect();
     let found = visitor.asking.get(&["instances", &id], &then).await?;
@@ -145,6 +153,13 @@ pub async fn show(visitor: Visitor, Path(id): Path<String>, Query(look): Query<L
         None => now(),
         Some(back) => Timestamp::parse(&back.instant).unwrap_or_else(|_| now()),
     };
+    let shell = match look.from.or(look.at) {
+        None if !has_ended => shell.with_hints(&id),
+        // An action that was accepted just now may not be carried out yet.
+        None if look.done.is_some() && pill.class == "faulted" => shell.with_news(),
+        _ => shell,
+    };
+    let shell = shell.with_done(look.done.as_deref());
     page(&Page {
         may: May {
             cancel: runs,
@@ -189,13 +204,7 @@ pub async fn show(visitor: Visitor, Path(id): Path<String>, Query(look): Query<L
         id,
         workflow,
         version,
-        shell: match look.from.or(look.at) {
-            None if !has_ended => shell.with_news(),
-            // An action that was accepted just now may not be carried out yet.
-            None if look.done.is_some() && pill.class == "faulted" => shell.with_news(),
-            _ => shell,
-        }
-        .with_done(look.done.as_deref()),
+        shell,
         back,
         pill,
     })

@@ -28,7 +28,7 @@ const FIGURES: [(&str, &str); 6] = [
     ),
     (
         "process_memory_usage_bytes",
-        "Memory of this process, in bytes",
+        "Memory of this process, in MiB",
     ),
     (
         "process_cpu_time_seconds_total",
@@ -62,7 +62,10 @@ fn figures(metrics: &str) -> Vec<(String, String)> {
         values.reduce(|sum, value| sum + value)
     };
     let all = FIGURES.iter().filter_map(|(name, title)| {
-        let value = of(name)?;
+        let value = match name.ends_with("_bytes") {
+            true => of(name)? / f64::from(1 << 20),
+            false => of(name)?,
+        };
         Some((
             (*title).to_owned(),
             format!("{}", (value * 100.0).round() / 100.0),
@@ -78,11 +81,15 @@ mod tests {
     #[test]
     fn figures_are_summed_over_their_labels() {
         let text = "# HELP x\nswirl_running_instances{does=\"a\"} 2\nswirl_running_instances{does=\"b\"} 3\n\
-                    swirl_running_instances_other 9\nprocess_cpu_time_seconds_total 1.234\n";
+                    swirl_running_instances_other 9\nprocess_memory_usage_bytes 85790720\nprocess_cpu_time_seconds_total 1.234\n";
         assert_eq!(
             figures(text),
             [
                 ("Running instances".to_owned(), "5".to_owned()),
+                (
+                    "Memory of this process, in MiB".to_owned(),
+                    "81.82".to_owned()
+                ),
                 (
                     "Processor time of this process, in seconds".to_owned(),
                     "1.23".to_owned()

@@ -1,5 +1,7 @@
 //! Mounts the web console next to the API. It gets the API's router, and nothing else.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
@@ -11,9 +13,13 @@ use super::answered;
 use crate::server::Peer;
 
 /// The console's pages, and the API for all other paths. `secure`: browsers connect over TLS.
-pub(super) fn mount(api: Router, secure: bool) -> Router {
+pub(super) fn mount(
+    api: Router,
+    secure: bool,
+    is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
+) -> Router {
     let asked = api.clone().layer(from_fn(restore_address));
-    let console = match Console::new(asked, secure) {
+    let console = match Console::new(asked, secure, is_stopping) {
         Ok(console) => console,
         Err(error) => {
             tracing::error!(error, "there is no console: random numbers are unavailable");

@@ -32,6 +32,7 @@ mod request;
 mod rewind;
 mod router;
 mod schedules;
+mod shared;
 mod start;
 
 pub use answered::{Answered, Answers};

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -14,12 +15,14 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post};
 use futures::FutureExt;
+use percent_encoding::percent_decode_str;
 use serde_json::json;
 use swirl_ports::Filter;
 
 use super::answered::{self, Watched};
 use super::hosts::plain_host;
 use super::problem::Problem;
+use super::shared::{self, Shared};
 use super::{
     Api, batches, console, cors, counts, dead_letters, definitions, diagrams, events, gate,
     instances, listing, migrate, operate, overview, schedules, start,
@@ -28,6 +31,13 @@ use crate::access::Need;
 
 /// The longest that a request may take; more than the longest `wait`.
 const REQUEST_MAX: Duration = Duration::from_secs(90);
+
+/// Read by the pages of an instance.
+const SHARED: [&str; 3] = [
+    "/api/v1/instances/{id}",
+    "/api/v1/instances/{id}/diagram",
+    "/api/v1/instances/{id}/history",
+];
 
 const OPENAPI: &str = include_str!("openapi.json");
 
@@ -176,7 +186,11 @@ pub fn health_router(api: Api) -> Router {
 /// `secure`: it is served over TLS.
 pub fn router(api: Api, secure: bool) -> Router {
     let mut router = Router::new();
-    for (need, path, handler) in routes() {
+    let shared = Arc::<Shared>::default();
+    for (need, path, mut handler) in routes() {
+        if SHARED.contains(&path) {
+            handler = handler.route_layer(from_fn_with_state(shared.clone(), shared::share));
+        }
         let gate = from_fn_with_state((api.clone(), need), gate::admit);
         let note = from_fn(move |request, next| answered::note(path, request, next));
         router = router.route(path, handler.route_layer(gate).route_layer(note));
@@ -195,7 +209,9 @@ pub fn router(api: Api, secure: bool) -> Router {
     let router = Router::new()
         .fallback_service(router)
         .layer(from_fn(gate::namespace));
-    console::mount(router, secure).layer(from_fn_with_state(api, guard))
+    let stopping = api.clone();
+    let is_stopping = Arc::new(move || stopping.is_stopping());
+    console::mount(router, secure, is_stopping).layer(from_fn_with_state(api, guard))
 }
 
 async fn guard(State(api): State<Api>, mut request: Request, next: Next) -> Response {
@@ -228,7 +244,17 @@ async fn guarded(api: &Api, request: Request, next: Next) -> Response {
         return response;
     }
     let path = request.uri().path().to_owned();
-    let answered = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let is_text = percent_decode_str(&path).decode_utf8().is_ok();
+    let answer = async {
+        match is_text {
+            true => next.run(request).await,
+            false => {
+                let detail = "the path is not UTF-8 when its percent-encoded bytes are decoded";
+                Problem::bad_request("invalid-path", detail).into_response()
+            }
+        }
+    };
+    let answered = AssertUnwindSafe(answer).catch_unwind();
     let mut response = match tokio::time::timeout(REQUEST_MAX, answered).await {
         Ok(Ok(response)) => response,
         Ok(Err(_)) => {

@@ -22,7 +22,8 @@ use swirl_service::{BatchLimits, Batching};
 
 use crate::running::{Running, Setup, client, guarded};
 
-fn instance(id: &str) -> NewRecords {
+/// One of the workflow `flow`, version 1.
+pub fn instance(id: &str) -> NewRecords {
     NewRecords {
         header: Header {
             id: InstanceId::new(id),

@@ -13,3 +13,4 @@ mod roles;
 mod running;
 mod stopping;
 mod tls;
+mod viewers;

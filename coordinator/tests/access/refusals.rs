@@ -30,3 +30,34 @@ async fn an_address_that_sends_too_many_wrong_tokens_is_asked_to_wait() {
     let without = client.get(running.url("/api/v1/instances")).send().await;
     assert_eq!(without.unwrap().status(), 401);
 }
+
+/// Whatever is at the path, the answer is a problem.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_that_is_not_text_is_refused_like_any_other() {
+    let running = Setup::new(Access::open("shop")).start().await;
+    let client = client();
+    for path in [
+        "/api/v1/instances/%ff",
+        "/api/v1/instances/%C3%28/history",
+        "/api/v1/definitions/a/%ff",
+        "/api/v1/namespaces/%ff/instances",
+        "/console/instances/%ff",
+        "/%ff",
+    ] {
+        let answer = client.get(running.url(path)).send().await.unwrap();
+        let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+        let (kind, sniff) = (header("content-type"), header("x-content-type-options"));
+        assert_eq!(
+            (kind.as_str(), sniff.as_str()),
+            ("application/problem+json", "nosniff"),
+            "{path}"
+        );
+        assert_eq!(answer.status(), 400, "{path}");
+        let problem: Value = answer.json().await.unwrap();
+        assert_eq!(problem["code"], "invalid-path", "{path}");
+    }
+    // Text of any language is a name like any other.
+    let named = client.get(running.url("/api/v1/instances/%C3%A4"));
+    let problem: Value = named.send().await.unwrap().json().await.unwrap();
+    assert_eq!(problem["code"], "unknown-instance");
+}

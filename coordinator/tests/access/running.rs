@@ -10,6 +10,8 @@ use swirl_coordinator::api::{Api, Reader, Source};
 use swirl_coordinator::server::{Server, Tls};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_model::ids::DefinitionId;
+use swirl_model::workflow::Workflow;
+use swirl_ports::{DefinitionRecord, InstanceQueries};
 use swirl_runtime::{Registry, StartLimits};
 use swirl_servers::PATIENCE;
 use swirl_service::{BatchLimits, Batching, Deployment};
@@ -41,6 +43,12 @@ impl Resources for NoFiles {
             reason: "there are no files here".to_owned(),
         })
     }
+}
+
+fn lower(record: &DefinitionRecord) -> Result<Workflow, String> {
+    let (document, options) = (record.document.as_bytes(), swirl_spec::Options::default());
+    let reading = swirl_spec::read(document, &NoFiles, &options);
+    reading.workflow.ok_or_else(|| "it is not valid".to_owned())
 }
 
 /// Deploys documents that refer to nothing.
@@ -116,6 +124,8 @@ pub struct Setup {
     pub starts: StartLimits,
     pub origins: Vec<String>,
     pub store: Arc<Embedded>,
+    /// What requests that only read ask; `None`: the store.
+    pub queries: Option<Arc<dyn InstanceQueries>>,
     pub limits: BatchLimits,
 }
 
@@ -134,13 +144,14 @@ impl Setup {
             starts: StartLimits::default(),
             origins: Vec::new(),
             store: Arc::new(Embedded::memory()),
+            queries: None,
             limits: BatchLimits::default(),
         }
     }
 
     pub async fn start(self) -> Running {
         let store = self.store;
-        let lower: swirl_runtime::Lower = Box::new(|_| Err("nothing is deployed".to_owned()));
+        let lower: swirl_runtime::Lower = Box::new(lower);
         let registry = Registry::new(store.clone(), lower).starting(self.starts);
         let queue = Arc::new(MemoryQueue::default());
         let clock = Arc::new(SystemClock);
@@ -160,7 +171,8 @@ impl Setup {
             store: store.clone(),
             limits: self.limits,
         };
-        let api = Api::new(service, store, self.reader, self.access).with_origins(&self.origins);
+        let queries = self.queries.unwrap_or(store);
+        let api = Api::new(service, queries, self.reader, self.access).with_origins(&self.origins);
         let api = api.with_batches(&batching);
         let server = Server::new(api)
             .tls(self.tls)

@@ -86,6 +86,11 @@ pub const REFUSALS: &[Row] = &[
         "The message names the problem. 'skip' needs 'result', 'rerun' needs 'state', and 'rate' is at most 1000 instances per second.",
     ),
     (
+        "invalid-path",
+        "The path of the request is not UTF-8.",
+        "Encode the bytes of names as UTF-8 before they are percent-encoded.",
+    ),
+    (
         "invalid-query",
         "A parameter of the query is unknown or has a wrong value.",
         "The message names it; /api/v1/openapi.json lists all.",

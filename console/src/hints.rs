@@ -1,0 +1,244 @@
+//! Hints for pages that show an instance while it runs: an event stream says when the instance has changed, and the page
+//! then loads itself again. However many viewers an instance has, one task asks for its changes, and only while there
+//! are any. It asks as one of them, another one each time, so a viewer whose token is no longer accepted gets no more
+//! hints.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::stream::unfold;
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use crate::asking::{Asking, Refusal};
+use crate::console::Console;
+use crate::visitor::Visitor;
+
+/// The maximum number of viewers; the pages of others look for changes by themselves.
+const VIEWERS_MAX: usize = 4_096;
+/// How often an instance is asked for, and how much less often while the API fails.
+const EVERY: Duration = Duration::from_secs(1);
+const EVERY_MAX: Duration = Duration::from_secs(15);
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// How long a stream lasts: the browser then begins another one, and its visitor is checked again.
+const LASTS: Duration = Duration::from_secs(10 * 60);
+/// Proxies close connections without traffic.
+const ALIVE: Duration = Duration::from_secs(20);
+/// The header by which a page names the hint that it follows.
+const SEEN: &str = "x-swirl-seen";
+
+/// An answer may be shared with all requests that follow the same hint: it isn't older than that hint. It is an extension
+/// of requests, which no client outside of the process can set.
+#[derive(Debug, Clone)]
+pub struct Follows(pub Arc<str>);
+
+/// The instances that are being watched.
+pub(crate) struct Hints {
+    watched: Mutex<HashMap<String, Watched>>,
+    room: Arc<Semaphore>,
+    /// Whether the server is about to stop: streams must not hold it up.
+    is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+struct Watched {
+    /// The current state of the instance, as the hints name it; empty until it is known.
+    news: watch::Sender<Arc<str>>,
+    viewers: Vec<(u64, Asking)>,
+    next: u64,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Hints {
+    pub fn new(is_stopping: Arc<dyn Fn() -> bool + Send + Sync>) -> Hints {
+        Hints {
+            watched: Mutex::default(),
+            room: Arc::new(Semaphore::new(VIEWERS_MAX)),
+            is_stopping,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Watched>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last hint about an instance, if the request names that one.
+    pub fn followed(&self, id: &str, headers: &HeaderMap) -> Option<Follows> {
+        let seen = headers.get(SEEN)?.to_str().ok()?;
+        let all = self.lock();
+        let current = all.get(id)?.news.borrow().clone();
+        (*current == *seen && !seen.is_empty()).then_some(Follows(current))
+    }
+
+    /// A further viewer; `None`: there are too many.
+    fn join(self: &Arc<Self>, id: &str, asking: Asking) -> Option<Viewer> {
+        let permit = self.room.clone().try_acquire_owned().ok()?;
+        let mut all = self.lock();
+        let watched = all.entry(id.to_owned()).or_insert_with(|| Watched {
+            news: watch::Sender::new(Arc::from("")),
+            viewers: Vec::new(),
+            next: 0,
+            task: tokio::spawn(watch_instance(self.clone(), id.to_owned())),
+        });
+        let number = watched.next;
+        watched.next += 1;
+        watched.viewers.push((number, asking));
+        let mut news = watched.news.subscribe();
+        news.mark_changed();
+        Some(Viewer {
+            hints: self.clone(),
+            id: id.to_owned(),
+            number,
+            news,
+            until: Instant::now() + LASTS,
+            _permit: permit,
+        })
+    }
+
+    /// The viewer to ask as: each in turn.
+    fn someone(&self, id: &str, turn: usize) -> Option<(u64, Asking)> {
+        let all = self.lock();
+        let viewers = &all.get(id)?.viewers;
+        viewers.get(turn.checked_rem(viewers.len())?).cloned()
+    }
+
+    /// The last one takes the task with it.
+    fn leave(&self, id: &str, number: u64) {
+        let mut all = self.lock();
+        if let Some(watched) = all.get_mut(id) {
+            watched.viewers.retain(|(other, _)| *other != number);
+            if watched.viewers.is_empty() {
+                all.remove(id);
+            }
+        }
+    }
+
+    fn has(&self, id: &str, number: u64) -> bool {
+        let all = self.lock();
+        let viewers = all.get(id).map_or(&[][..], |watched| &watched.viewers);
+        viewers.iter().any(|(other, _)| *other == number)
+    }
+}
+
+/// One stream.
+struct Viewer {
+    hints: Arc<Hints>,
+    id: String,
+    number: u64,
+    news: watch::Receiver<Arc<str>>,
+    until: Instant,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        self.hints.leave(&self.id, self.number);
+    }
+}
+
+impl Viewer {
+    /// The next hint; `None`: the stream ends.
+    async fn hint(&mut self) -> Option<Arc<str>> {
+        loop {
+            timeout_at(self.until, self.news.changed())
+                .await
+                .ok()?
+                .ok()?;
+            let seen = self.news.borrow_and_update().clone();
+            if !self.hints.has(&self.id, self.number) {
+                return None;
+            }
+            if !seen.is_empty() {
+                return Some(seen);
+            }
+        }
+    }
+}
+
+pub async fn stream(
+    visitor: Visitor,
+    Path(id): Path<String>,
+    State(console): State<Console>,
+) -> Response {
+    // Nobody is told about an instance that they may not see.
+    if let Err(refusal) = stamp(&visitor.asking, &id).await {
+        return refusal.status.into_response();
+    }
+    let Some(viewer) = console.hints.join(&id, visitor.asking) else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
+    let hints = unfold(viewer, async |mut viewer| {
+        let seen = viewer.hint().await?;
+        Some((Ok::<_, Infallible>(Event::default().data(seen)), viewer))
+    });
+    let alive = KeepAlive::new().interval(ALIVE);
+    Sse::new(hints).keep_alive(alive).into_response()
+}
+
+/// Asks for an instance until nobody watches it, or it is gone.
+async fn watch_instance(hints: Arc<Hints>, id: String) {
+    let (mut turn, mut every) = (0, EVERY);
+    while !(hints.is_stopping)() {
+        let Some((number, asking)) = hints.someone(&id, turn) else {
+            return;
+        };
+        turn = turn.wrapping_add(1);
+        match timeout(ANSWER_MAX, stamp(&asking, &id)).await {
+            Ok(Ok(seen)) => {
+                every = EVERY;
+                if let Some(watched) = hints.lock().get(&id) {
+                    watched.news.send_if_modified(|known| {
+                        let is_new = *known != seen;
+                        *known = seen;
+                        is_new
+                    });
+                }
+            }
+            Ok(Err(refusal)) if refusal.status == StatusCode::NOT_FOUND => break,
+            Ok(Err(refusal)) if refusal.status.is_client_error() => {
+                let mut all = hints.lock();
+                if let Some(watched) = all.get_mut(&id) {
+                    watched.viewers.retain(|(other, _)| *other != number);
+                    // The one that is left out notices.
+                    watched.news.send_modify(|_| {});
+                    if watched.viewers.is_empty() {
+                        all.remove(&id);
+                        return;
+                    }
+                }
+                continue;
+            }
+            _ => every = (every * 2).min(EVERY_MAX),
+        }
+        sleep(every).await;
+    }
+    // All streams end.
+    hints.lock().remove(&id);
+}
+
+/// Changes whenever the instance does: each change adds to its history.
+async fn stamp(asking: &Asking, id: &str) -> Result<Arc<str>, Refusal> {
+    let history = asking
+        .get(&["instances", id, "history"], &[("last", "1")])
+        .await?;
+    let total = history["total"].as_u64().unwrap_or_default();
+    let status = history["status"].as_str().unwrap_or_default();
+    let at = match &history["entries"][0]["at"] {
+        Value::String(at) => at.as_str(),
+        _ => "",
+    };
+    Ok(format!("{total}.{status}.{at}").into())
+}
