@@ -85,6 +85,8 @@ enum Part {
     Embedded,
     /// Ten HTTP calls in `swirl dev`.
     Dev,
+    /// Search attributes and lifecycle events, on and off in turn. Only if it is named.
+    Overhead,
 }
 
 fn main() -> Result<()> {
@@ -161,6 +163,12 @@ async fn measure(args: &Args) -> Result<()> {
             report.growth(&growth);
         }
     }
+    if args.only.contains(&Part::Overhead) {
+        report.say("## Search attributes and lifecycle events\n");
+        let mut say = |line: &str| println!("{line}");
+        let rows = cluster::overhead::measure(&plan, &setup(args)?, &mut say).await?;
+        report.overhead(&rows);
+    }
     if has(Part::Dev) {
         steps::measure(&plan, &setup(args)?.binary, &[], &[], &mut report).await?;
     }
@@ -198,6 +206,7 @@ fn setup(args: &Args) -> Result<Setup> {
         always: args.always,
         a_message_each: false,
         keep_ended_max: None,
+        publishes: false,
     })
 }
 

@@ -6,6 +6,7 @@ mod client;
 pub mod events;
 mod growth;
 pub mod http;
+pub mod overhead;
 pub mod pages;
 mod process;
 pub mod service;

@@ -66,6 +66,7 @@ fn definition() -> Value {
 pub async fn measure(setup: &Setup, instances: usize, report: &mut Report) -> Result<()> {
     let setup = Setup {
         keep_ended_max: Some(instances.saturating_mul(2)),
+        publishes: false,
         ..setup.clone()
     };
     let cluster = Cluster::start(&setup).await?;

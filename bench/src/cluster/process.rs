@@ -27,6 +27,8 @@ pub struct Setup {
     pub a_message_each: bool,
     /// The number of ended instances that are kept, if it isn't the default.
     pub keep_ended_max: Option<usize>,
+    /// Lifecycle events are on.
+    pub publishes: bool,
 }
 
 pub struct Cluster {
@@ -99,8 +101,15 @@ impl Cluster {
 
     /// The number of messages that the task queue has had.
     pub async fn tasks(&self) -> Result<u64> {
+        self.messages("TASKS").await
+    }
+
+    /// The number of messages that a stream has had.
+    pub async fn messages(&self, stream: &str) -> Result<u64> {
         let context = async_nats::jetstream::new(self.servers.nats_link.clone());
-        let mut stream = context.get_stream("SWIRL_default_TASKS").await?;
+        let mut stream = context
+            .get_stream(format!("SWIRL_default_{stream}"))
+            .await?;
         Ok(stream.info().await?.state.last_sequence)
     }
 }
@@ -129,6 +138,9 @@ impl Node {
         }
         if role == "coordinator" {
             command.args(["--auth-mode", "off"]);
+            if setup.publishes {
+                command.args(["--lifecycle-events", "--lifecycle-bytes-max", "512MiB"]);
+            }
             if setup.a_message_each {
                 command.arg("--coordinator-runs-inline=false");
             }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::cluster::overhead::Overhead;
 use crate::cluster::{Case, Floor, Growth};
 use crate::measure::Figure;
 
@@ -123,6 +124,44 @@ impl Report {
         let file = format!("{}.svg", growth.title.to_lowercase().replace(' ', "-"));
         self.say(&format!("![{}]({file})\n", growth.title));
         self.plots.push((file, plot::draw(growth)));
+    }
+
+    pub fn overhead(&mut self, rows: &[Overhead]) {
+        self.say(
+            "Processor time is that of an instance, until its events are published. Each ratio is the median of those \
+             within a round.\n",
+        );
+        let of_plain = |ratio: f64| match ratio.is_finite() {
+            true => format!("{ratio:.2}"),
+            false => String::new(),
+        };
+        let rows = rows.iter().map(|row| {
+            let cpu = row.cpu().into_iter();
+            let cpu = cpu.map(|(name, (micros, ratio))| {
+                format!("{name} {} ({})", number(micros, 0), of_plain(ratio))
+            });
+            vec![
+                format!("{}, {}", row.row, row.variant),
+                row.in_flight.to_string(),
+                rounded(row.rate()),
+                of_plain(row.rate_ratio()),
+                cpu.collect::<Vec<_>>().join(", "),
+                format!(
+                    "{:.1} ({})",
+                    row.functions(),
+                    of_plain(row.functions_ratio())
+                ),
+            ]
+        });
+        let head = [
+            "what",
+            "in flight",
+            "instances/s",
+            "of plain",
+            "CPU each, µs (of plain)",
+            "Redis functions each (of plain)",
+        ];
+        self.table(&head, &rows.collect::<Vec<_>>());
     }
 
     pub fn text(&self) -> &str {
