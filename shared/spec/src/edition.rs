@@ -460,7 +460,7 @@ impl Shape {
         let most = scores.max().unwrap_or_default();
         let mut best = among.iter().copied();
         let mut best = best.by_ref().filter(|edition| self.score(*edition) == most);
-        // A document without any sign is hardly a workflow: nothing is gained by listing them all.
+        // A document without any sign is hardly a workflow, so listing all editions would not help.
         if most == 0 && among.contains(&Edition::V0_8) {
             return (Edition::V0_8, Vec::new());
         }
@@ -468,7 +468,7 @@ impl Shape {
         (first, best.collect())
     }
 
-    /// The signs that say most about an edition: those that the fewest others have.
+    /// The most significant signs of an edition: those that the fewest others have.
     fn reasons(&self, edition: Edition, among: &[Edition]) -> String {
         let others = |of: &[Edition]| of.iter().filter(|of| among.contains(of)).count();
         let mut reasons: Vec<(usize, &str)> = self

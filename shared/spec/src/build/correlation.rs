@@ -1,5 +1,5 @@
-//! Correlation values of start events. There is no instance yet whose data an expression could see,
-//! so its value is found here, once, over `{}` and the constants.
+//! Correlation values of start events. There is no instance yet whose data an expression could see, so its value is
+//! computed here, once, over `{}` and the constants.
 
 use std::collections::BTreeSet;
 

@@ -35,7 +35,7 @@ pub(crate) struct Parts {
     pub handler_retry: bool,
     /// `max` of a foreach state: this many iterations at once.
     pub foreach_max: bool,
-    /// Reads `repeat` of an action: it is done again and again.
+    /// Reads `repeat` of an action: the action is repeated.
     pub repeat: Option<fn(&mut Ctx<'_>, &Node) -> Option<Repeat>>,
     /// States of all kinds have `timeouts`, also those that sleep and inject.
     pub timeouts_of_all_states: bool,
@@ -48,7 +48,7 @@ pub(crate) struct Parts {
     /// A result that isn't an object and has no `toStateData` goes under the action's name with
     /// `-output` (docs/language.md#decision-98).
     pub result_under_name: bool,
-    /// `key` is an expression over the input, by which people call an instance.
+    /// `key` is an expression over the input, by which users refer to an instance.
     pub instance_key: bool,
     /// The properties by which an action invokes something, if they aren't `functionRef`,
     /// `eventRef` and `subFlowRef`.

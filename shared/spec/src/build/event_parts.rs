@@ -1,7 +1,7 @@
-//! JSONPath filters of events that speak of the event as a whole.
+//! JSONPath filters of events that refer to the event as a whole.
 //!
 //! The texts of the JSONPath editions show `$.data.results` next to paths that begin in the
-//! payload. The event itself shows which is meant: the payload is asked first.
+//! payload. The event itself decides: the payload is tried first.
 
 use super::ctx::Ctx;
 use crate::source::Node;

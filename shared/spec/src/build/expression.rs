@@ -401,7 +401,7 @@ fn other_language(language: Language, text: &str) -> Option<&'static str> {
     }
 }
 
-/// Long expressions don't belong into messages whole.
+/// Shortens long expressions for messages.
 pub(crate) fn shorten(text: &str) -> String {
     const MAX: usize = 100;
     match text.char_indices().nth(MAX) {

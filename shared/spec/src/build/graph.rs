@@ -1,4 +1,4 @@
-//! Rules about the whole: which states lead where (sections "Workflow Compensation",
+//! Rules about the graph of states (sections "Workflow Compensation",
 //! "Workflow Timeout Definition", docs/language.md#decision-2 and #decision-5).
 
 use std::collections::{HashMap, HashSet};

@@ -8,7 +8,7 @@ use super::ctx::{Ctx, did_you_mean};
 
 impl Ctx<'_> {
     /// Reads `node`, or the document that it names; findings in that one are shown at `node`.
-    /// False: the document could not be had or read.
+    /// False: the document could not be fetched or read.
     pub fn inline_or_resource(
         &mut self,
         node: &Node,

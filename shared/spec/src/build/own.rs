@@ -22,7 +22,7 @@ impl Ctx<'_> {
         let Some(own) = root.get("metadata").and_then(|all| all.get(OWN)) else {
             return;
         };
-        // A text is the author's own.
+        // A text belongs to the author.
         if own.members().is_none() {
             return;
         }

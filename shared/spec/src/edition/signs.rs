@@ -26,7 +26,7 @@ enum Test {
     Object,
     /// It is a text with an expression in it.
     Expression,
-    /// It is there, and neither `id` nor `key` is.
+    /// It is present, and neither `id` nor `key` is.
     Alone,
 }
 
@@ -123,7 +123,7 @@ const FROM_0_8: &[Edition] = &[V0_8, V0_9];
 const MIDDLE: &[Edition] = &[V0_5, V0_6];
 const UP_TO_0_6: &[Edition] = &[V0_1Release, Tasks, V0_5, V0_6];
 const EVENTS_BY_KIND: &[Edition] = &[V0_5, V0_6, V0_7, V0_8];
-/// A name is enough.
+/// The name alone is a sign.
 const NAMED: &[Edition] = &[V0_1Early, V0_1, V0_1Release, Tasks, V0_5, V0_6, V0_7, V0_9];
 const SLEEP: &[Edition] = &[V0_7, V0_8];
 

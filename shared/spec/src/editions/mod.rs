@@ -16,7 +16,7 @@ use crate::build::rewrite::Rule;
 use crate::edition::Edition;
 use crate::source::Node;
 
-/// An edition, as the table has it.
+/// A row of the table of editions.
 pub(crate) struct Entry {
     pub edition: Edition,
     pub dialect: Dialect,
@@ -25,7 +25,7 @@ pub(crate) struct Entry {
     pub read: fn(&mut Ctx<'_>, &Node),
     /// The properties of the definition itself, by the names that the reader compares with.
     pub properties: fn() -> Vec<&'static str>,
-    /// By which a document is rewritten before it is read.
+    /// The rules that rewrite a document before it is read.
     pub rules: &'static [Rule],
 }
 

@@ -1,7 +1,7 @@
 //! Whether a branch or an iteration behaves the same as a sub-workflow.
 //!
-//! A sub-workflow is an instance of its own: it has its own correlation values, takes events for itself, begins with
-//! an object, and runs on when its parent has failed.
+//! A sub-workflow is a separate instance: it has its own correlation values, receives its own events, begins with an
+//! object, and continues when its parent has failed.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Whole {
         }
     }
 
-    /// The reason why this flow of the state has to stay.
+    /// The reason why this flow of the state can't become a sub-workflow.
     pub fn obstacle(&self, at: StateId, flow: FlowId) -> Option<&'static str> {
         let iterates = matches!(self.workflow[at].kind, StateKind::Foreach(_));
         self.reaches_beyond(flow)
@@ -40,7 +40,7 @@ impl Whole {
             .or_else(|| self.outlives(at, flow))
     }
 
-    /// Something in it that is of the whole instance, or of the state around it.
+    /// Something in it that concerns the whole instance, or the enclosing state.
     fn reaches_beyond(&self, flow: FlowId) -> Option<&'static str> {
         let workflow = &self.workflow;
         let mut states = workflow.states.iter();
@@ -165,7 +165,7 @@ impl Whole {
             );
         }
         let fails = match &state.kind {
-            // One after the other: there is nothing else that could run on.
+            // In sequence: nothing else could continue.
             StateKind::Foreach(foreach) if foreach.mode == IterationMode::Sequential => false,
             StateKind::Foreach(_) => self.may_fail(flow),
             _ => branches.iter().any(|branch| match branch.body {
@@ -266,7 +266,7 @@ impl Whole {
     }
 }
 
-/// A handler takes each error of the state and goes on.
+/// Whether handlers take every error of the state and continue.
 fn handles_all(state: &State) -> bool {
     let goes_on = |then: &Then| matches!(then, Then::Next(_) | Then::Continue);
     let any = |errors: &ErrorSet| match errors {

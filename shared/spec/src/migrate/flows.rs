@@ -10,7 +10,7 @@ use super::alone::Whole;
 use super::ways;
 use super::workflow::root_states;
 
-/// A flow of states that has to stay where it is.
+/// A flow of states that can't become a sub-workflow.
 pub(super) struct Refused {
     pub state: String,
     pub message: String,
@@ -25,7 +25,7 @@ pub(super) struct Parted {
     taken: Vec<String>,
 }
 
-/// A definition for each flow of states that can stand alone.
+/// Creates a definition for each flow of states that can be a sub-workflow.
 pub(super) fn parted(workflow: &mut Workflow, assume: Assume, notes: &mut Vec<String>) -> Parted {
     let mut parted = Parted {
         taken: vec![workflow.id.clone()],

@@ -1,9 +1,8 @@
 //! Canonical workflows to documents of edition 0.8: the inverse of reading, for documents of any
 //! edition.
 //!
-//! A construct that 0.8 cannot express is an obstacle, and a workflow with any is not written. The
-//! same behaviour is not taken on trust: the written document is read again, and must be lowered to
-//! the workflow that was to be written (`same.rs`).
+//! A construct that 0.8 cannot express is an obstacle, and a workflow with any is not written. To guarantee the same
+//! behaviour, the written document is read again, and must be lowered to the same workflow (`same.rs`).
 
 mod actions;
 mod alone;

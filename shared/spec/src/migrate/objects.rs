@@ -1,5 +1,5 @@
-//! Where the state data is an object whatever happens: a sub-workflow begins with nothing else, and a result can be
-//! merged into nothing else.
+//! Finds the places where the state data is always an object: a sub-workflow must begin with one, and a result can be
+//! merged only into one.
 
 use swirl_model::workflow::{ExprId, Next, State, StateId, StateKind, Workflow};
 

@@ -26,7 +26,7 @@ pub(super) fn simplify(workflow: &Workflow) -> (Workflow, Vec<String>) {
     (simple, notes)
 }
 
-/// None is as good as an empty object.
+/// An empty object counts as absent.
 fn metadata(workflow: &mut Workflow) {
     let states = workflow.states.iter_mut().map(|state| &mut state.metadata);
     let events = workflow.events.iter_mut().map(|event| &mut event.metadata);
@@ -226,7 +226,7 @@ fn states(workflow: &mut Workflow, notes: &mut Vec<String>) {
     }
 }
 
-/// A handler after which the state goes on takes the state's way.
+/// A handler after which the state continues takes the state's way.
 fn goes_on(state: &mut State) -> bool {
     let Some(next) = &state.next else {
         return false;

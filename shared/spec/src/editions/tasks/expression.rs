@@ -8,8 +8,7 @@ use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
-/// The names of the languages, and the one that holds where a document names none: all examples of
-/// the text are written in it.
+/// The names of the languages, and the default, in which all examples of the text are written.
 const LANGUAGES: [(&str, Language); 5] = [
     ("cel", Language::Cel),
     ("jexl", Language::Jexl),
@@ -22,7 +21,7 @@ pub(super) const DEFAULT: Language = Language::Spel;
 /// An expression as it was read.
 pub(super) struct Condition {
     pub id: ExprId,
-    /// It speaks of nothing that only an error has.
+    /// It refers to nothing that only an error has.
     pub is_over_data: bool,
 }
 
@@ -150,8 +149,7 @@ fn literal(node: &Node) -> String {
     }
 }
 
-/// Does a text name something that only an error has: `error`, or `name`, `message` or `trace` by
-/// themselves?
+/// Whether a text refers to something that only an error has: `error`, or `name`, `message` or `trace` by themselves.
 fn speaks_of_error(text: &str) -> bool {
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
     let mut before = ' ';

@@ -10,7 +10,7 @@ use crate::build::event_parts::names_part_of_event;
 use crate::build::expression::VisibleVars;
 use crate::source::Node;
 
-/// The name in other texts of a filter that is the only one in its place.
+/// The name that other texts use for the only filter in its place.
 const FILTER: &str = "filter";
 const INPUT: (&str, &[&str]) = ("dataInputPath", &["inputPath"]);
 const OUTPUT: (&str, &[&str]) = ("dataOutputPath", &["outputPath"]);
@@ -20,7 +20,7 @@ const RESULTS: (&str, &[&str]) = (
 );
 
 impl Reader<'_, '_> {
-    /// `taskDataFilter`: the part of its input that a task sees, and the output that it gives on.
+    /// `taskDataFilter`: the part of its input that a task sees, and the output that it passes on.
     pub fn state_filter(&mut self, obj: Obj<'_>) -> (Option<ExprId>, Option<ExprId>) {
         let (name, other) = self.variant.filter;
         let Some(obj) = self.filter(obj, name, &[other, FILTER], &[INPUT, OUTPUT]) else {
@@ -119,7 +119,7 @@ impl Reader<'_, '_> {
         self.compile_path(&location, &format!("$['{name}']"), VisibleVars::PLAIN)
     }
 
-    /// The filter's object, if it is there and as it should be.
+    /// The filter's object, if it is present and valid.
     fn filter<'n>(
         &mut self,
         obj: Obj<'n>,

@@ -77,7 +77,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// Real documents leave the resource out where the type says it all (docs/language.md#decision-96).
+    /// Real documents leave out the resource if the type is sufficient (docs/language.md#decision-96).
     fn without_resource(&mut self, obj: Obj<'_>, kind: Option<&FunctionKind>) {
         match kind {
             Some(FunctionKind::Custom(word)) => {
@@ -90,8 +90,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A function that nothing here has a document for is refused unless something carries out its
-    /// type. Where that isn't known, it is a warning.
+    /// A function without a document is refused unless its type has an implementation. If that isn't known, it is a
+    /// warning.
     fn custom_function(&mut self, place: &Node, name: &str, word: &str) {
         let known = self.options.custom_types.as_ref();
         if known.is_some_and(|known| known.contains(word)) {

@@ -13,8 +13,8 @@ use crate::source::Node;
 use crate::time::interval;
 
 impl Reader<'_, '_> {
-    /// `retry`: the first that fits an error decides. Results of actions are looked at as well, by
-    /// those that speak of data only.
+    /// `retry`: the first that fits an error decides. Those that refer only to data also examine the results of
+    /// actions.
     pub fn retries(&mut self, obj: Obj<'_>) -> Vec<StateRetryRule> {
         let Some(node) = obj.get("retry") else {
             return Vec::new();
@@ -45,7 +45,7 @@ impl Reader<'_, '_> {
                 policy.increment = self.opt_duration(obj, "multiplier");
             }
         }
-        // Of two bounds the smaller one holds (docs/language.md#decision-22); without any it is 1
+        // The smaller of two bounds applies (docs/language.md#decision-22); without any it is 1
         // (docs/language.md#decision-20).
         policy.retries_max = Some(match (count, attempts) {
             (Some(count), Some(attempts)) => count.min(attempts?),
@@ -136,7 +136,7 @@ impl Reader<'_, '_> {
         self.condition(node)
     }
 
-    /// A list; a single definition without its list is meant as one.
+    /// A list; a single definition counts as a list of one.
     fn one_or_list<'n>(&mut self, node: &'n Node, what: &str) -> &'n [Node] {
         if node.members().is_some() {
             let message = format!("{what} is a list; this object is taken as its only entry");

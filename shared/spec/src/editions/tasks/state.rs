@@ -49,11 +49,11 @@ impl Reader<'_, '_> {
         };
         self.has_action_timeout = false;
         let done = (kind.read)(self, obj);
-        // A workflow that isn't active is as good as done (section "Start Definition").
+        // A workflow that isn't active counts as done (section "Start Definition").
         if kind.word == "subflow" {
             on_errors.insert(0, self.passed_over(names::START_REFUSED));
         }
-        // Without either the workflow continues when an action's time is over (docs/language.md#decision-27).
+        // Without either, the workflow continues when an action times out (docs/language.md#decision-27).
         if self.has_action_timeout && !obj.has("retry") && !obj.has("onError") {
             on_errors.push(self.passed_over(names::ACTION_TIMEOUT));
         }
@@ -143,7 +143,7 @@ impl Reader<'_, '_> {
         kind
     }
 
-    /// The name; an id alone will do, with a warning (docs/language.md#decision-3).
+    /// The name; an id alone is enough, with a warning (docs/language.md#decision-3).
     fn state_name(&mut self, obj: Obj<'_>) -> Option<String> {
         let what = format!("a {}", self.variant.state);
         if obj.has("name") || !obj.has("id") {

@@ -97,7 +97,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Is it `$`, or does it continue as a path does?
+/// Whether it is `$`, or continues like a path.
 pub(super) fn is_path(text: &str) -> bool {
     let Some(rest) = text.trim().strip_prefix('$') else {
         return false;

@@ -32,7 +32,7 @@ pub(super) struct Expression {
 }
 
 impl Expression {
-    /// Holds before any event has come.
+    /// Holds before any event has arrived.
     pub fn holds_at_once(&self) -> bool {
         self.wait.holds(&|_| false)
     }

@@ -76,7 +76,7 @@ impl Reader<'_, '_> {
         self.ctx.opt_expression(obj, name, VisibleVars::PLAIN)
     }
 
-    /// A path that says where something goes.
+    /// A path that names a target.
     pub fn target(&mut self, place: Option<Place<'_>>) -> Option<PathId> {
         let (obj, name) = place?;
         self.ctx.path(obj, name, VisibleVars::PLAIN)

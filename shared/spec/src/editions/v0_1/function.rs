@@ -105,7 +105,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// A custom type: refused unless something carries it out here. Where that isn't known, it is a warning.
+    /// A custom type: refused unless it has an implementation here. If that isn't known, it is a warning.
     fn custom_type(&mut self, place: &Node, name: &str, word: &str) {
         let known = self.ctx.options.custom_types.as_ref();
         if known.is_some_and(|known| known.contains(word)) {

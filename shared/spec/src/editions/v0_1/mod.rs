@@ -1,17 +1,16 @@
 //! The drafts of edition 0.1: that of November 2019, and by the same reader the early one of
 //! October 2019. Their differences are in [`draft`].
 //!
-//! The drafts say one thing in few ways, and the documents written after them mix both: a form of
-//! one draft is read in a document of the other with a warning.
+//! Documents mix the forms of both drafts: a form of one draft is read in a document of the other with a warning.
 //!
 //! | file | reads |
 //! | --- | --- |
 //! | `workflow.rs` | the top level, and the states of a flow |
 //! | `trigger.rs` | trigger definitions |
 //! | `event_expression.rs` | boolean expressions over triggers |
-//! | `state.rs` | what states have in common: name, filter, where they lead |
+//! | `state.rs` | the common parts of states: name, filter, transition |
 //! | `states/` | one file a kind of state |
-//! | `action.rs`, `function.rs`, `retry.rs` | actions, what they call, when they are repeated |
+//! | `action.rs`, `function.rs`, `retry.rs` | actions, their functions, their retries |
 //! | `filter.rs`, `value.rs` | path filters; durations, flags, words |
 
 mod action;

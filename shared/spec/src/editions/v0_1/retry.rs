@@ -1,5 +1,5 @@
 //! Retries: an action is repeated while its result or its error matches `match`, and the workflow continues at another
-//! state when that has happened too often (section "Retry Definition", docs/language.md#decision-20, #decision-22 and
+//! state when the retries are used up (section "Retry Definition", docs/language.md#decision-20, #decision-22 and
 //! #decision-55).
 
 use swirl_model::time::IsoDuration;
@@ -30,7 +30,8 @@ impl Reader<'_, '_> {
         };
         let (next, text) = (self.retry_next(obj), self.retry_match(obj));
         let (count, delay) = interval?;
-        // The smaller one holds where both are given (docs/language.md#decision-22); no count at all is the schema's 0.
+        // If both are given, the smaller one applies (docs/language.md#decision-22); without any count the schema's
+        // default is 0.
         let max = match (max, count) {
             (Some(max), None) => max?,
             (Some(max), Some(count)) => max?.min(count.unwrap_or(u32::MAX)),
@@ -73,7 +74,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The length, and how often if it says so: `R5/PT15M` five times, `R/PT15M` for ever.
+    /// The interval and the number of repetitions, if given: `R5/PT15M` five times, `R/PT15M` forever.
     #[allow(clippy::type_complexity)]
     fn interval(&mut self, node: &Node) -> Option<(Option<Option<u32>>, Option<IsoDuration>)> {
         let what = "'retry-interval'";

@@ -1,4 +1,4 @@
-//! States: the parts that all kinds share, and where they lead.
+//! States: the parts that all kinds share, and their transitions.
 
 use swirl_model::workflow::{
     Action, ActionKind, ActionList, End, Function, FunctionId, FunctionKind, ListId, Next, State,
@@ -88,7 +88,7 @@ impl Reader<'_, '_> {
         self.flag(obj, "end", false)
     }
 
-    /// Where a state leads: `end: true`, or the state that `next-state` names.
+    /// The way out of a state: `end: true`, or the state that `next-state` names.
     pub fn way(&mut self, obj: Obj<'_>, what: &str) -> Option<Next> {
         let next = next_state(obj);
         if self.ends(obj) {

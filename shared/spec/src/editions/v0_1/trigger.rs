@@ -67,7 +67,7 @@ impl Reader<'_, '_> {
         });
     }
 
-    /// `source` or `type`: an empty one next to a full other says nothing (docs/language.md#decision-96).
+    /// `source` or `type`: an empty one counts as absent if the other one is given (docs/language.md#decision-96).
     fn origin(&mut self, obj: Obj<'_>, name: &str) -> Option<String> {
         let node = obj.get(name)?;
         let other = if name == "source" { "type" } else { "source" };

@@ -36,7 +36,7 @@ impl Reader<'_, '_> {
         self.ctx.check_custom_types();
     }
 
-    /// The name identifies where there is no id (docs/language.md#decision-50).
+    /// Without an id the name identifies the workflow (docs/language.md#decision-50).
     fn identity(&mut self, root: Obj<'_>) {
         let name = match root.get("name") {
             Some(node) => self.ctx.text(node, "'name'"),
@@ -119,7 +119,7 @@ impl Reader<'_, '_> {
         metadata
     }
 
-    /// Has no effect on how a workflow runs: it is kept for people.
+    /// Has no effect on how a workflow runs; it is kept as information.
     fn exec_status(&mut self, root: Obj<'_>) {
         let Some(node) = root.get("exec-status") else {
             return;

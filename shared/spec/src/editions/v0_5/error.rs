@@ -44,7 +44,7 @@ fn handler(ctx: &mut Ctx<'_>, node: &Node) -> Option<Handler> {
         ErrorSet::These(vec![definition(ctx, name, code)])
     };
     let retry = match retry {
-        // No retry is left of it: the handler's own way is taken at once.
+        // It allows no retry, so the handler's own transition is taken at once.
         Some(policy) => Some(policy?).filter(|policy| policy.retries_max != Some(0)),
         None => None,
     };

@@ -1,4 +1,4 @@
-//! Data filters: JSONPath expressions, whose value goes under a name where it is a plain member
+//! Data filters: JSONPath expressions. The value of a plain member path is stored under the member's name
 //! (docs/language.md#decision-18).
 
 use swirl_model::workflow::{EventFilter, ExprId, ResultRule, Under, UnderWhen};

@@ -5,7 +5,7 @@ use crate::build::rewrite::Rule;
 use crate::codes;
 use crate::source::Node;
 
-/// Of names that have another meaning there (`increment`), both can't be given here.
+/// For names that have another meaning there (`increment`), giving both is refused here.
 pub(super) const OWN_NAMES: &[(&str, &str)] = &[
     ("arguments", "parameters"),
     ("produceEventRef", "triggerEventRef"),
@@ -43,7 +43,7 @@ pub(in crate::editions) const RULES: &[Rule] = &[
     ]),
 ];
 
-/// `names` means as many definitions that are the same except for their name.
+/// `names` means several definitions that differ only in their name.
 fn names(ctx: &mut Ctx<'_>, events: &mut Node) {
     let Some(items) = events.items_mut() else {
         return;

@@ -1,5 +1,5 @@
-//! Start and schedule definitions (sections "Start Definition", "Schedule Definition", docs/language.md#decision-41
-//! to 43).
+//! Start and schedule definitions (sections "Start Definition", "Schedule Definition", docs/language.md#decision-41,
+//! #decision-42 and #decision-43).
 
 use swirl_model::schedule::{Interval, Zone};
 use swirl_model::workflow::{Schedule, StateId, When};

@@ -123,7 +123,7 @@ fn identity(ctx: &mut Ctx<'_>, root: Obj<'_>) {
     }
 }
 
-/// `metadata`, and the other properties at the top: they are kept. One that is nearly a known name gets a warning.
+/// `metadata`, and the other properties at the top: they are kept. A property with nearly a known name gets a warning.
 fn metadata(ctx: &mut Ctx<'_>, root: Obj<'_>) -> Data {
     let mut metadata = ctx.metadata(root);
     for member in root.node.members().unwrap_or_default() {

@@ -6,7 +6,7 @@ use crate::build::ctx::Ctx;
 use crate::codes;
 use crate::source::Node;
 
-/// A document without an `id` goes by its `name` (docs/language.md#decision-3 and #decision-50).
+/// A document without an `id` is identified by its `name` (docs/language.md#decision-3 and #decision-50).
 pub(in crate::editions) fn name_for_id(ctx: &mut Ctx<'_>, root: &mut Node) {
     if root.get("id").is_some() || root.get("key").is_some() {
         return;

@@ -377,7 +377,7 @@ impl Ctx<'_> {
 }
 
 impl Ctx<'_> {
-    /// A workflow that isn't deployed may still come: a warning (docs/language.md#decision-62).
+    /// A workflow that isn't deployed yet may be deployed later: a warning (docs/language.md#decision-62).
     pub fn check_known_workflow(&mut self, node: &Node, name: &str) {
         let Some(known) = &self.options.workflows else {
             return;

@@ -52,7 +52,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The value of an expression is checked when the call is made; null is as good as nothing.
+    /// The value of an expression is checked when the call is made; null counts as absent.
     fn odata_option(&mut self, node: &Node, name: &str, wanted: Wanted) {
         let text = node.as_str();
         let is_open = text.is_some_and(|text| text.contains("${")) || node.to_data().is_null();
@@ -131,7 +131,7 @@ impl Ctx<'_> {
         self.template(node, sight).map(Some)
     }
 
-    /// Texts that look like expressions are sent as they are: worth a word (docs/language.md#decision-96).
+    /// Texts that look like expressions are sent unchanged, with a warning (docs/language.md#decision-96).
     pub(super) fn warn_unmarked(&mut self, node: &Node) {
         if let Some(text) = node.as_str()
             && looks_like_an_expression(text)

@@ -95,7 +95,7 @@ impl Ctx<'_> {
         });
     }
 
-    /// A function with nothing but metadata is one of type `custom`: its connector knows what to do
+    /// A function that has only metadata is of type `custom`: its connector interprets the metadata
     /// (docs/language.md#decision-96).
     fn operation_of(
         &mut self,
@@ -335,8 +335,8 @@ impl Ctx<'_> {
         );
     }
 
-    /// A type that the language doesn't have: refused unless something carries it out here. Where
-    /// that isn't known, it is a warning.
+    /// A type that the language doesn't have: refused unless it has an implementation here. If that isn't known, it is
+    /// a warning.
     fn custom_type(&mut self, location: &Location, name: &str, word: &str) {
         let known = self.options.custom_types.as_ref();
         if known.is_some_and(|known| known.contains(word)) {

@@ -1,8 +1,8 @@
 //! Edition 0.8 of the language, with the additions until August 2023.
 //!
 //! One file a kind of definition. Readers report errors and continue; names become indexes,
-//! settings that are inherited (timeouts, retries) are pushed down to where they apply. Nothing is
-//! dropped in silence: an unknown property is an error, one without effect a warning.
+//! settings that are inherited (timeouts, retries) are pushed down to where they apply. Nothing is silently ignored: an
+//! unknown property is an error, one without effect a warning.
 
 mod action;
 mod auth;

@@ -46,7 +46,7 @@ impl Ctx<'_> {
         self.state_ref(node, "'stateName'").unwrap_or(first)
     }
 
-    /// A schedule that lies wholly in the past starts nothing any more.
+    /// A schedule that is entirely in the past starts nothing any more.
     pub fn check_over(&mut self, node: &Node) {
         let (Some(now), Some(schedule)) = (self.options.now, &self.workflow.schedule) else {
             return;
@@ -111,7 +111,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// Repeating, always: without its `R/` it is taken as if it had it (docs/language.md#decision-42).
+    /// Always repeating: without `R/` it is read as if it had it (docs/language.md#decision-42).
     fn interval(&mut self, node: &Node, zone: &Zone) -> Option<When> {
         let written = self.string(node, "an interval")?;
         let written = written.trim();

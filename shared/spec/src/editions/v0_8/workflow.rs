@@ -91,7 +91,7 @@ impl Ctx<'_> {
     }
 
     /// `metadata` and the additional properties, which serve the same purpose (section
-    /// "Additional Properties"). One that is nearly a known name is worth a word.
+    /// "Additional Properties"). A property with nearly a known name gets a warning.
     fn all_metadata(&mut self, root: Obj<'_>) -> Data {
         let mut metadata = self.metadata(root);
         for member in root.node.members().unwrap_or_default() {
@@ -203,7 +203,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Extensions say nothing about how a workflow runs: they are kept as metadata with any contents, and nothing is
+    /// Extensions have no effect on how a workflow runs: they are kept as metadata with any contents, and nothing is
     /// fetched for them (docs/language.md#decision-96).
     fn extensions(&mut self, root: Obj<'_>) {
         let Some(node) = root.get("extensions") else {

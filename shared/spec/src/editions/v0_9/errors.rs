@@ -58,7 +58,7 @@ pub(super) fn errors_of(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<ErrorSet> {
     Some(match (when.is_empty(), except.is_empty()) {
         (false, false) => ErrorSet::TheseExcept(when, except),
         (false, true) => ErrorSet::These(when),
-        // None at all: all errors, in the place that the handler has among the others.
+        // No references: all errors, at the handler's position among the others.
         (true, _) => ErrorSet::Except(except),
     })
 }

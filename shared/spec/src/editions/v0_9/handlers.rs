@@ -79,7 +79,7 @@ fn in_policy(ctx: &mut Ctx<'_>, node: &Node) -> Vec<Read> {
     items.iter().filter_map(|item| handler(ctx, item)).collect()
 }
 
-/// Reads in the document that it is in.
+/// Reads it in its own document.
 fn there<T>(ctx: &mut Ctx<'_>, shared: &Shared, read: impl FnOnce(&mut Ctx<'_>, &Node) -> T) -> T {
     let outer = std::mem::replace(&mut ctx.origin, shared.origin.clone());
     let result = read(ctx, &shared.node);
@@ -152,7 +152,7 @@ fn outcome(ctx: &mut Ctx<'_>, node: &Node) -> Option<Then> {
         ctx.error(place, codes::UNKNOWN_PROPERTY, message, hint);
     }
     let mut known = OUTCOMES.to_vec();
-    // It has been found already.
+    // It has been reported already.
     known.extend(node.get("compensate").map(|_| "compensate"));
     let obj = ctx.object(node, "an error outcome", &known)?;
     let given: Vec<&str> = OUTCOMES

@@ -1,5 +1,5 @@
 //! The naming convention: lower case letters, digits and single dashes between them (section
-//! "Naming Convention"). Where an action or a condition has no name, it is worth a word only.
+//! "Naming Convention"). An action or a condition without a name is only a warning.
 
 use crate::build::ctx::Ctx;
 use crate::codes;

@@ -145,7 +145,7 @@ fn params(workflow: &Workflow, test: &Test) -> Vec<Arc<str>> {
     }
 }
 
-/// Nothing puts anything but an object in the place of the state data.
+/// Whether the state data always stays an object.
 fn is_object(workflow: &Workflow) -> bool {
     let stays = |state: &swirl_model::workflow::State| {
         let injected = match &state.kind {

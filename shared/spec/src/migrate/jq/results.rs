@@ -158,7 +158,7 @@ fn replaced(workflow: &mut Workflow, at: usize, is_object: bool) -> bool {
     true
 }
 
-/// The list can be held under a key while the state runs: nobody else sees the data then.
+/// Whether the list can be kept under a key while the state runs, because nothing else sees the data then.
 fn can_hold_list(workflow: &Workflow, state: &State, actions: &[ActionId]) -> bool {
     let plain = |id: &ActionId| {
         let action = &workflow[*id];

@@ -1,4 +1,4 @@
-//! Delay: nothing but time.
+//! Delay: waits for a time.
 
 use swirl_model::workflow::StateKind;
 

@@ -1,4 +1,4 @@
-//! Switch: the way on depends on data, or on which event comes.
+//! Switch: the transition depends on data, or on the first event.
 //!
 //! The tasks draft lists conditions over data or over events; the release of 0.1 has choices, each
 //! of one condition or of several (`and`, `or`, `not`).

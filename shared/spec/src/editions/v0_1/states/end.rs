@@ -1,4 +1,4 @@
-//! End state: the flow ends with it, well or not (docs/language.md#decision-55). It is a state like any other: it is
+//! End state: ends the flow, successfully or not (docs/language.md#decision-55). It is a state like any other: it is
 //! entered, and its filter selects the output.
 
 use swirl_model::workflow::{End, Next, StateKind};

@@ -1,7 +1,8 @@
-//! Switch state: the first choice that holds says where to go (section "Switch State", docs/language.md#decision-39).
+//! Switch state: the first choice that holds determines the next state (section "Switch State",
+//! docs/language.md#decision-39).
 //!
 //! The early draft nests conditions, the later one lists comparisons under `single`, `and`, `or` and
-//! `not`. Both come to the same tree.
+//! `not`. Both result in the same tree.
 
 use swirl_model::Data;
 use swirl_model::workflow::{Comparison, Condition, StateKind, Switch, Test};
@@ -204,7 +205,7 @@ fn comparison(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Option<Test> {
         }
     };
     let (path, operator, value) = (path?, operator?, value?);
-    // `Exists` with the value 'false' asks for the contrary.
+    // `Exists` with the value 'false' tests for the opposite.
     let absent = present && value.to_text().eq_ignore_ascii_case("false");
     let test = Test::Compare {
         path,

@@ -1,4 +1,4 @@
-//! Switch state: the way on depends on data, or on which event comes (section "Switch State").
+//! Switch state: the transition depends on data, or on the first event (section "Switch State").
 
 use swirl_model::workflow::{
     Condition, End, EventCondition, Next, StateKind, Switch, SwitchEvents, Test,

@@ -1,4 +1,4 @@
-//! Switch state: the way on depends on data, or on which event comes (sections "Switch State
+//! Switch state: the transition depends on data, or on the first event (sections "Switch State
 //! Data Conditions", "Switch State Event Conditions").
 
 use swirl_model::workflow::{
