@@ -293,7 +293,7 @@ fn the_command() {
     }
     let (code, _, messages) = swirl(folder, &line);
     assert!(
-        code == Some(2) && messages.contains("is there already"),
+        code == Some(2) && messages.contains("already exists"),
         "{messages}"
     );
 

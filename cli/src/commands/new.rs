@@ -87,7 +87,7 @@ fn begin(args: &Args, name: &str, template: &Template) -> anyhow::Result<[PathBu
     for path in [&definition, &scenario] {
         if path.try_exists()? {
             bail!(
-                "{} is there already: choose another name, or remove it",
+                "{} already exists: choose another name, or remove it",
                 path.display()
             );
         }

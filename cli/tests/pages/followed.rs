@@ -81,3 +81,15 @@ fn every_state_has_a_definition_that_works_and_its_picture() {
         assert!(page.contains(&format!("type: {state}\n")), "{state}");
     }
 }
+
+#[test]
+fn the_readme_shows_the_diagram_of_its_example() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let drawn = printed(&root, "swirl diagram examples/order/order.sw.yaml");
+    let shown = std::fs::read_to_string(root.join("docs/images/order.svg")).unwrap();
+    assert!(include_str!("../../../README.md").contains("](docs/images/order.svg)"));
+    assert!(
+        drawn.trim() == shown.trim(),
+        "draw it again: swirl diagram examples/order/order.sw.yaml -o docs/images/order.svg"
+    );
+}

@@ -118,7 +118,7 @@ fn read_detected(
 fn misled(ctx: &mut Ctx<'_>, root: &Node, property: &str, detected: &Detected) {
     let edition = detected.edition;
     let mut message = format!(
-        "the document is taken as edition {edition}: {}",
+        "the document is read as edition {edition}: {}",
         detected.why
     );
     if !detected.also.is_empty() {

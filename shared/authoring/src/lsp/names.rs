@@ -235,7 +235,7 @@ impl Names {
             ));
         }
         if self.declared(meant.kind).contains(&name) {
-            return Err(format!("'{name}' is there already"));
+            return Err(format!("'{name}' already exists"));
         }
         let same = self.same(text, at);
         let is_same = |one: &&Occurrence| one.kind == meant.kind && one.name == meant.name;

@@ -144,7 +144,7 @@ mod tests {
                     {
                       "id": "duplicate-key",
                       "shortDescription": {
-                        "text": "An object has a key twice."
+                        "text": "An object has the same key twice."
                       },
                       "help": "..."
                     },
