@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod commands;
+mod examples;
 mod followed;
 mod tour;
 
