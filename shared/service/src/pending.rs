@@ -80,6 +80,7 @@ impl Service {
                 error: error.clone(),
             },
             data: None,
+            data_until: None,
         };
         if let Err(error) = self.store.note(instance, entry).await {
             tracing::warn!(%instance, %error, "that nothing was started is missing in the history");
