@@ -16,8 +16,8 @@ use swirl_model::{CloudEvent, Data, WorkflowError};
 use crate::compensation::is_handlers;
 use crate::ctx::{Ctx, Prepared, Produced, Step};
 use crate::ids::child_id;
-use crate::schema::Checked;
 use crate::start::{HOPS, ORIGIN};
+use crate::validation::Checked;
 
 impl Ctx<'_> {
     /// The state's work is done: output filter, then the way. After an error the data is as the work left it

@@ -30,6 +30,7 @@ mod pure;
 mod raise;
 mod request;
 mod retry;
+mod room;
 mod schema;
 mod search;
 mod sizes;
@@ -37,6 +38,7 @@ mod soft_timeout;
 mod start;
 mod states;
 mod step;
+mod validation;
 mod waits;
 
 pub use apply::apply;

@@ -2,11 +2,8 @@
 //! act, and nothing too large is ever stored.
 
 use swirl_model::error::names;
-use swirl_model::instance::Room;
-use swirl_model::scope::BranchResult;
 use swirl_model::{Data, WorkflowError};
 
-use crate::ctx::{Ctx, Step};
 
 /// The size of an event without its data and attributes, including the additions at its publication.
 const EVENT_OVERHEAD: usize = 1024;
@@ -39,7 +36,7 @@ impl Default for Sizes {
 impl Sizes {
     /// # Errors
     /// The data is too large.
-    pub(crate) fn check_data(&self, data: &Data, what: &str) -> Step {
+    pub(crate) fn check_data(&self, data: &Data, what: &str) -> Result<(), WorkflowError> {
         if data.exceeds(self.data_bytes) {
             let message = format!("{what} would be larger than {} bytes", self.data_bytes);
             return Err(WorkflowError::new(names::LIMIT_EXCEEDED, message));
@@ -49,7 +46,7 @@ impl Sizes {
 
     /// # Errors
     /// The event is too large to be published.
-    pub(crate) fn check_event(&self, name: &str, parts: &[&Data]) -> Step {
+    pub(crate) fn check_event(&self, name: &str, parts: &[&Data]) -> Result<(), WorkflowError> {
         let size_max = self.event_bytes.saturating_sub(EVENT_OVERHEAD);
         let parts = Data::array(parts.iter().map(|part| (*part).clone()).collect());
         if parts.exceeds(size_max) {
@@ -61,51 +58,4 @@ impl Sizes {
         }
         Ok(())
     }
-}
-
-impl Ctx<'_> {
-    /// Changes the state data, if it is not too large then.
-    pub(crate) fn put_data(&mut self, data: Data) -> Step {
-        self.check_data(&data, "the state data")?;
-        self.set_data(data);
-        Ok(())
-    }
-
-    /// # Errors
-    /// The data is too large for a scope, or exceeds the size limit of its instance.
-    pub(crate) fn check_data(&self, data: &Data, what: &str) -> Step {
-        self.def.sizes.check_data(data, what)?;
-        self.check_room(&[data])
-    }
-
-    /// # Errors
-    /// These together are too large for the room that the instance has left.
-    pub(crate) fn check_room(&self, parts: &[&Data]) -> Step {
-        let Some(room) = self.env.room else {
-            return Ok(());
-        };
-        let mut left = room.bytes;
-        for part in parts {
-            left = part.left_of(left).ok_or_else(|| no_room(room))?;
-        }
-        Ok(())
-    }
-
-    /// The result of a branch; an error, if it exceeds the size limit of its instance.
-    pub(crate) fn result_within(&self, result: BranchResult) -> BranchResult {
-        match self.env.room {
-            Some(room) if result.is_done() && result.bytes() > room.bytes => {
-                BranchResult::Failed(no_room(room))
-            }
-            _ => result,
-        }
-    }
-}
-
-fn no_room(room: Room) -> WorkflowError {
-    let message = format!(
-        "the instance would hold more than {} bytes in all of its branches together",
-        room.limit
-    );
-    WorkflowError::new(names::LIMIT_EXCEEDED, message)
 }

@@ -20,7 +20,7 @@ use crate::ctx::{Ctx, Step};
 use crate::definition::Definition;
 use crate::env::Env;
 use crate::eval::View;
-use crate::schema::Checked;
+use crate::validation::Checked;
 
 /// The longest business key of an instance.
 const KEY_BYTES_MAX: usize = 1000;

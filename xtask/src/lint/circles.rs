@@ -1,6 +1,6 @@
-//! No two files use each other. Pairs that did when the rule was introduced are in
-//! `xtask/circles.toml`; an entry is removed when its pair is separated. A module and its own children
-//! belong together, and are not checked.
+//! No two files use each other, and no more of them form a ring. Those that did when the rule was introduced are in
+//! `xtask/circles.toml`; an entry is removed when its files are separated. A module and its own children belong
+//! together, and are not checked.
 //!
 //! Read without a parser: `use` lines, and paths that begin with `crate`, `super` or the name of a module
 //! that the file declares. A re-exported name belongs to the file that it comes from. Tests are left
@@ -13,6 +13,9 @@ use regex::Regex;
 
 use super::{Tree, join};
 use crate::finding::Finding;
+use rings::Uses;
+
+mod rings;
 
 /// Crates of tests are not checked.
 const TESTS: &str = "tests/";
@@ -38,15 +41,29 @@ struct Use {
     is_public: bool,
 }
 
+/// The pairs and rings of `circles.toml`.
+#[derive(Default, serde::Deserialize)]
+struct Listed {
+    /// The files of each ring.
+    #[serde(default)]
+    rings: Vec<BTreeSet<String>>,
+    #[serde(flatten)]
+    pairs: BTreeMap<String, Vec<String>>,
+}
+
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let list = tree.text(LIST).unwrap_or_default();
-    let mut listed: BTreeMap<String, Vec<String>> = toml::from_str(list).context(LIST)?;
+    let Listed {
+        mut rings,
+        mut pairs,
+    } = toml::from_str(list).context(LIST)?;
     let mut findings = Vec::new();
     let is_ours = |root: &&String| root.ends_with("src/lib.rs") && !root.starts_with(TESTS);
     let roots = tree.roots.iter().filter(is_ours);
     for root in roots.collect::<BTreeSet<_>>() {
-        for (one, other) in pairs(&files(tree, root)?)? {
-            let known = listed.get_mut(one).and_then(|known| {
+        let uses = apart(&files(tree, root)?)?;
+        for (one, other) in of_two(&uses) {
+            let known = pairs.get_mut(one).and_then(|known| {
                 let at = known.iter().position(|known| known == other)?;
                 Some(known.swap_remove(at))
             });
@@ -56,11 +73,28 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
                 findings.push(Finding::new(one, message));
             }
         }
+        for ring in rings::find(&uses) {
+            let known = rings
+                .iter()
+                .position(|known| known.iter().eq(ring.files.iter()));
+            match known {
+                Some(at) => drop(rings.swap_remove(at)),
+                None => findings.push(Finding::new(ring.shortest[0], ring.message())),
+            }
+        }
     }
-    listed.retain(|_, others| !others.is_empty());
-    findings.extend(listed.into_iter().map(|(path, others)| {
+    pairs.retain(|_, others| !others.is_empty());
+    findings.extend(pairs.into_iter().map(|(path, others)| {
         let others = others.join(", ");
         let message = format!("lists {path} with {others}, which are apart: remove it");
+        Finding::new(LIST, message)
+    }));
+    findings.extend(rings.into_iter().map(|files| {
+        let files: Vec<String> = files.into_iter().collect();
+        let message = format!(
+            "lists a ring of {}, which is another now: remove it",
+            files.join(", ")
+        );
         Finding::new(LIST, message)
     }));
     Ok(findings)
@@ -186,31 +220,42 @@ fn absolute(path: &str, module: &[String]) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// Files that use each other.
-fn pairs<'t>(files: &[File<'t>]) -> Result<Vec<(&'t str, &'t str)>> {
-    let edges = edges(files)?;
-    let module = |path: &str| {
-        let found = files.iter().find(|file| file.path == path);
-        found.map_or(&[][..], |file| &file.module)
-    };
-    let takes = |one: &str, other: &str| edges.get(one).is_some_and(|all| all.contains(other));
-    let mut found = Vec::new();
-    for (one, others) in &edges {
-        for other in others.iter().filter(|other| *one < **other) {
-            let (a, b) = (module(one), module(other));
-            if takes(other, one) && !a.starts_with(b) && !b.starts_with(a) {
-                found.push((*one, *other));
-            }
-        }
+/// Which file uses which, except a module and its own children.
+fn apart<'t>(files: &[File<'t>]) -> Result<Uses<'t>> {
+    let mut uses = edges(files)?;
+    let modules: BTreeMap<&str, &[String]> = files
+        .iter()
+        .map(|file| (file.path, &file.module[..]))
+        .collect();
+    let module = |path: &str| modules.get(path).copied().unwrap_or_default();
+    for (one, others) in &mut uses {
+        let one = module(one);
+        others.retain(|other| {
+            let other = module(other);
+            !one.starts_with(other) && !other.starts_with(one)
+        });
     }
-    Ok(found)
+    Ok(uses)
+}
+
+/// Files that use each other.
+fn of_two<'t>(uses: &Uses<'t>) -> Vec<(&'t str, &'t str)> {
+    let takes = |one: &str, other: &str| uses.get(one).is_some_and(|all| all.contains(other));
+    let mut found = Vec::new();
+    for (one, others) in uses {
+        let of_two = others
+            .iter()
+            .filter(|other| *one < **other && takes(other, one));
+        found.extend(of_two.map(|other| (*one, *other)));
+    }
+    found
 }
 
 /// Which file uses which.
-fn edges<'t>(files: &[File<'t>]) -> Result<BTreeMap<&'t str, BTreeSet<&'t str>>> {
+fn edges<'t>(files: &[File<'t>]) -> Result<Uses<'t>> {
     let inline = Regex::new(r"\b((?:crate|super)(?:::\w+)+)")?;
     let call = Regex::new(r"(?:^|[^:\w])(\w+)((?:::\w+)+)")?;
-    let mut edges: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut edges = Uses::new();
     for file in files {
         let mut paths: Vec<Vec<String>> = Vec::new();
         // A facade re-exports its children: that doesn't count as a use.
@@ -324,6 +369,33 @@ mod tests {
         assert_eq!(found(&listed), [""; 0]);
         let listed = [circle[0], (LIST, "\"a/src/b.rs\" = [\"a/src/c.rs\"]")];
         assert!(found(&listed)[0].contains("remove it"));
+    }
+
+    #[test]
+    fn rings_are_found() {
+        let ring = [
+            ("a/src/lib.rs", "mod b;\nmod c;\nmod d;\nmod e;\n"),
+            ("a/src/b.rs", "use super::c::C;\npub struct B;\n"),
+            ("a/src/c.rs", "use super::d::D;\npub struct C;\n"),
+            (
+                "a/src/d.rs",
+                "use super::b::B;\nuse super::e::E;\npub struct D;\n",
+            ),
+            ("a/src/e.rs", "pub struct E;\n"),
+        ];
+        assert_eq!(
+            found(&ring),
+            [
+                "a/src/b.rs: is in a ring: a/src/b.rs uses a/src/c.rs uses a/src/d.rs uses a/src/b.rs"
+            ]
+        );
+        let listed = |list| [ring[0], ring[1], ring[2], ring[3], ring[4], (LIST, list)];
+        let all = r#"rings = [["a/src/b.rs", "a/src/c.rs", "a/src/d.rs"]]"#;
+        assert_eq!(found(&listed(all)), [""; 0]);
+        let other = r#"rings = [["a/src/b.rs", "a/src/c.rs", "a/src/d.rs", "a/src/e.rs"]]"#;
+        assert_eq!(found(&listed(other)).len(), 2);
+        let open = [ring[0], ring[1], ring[2], ring[4], (LIST, all)];
+        assert!(found(&open)[0].contains("remove it"));
     }
 
     #[test]

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use swirl_model::data::json_bytes;
 use swirl_model::event::Input;
 use swirl_ports::InboxItem;
-
-use crate::weight::of_input;
 
 /// How many consumed ids are remembered. Ids hold sequence numbers, so what is older belongs to
 /// a call or wait that is over, and the engine refuses it.
@@ -195,6 +194,14 @@ impl Entry {
             return false;
         };
         self.handed != token && (!is_paused || input.is_operator())
+    }
+}
+
+/// Its size in KiB, as in `weight.rs`. Results of branches count where they are kept.
+fn of_input(input: &Input) -> usize {
+    match input {
+        Input::Joined { .. } => 0,
+        input => json_bytes(input) / 1024,
     }
 }
 

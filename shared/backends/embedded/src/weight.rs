@@ -4,8 +4,7 @@
 
 use serde::Serialize;
 use swirl_model::Data;
-use swirl_model::data::json_bytes;
-use swirl_model::event::{Command, Input};
+use swirl_model::event::Command;
 use swirl_model::ids::ScopeId;
 use swirl_model::instance::Room;
 use swirl_model::scope::{Fork, Scope};
@@ -28,14 +27,6 @@ fn of_fork(fork: &Fork) -> usize {
     match is_large(Some(&fork.data)) || is_large(fork.items.as_ref()) {
         true => kib(&fork.origin_of_branch()),
         false => 0,
-    }
-}
-
-/// Results of branches count where they are kept.
-pub(crate) fn of_input(input: &Input) -> usize {
-    match input {
-        Input::Joined { .. } => 0,
-        input => json_bytes(input) / KIB,
     }
 }
 

@@ -14,7 +14,7 @@ use swirl_model::scope::TimerKind;
 use swirl_model::workflow::StateKind;
 
 use crate::ctx::{Ctx, Step};
-use crate::schema::Checked;
+use crate::validation::Checked;
 
 pub(crate) use event::{failed_entry, missing_slots, slots_of};
 

@@ -5,7 +5,7 @@ use jaq_json::Val;
 use super::Dialect;
 use super::functions::Function;
 use super::op::Op;
-use crate::jsonpath;
+use crate::jsonpath::Expr as JsonPath;
 
 #[derive(Debug)]
 pub(crate) struct Tree {
@@ -33,7 +33,7 @@ pub(crate) enum Expr {
     /// The current element of a CEL macro, by the number of enclosing macros.
     Local(usize),
     /// A JSONPath that begins with `$`, or `#jsonPath(data, '...')`.
-    Path(Box<Expr>, Box<jsonpath::Expr>),
+    Path(Box<Expr>, Box<JsonPath>),
     List(Vec<Expr>),
     Map(Vec<(Expr, Expr)>),
     /// `a.b[0].size()`.

@@ -5,12 +5,19 @@
 
 use std::collections::HashSet;
 
-use percent_encoding::utf8_percent_encode;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 
-use super::message::POINTER;
 use crate::types::rest::reference::join;
 use crate::types::rest::{DOCUMENT_BYTES_MAX, read};
+
+/// Characters that stay unescaped in a JSON pointer that is part of a reference.
+pub(super) const POINTER: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'~')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_');
 
 /// Where the others are, in the first document.
 const PLACE: &str = "x-swirl-documents";

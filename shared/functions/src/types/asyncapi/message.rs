@@ -2,22 +2,15 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use serde_json::{Map, Value, json};
 use swirl_expr::{JsonSchema, Limits, SchemaError};
 use swirl_model::Data;
 
+use super::bundle::POINTER;
 use super::document::Document;
 use crate::types::rest::media::body_kind;
 use crate::types::rest::{BodyKind, Node};
-
-/// Characters that stay unescaped in a JSON pointer that is part of a reference.
-pub(super) const POINTER: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'/')
-    .remove(b'~')
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_');
 
 #[derive(Debug)]
 pub(super) struct Message {

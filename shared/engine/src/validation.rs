@@ -1,0 +1,41 @@
+//! JSON Schema checks of input and output.
+
+use swirl_expr::SchemaError;
+use swirl_model::error::names;
+use swirl_model::event::Event;
+use swirl_model::{Data, WorkflowError};
+
+use crate::ctx::{Ctx, Step};
+use crate::schema::Validator;
+
+/// The data that a schema checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Checked {
+    Input,
+    Output,
+}
+
+impl Ctx<'_> {
+    /// An error, or with `failOnValidationErrors: false` an entry of the history (docs/language.md#decision-19). Data that cannot be
+    /// checked within the limits is an error either way.
+    pub fn validate(&mut self, schema: &Validator, data: &Data, what: Checked) -> Step {
+        let limits = self.view().expr_limits();
+        let (name, of) = match what {
+            Checked::Input => (names::INPUT_VALIDATION, "input"),
+            Checked::Output => (names::OUTPUT_VALIDATION, "output"),
+        };
+        let message = match schema.inner.check(data, &limits) {
+            Ok(()) => return Ok(()),
+            Err(error @ SchemaError::Invalid { .. }) => error.to_string(),
+            Err(error @ SchemaError::Limit(_)) => {
+                return Err(WorkflowError::new(names::LIMIT_EXCEEDED, error.to_string()));
+            }
+        };
+        if schema.fail {
+            return Err(WorkflowError::new(name, message));
+        }
+        let of = of.into();
+        self.emit(Event::ValidationFailed { of, message });
+        Ok(())
+    }
+}
