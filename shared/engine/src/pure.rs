@@ -7,39 +7,22 @@ use swirl_model::workflow::{
 /// Its states only work on data: nothing is called, waited for, forked, published or continued as another
 /// instance. Its instances end with their first turn, if nothing fails.
 pub(crate) fn is_pure(workflow: &Workflow) -> bool {
-    let works = |state: &State| works_on_data(workflow, &state.kind);
-    // Only calls see secrets.
-    workflow.secrets.is_empty()
-        && !workflow.keep_active
-        && workflow
-            .states
-            .iter()
-            .all(|state| works(state) && ways(state).all(leaves_nothing))
+    consists_of(workflow, leaves_nothing, |_, _| false)
 }
 
 /// As [`is_pure`], but an event may start it, and it may produce events.
 pub(crate) fn is_prompt(workflow: &Workflow) -> bool {
     let start = workflow[Workflow::ROOT].start;
-    let works = |(index, state): (usize, &State)| match &state.kind {
-        StateKind::Event(event) => {
-            StateId(index as u32) == start && takes_its_events(workflow, event)
-        }
-        StateKind::Switch(switch) => {
-            let conditions = switch.conditions.iter().map(|condition| &condition.next);
-            conditions.chain(&switch.default).all(ends_here)
-        }
-        kind => works_on_data(workflow, kind),
-    };
-    workflow.secrets.is_empty()
-        && !workflow.keep_active
-        && workflow.states.iter().enumerate().all(works)
-        && workflow.states.iter().flat_map(ways).all(ends_here)
+    consists_of(workflow, ends_here, |id, kind| match kind {
+        StateKind::Event(event) => id == start && takes_its_events(workflow, event),
+        _ => false,
+    })
 }
 
 /// Calls nothing, and begins no branches and no other instances. Between waits for events and timers its instances need
 /// only data, so any process may run them.
 pub(crate) fn needs_no_worker(workflow: &Workflow) -> bool {
-    let works = |state: &State| match &state.kind {
+    consists_of(workflow, ends_here, |_, kind| match kind {
         StateKind::Sleep(_) => true,
         StateKind::Event(event) => takes_its_events(workflow, event),
         StateKind::Callback(callback) => computes(workflow, callback.actions),
@@ -47,16 +30,24 @@ pub(crate) fn needs_no_worker(workflow: &Workflow) -> bool {
             let conditions = switch.conditions.iter().map(|condition| &condition.next);
             conditions.chain(&switch.default).all(ends_here)
         }
-        StateKind::Switch(switch) => {
-            let conditions = switch.conditions.iter().map(|condition| &condition.next);
-            conditions.chain(&switch.default).all(ends_here)
-        }
-        kind => works_on_data(workflow, kind),
+        _ => false,
+    })
+}
+
+/// Its states work on data or are among the `others`, and `may` allows each way between them and out of them.
+fn consists_of(
+    workflow: &Workflow,
+    may: fn(&Next) -> bool,
+    others: impl Fn(StateId, &StateKind) -> bool,
+) -> bool {
+    let works = |(index, state): (usize, &State)| {
+        works_on_data(workflow, &state.kind, may) || others(StateId(index as u32), &state.kind)
     };
+    // Only calls see secrets.
     workflow.secrets.is_empty()
         && !workflow.keep_active
-        && workflow.states.iter().all(works)
-        && workflow.states.iter().flat_map(ways).all(ends_here)
+        && workflow.states.iter().enumerate().all(works)
+        && workflow.states.iter().flat_map(ways).all(may)
 }
 
 /// The ways that a state takes at its end and after its errors.
@@ -95,12 +86,12 @@ fn leaves_nothing(way: &Next) -> bool {
     }
 }
 
-fn works_on_data(workflow: &Workflow, kind: &StateKind) -> bool {
+fn works_on_data(workflow: &Workflow, kind: &StateKind, may: fn(&Next) -> bool) -> bool {
     match kind {
         StateKind::Inject(_) => true,
         StateKind::Switch(switch) => {
             let conditions = switch.conditions.iter().map(|condition| &condition.next);
-            conditions.chain(&switch.default).all(leaves_nothing)
+            conditions.chain(&switch.default).all(may)
         }
         StateKind::Operation(list) => computes(workflow, *list),
         StateKind::Callback(_)

@@ -7,7 +7,9 @@
 //!   try ($__value as [$a] | _body($a)) catch ($__input | $__value as $a | _body($a))
 //! ```
 
-use jaq_core::load::lex::{StrPart, Tok, Token};
+use jaq_core::load::lex::{Tok, Token};
+
+use crate::walk::inside;
 
 type Tokens<'s> = Vec<Token<&'s str>>;
 
@@ -21,7 +23,7 @@ pub(crate) fn without(tokens: Tokens<'_>) -> Tokens<'_> {
         .any(|two| is_alternative(&two[0], &two[1]));
     let tokens = tokens
         .into_iter()
-        .map(|Token(text, tok)| Token(text, inside(tok)));
+        .map(|Token(text, tok)| Token(text, inside(tok, without)));
     match any {
         true => spelled(tokens.collect()),
         false => tokens.collect(),
@@ -33,22 +35,6 @@ fn is_alternative(first: &Token<&str>, second: &Token<&str>) -> bool {
         (first, second),
         (Token("?", Tok::Sym), Token("//", Tok::Sym))
     )
-}
-
-fn inside(tok: Tok<&str>) -> Tok<&str> {
-    match tok {
-        Tok::Block(tokens) => Tok::Block(without(tokens)),
-        Tok::Str(parts) => Tok::Str(
-            parts
-                .into_iter()
-                .map(|part| match part {
-                    StrPart::Term(Token(text, tok)) => StrPart::Term(Token(text, inside(tok))),
-                    part => part,
-                })
-                .collect(),
-        ),
-        tok => tok,
-    }
 }
 
 /// From the last `as` to the first, so that each body is already spelled out when it is moved.

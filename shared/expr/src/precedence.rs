@@ -1,7 +1,9 @@
 //! jq gives `*`, `/` and `%` one precedence, jaq's parser binds `%` more tightly: `5 * 7 % 3` would
 //! be 5 instead of 2. Here the tokens are put into parentheses as jq reads them.
 
-use jaq_core::load::lex::{StrPart, Tok, Token};
+use jaq_core::load::lex::{Tok, Token};
+
+use crate::walk::inside;
 
 pub(crate) fn as_in_jq<'s>(tokens: Vec<Token<&'s str>>) -> Vec<Token<&'s str>> {
     let mut out: Vec<Token<&'s str>> = Vec::with_capacity(tokens.len());
@@ -10,7 +12,7 @@ pub(crate) fn as_in_jq<'s>(tokens: Vec<Token<&'s str>>) -> Vec<Token<&'s str>> {
     // The chains that an `if` is in.
     let mut outer = Vec::new();
     for Token(text, tok) in tokens {
-        let tok = inside(tok);
+        let tok = inside(tok, as_in_jq);
         match (text, &tok) {
             ("%", Tok::Sym) if chain.1 && out.len() > chain.0 => {
                 let mut factors = out.split_off(chain.0);
@@ -34,20 +36,4 @@ pub(crate) fn as_in_jq<'s>(tokens: Vec<Token<&'s str>>) -> Vec<Token<&'s str>> {
         out.push(Token(text, tok));
     }
     out
-}
-
-fn inside(tok: Tok<&str>) -> Tok<&str> {
-    match tok {
-        Tok::Block(tokens) => Tok::Block(as_in_jq(tokens)),
-        Tok::Str(parts) => Tok::Str(
-            parts
-                .into_iter()
-                .map(|part| match part {
-                    StrPart::Term(Token(text, tok)) => StrPart::Term(Token(text, inside(tok))),
-                    part => part,
-                })
-                .collect(),
-        ),
-        tok => tok,
-    }
 }

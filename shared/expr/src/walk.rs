@@ -1,6 +1,6 @@
 //! Walking over parsed jq.
 
-use jaq_core::load::lex::StrPart;
+use jaq_core::load::lex::{StrPart, Tok, Token};
 use jaq_core::load::parse::{BinaryOp, Pattern, Term};
 use jaq_core::path::Part;
 
@@ -12,6 +12,22 @@ pub(crate) fn calls(term: &mut Term<&str>, visit: &mut dyn FnMut(&str, usize)) {
         _ => {}
     }
     each_part(term, &mut |part| calls(part, visit));
+}
+
+/// A token whose own parts are rewritten: a block's tokens, and the terms in a text.
+pub(crate) fn inside<'s>(
+    tok: Tok<&'s str>,
+    rewrite: fn(Vec<Token<&'s str>>) -> Vec<Token<&'s str>>,
+) -> Tok<&'s str> {
+    let in_part = |part| match part {
+        StrPart::Term(Token(text, tok)) => StrPart::Term(Token(text, inside(tok, rewrite))),
+        part => part,
+    };
+    match tok {
+        Tok::Block(tokens) => Tok::Block(rewrite(tokens)),
+        Tok::Str(parts) => Tok::Str(parts.into_iter().map(in_part).collect()),
+        tok => tok,
+    }
 }
 
 /// The terms directly inside a term.

@@ -13,18 +13,24 @@ use swirl_servers::RedisServer;
 
 const FLOOD: usize = 300;
 const FEW: usize = 8;
+const HOUR_MS: u64 = 60 * 60 * 1_000;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn of_each_workflow_some_are_found() {
+/// On a server of its own. Everything is overdue at once, and again after `repeat_ms`.
+async fn backend(repeat_ms: u64) -> (Arc<Redis>, Backend) {
     let server = RedisServer::start().unwrap();
     let options = Options {
         grace_ms: 0,
-        // A scope that was looked at isn't looked at again.
-        repeat_ms: 60 * 60 * 1_000,
+        repeat_ms,
         ..Options::single(server.url())
     };
     let store = Arc::new(Redis::connect(options).await.unwrap());
-    let b = Backend::of(store.clone(), ());
+    (store.clone(), Backend::of(store, server))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_each_workflow_some_are_found() {
+    // A scope that was looked at isn't looked at again.
+    let (store, b) = backend(HOUR_MS).await;
     for n in 0..FLOOD {
         b.create(new(&format!("flood-{n}"))).await;
     }
@@ -51,15 +57,8 @@ async fn of_each_workflow_some_are_found() {
 /// The other shards get their turn even if the first ones always fill the limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_shards_have_their_turn() {
-    let server = RedisServer::start().unwrap();
-    let options = Options {
-        grace_ms: 0,
-        // The scopes that were found stay overdue.
-        repeat_ms: 0,
-        ..Options::single(server.url())
-    };
-    let store = Arc::new(Redis::connect(options).await.unwrap());
-    let b = Backend::of(store.clone(), ());
+    // The scopes that were found stay overdue.
+    let (store, b) = backend(0).await;
     let all: Vec<String> = (0..2_000).map(|n| format!("i-{n}")).collect();
     for id in &all {
         b.create(new(id)).await;
@@ -79,14 +78,7 @@ async fn all_shards_have_their_turn() {
 async fn no_effect_is_put_off_unseen() {
     const ALL: usize = 200;
     const AT_ONCE: usize = 10;
-    let server = RedisServer::start().unwrap();
-    let options = Options {
-        grace_ms: 0,
-        repeat_ms: 60 * 60 * 1_000,
-        ..Options::single(server.url())
-    };
-    let store = Arc::new(Redis::connect(options).await.unwrap());
-    let b = Backend::of(store.clone(), ());
+    let (store, b) = backend(HOUR_MS).await;
     for n in 0..ALL {
         let id = InstanceId::new(format!("i-{n}"));
         b.create(new(id.as_str())).await;

@@ -2,9 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use reqwest::header::HeaderValue;
 
 use super::{Auth, Hints, Secret, Tokens};
-use crate::CallError;
+use crate::{CallError, CallErrorKind};
 
 /// A header's value.
 pub(crate) struct Authorization {
@@ -44,6 +45,19 @@ impl Authorization {
                 }
             }
         })
+    }
+
+    /// The value of the header.
+    ///
+    /// # Errors
+    /// It has characters that a header cannot have.
+    pub(crate) fn header(&self) -> Result<HeaderValue, CallError> {
+        let mut value = HeaderValue::from_str(self.value.expose()).map_err(|_| {
+            let message = "the credentials have characters that cannot be sent";
+            CallError::new(CallErrorKind::Auth, message)
+        })?;
+        value.set_sensitive(true);
+        Ok(value)
     }
 
     fn bearer(token: &Secret) -> Authorization {

@@ -116,13 +116,7 @@ impl Services {
             headers.append(field, value);
         }
         if let Some(authorization) = authorization {
-            let value = HeaderValue::from_str(authorization.value.expose());
-            let mut value = value.map_err(|_| {
-                let message = "the credentials have characters that cannot be sent";
-                CallError::new(CallErrorKind::Auth, message)
-            })?;
-            value.set_sensitive(true);
-            headers.append(AUTHORIZATION, value);
+            headers.append(AUTHORIZATION, authorization.header()?);
         }
         let make = |url| {
             let request = self.http.request(ask.method.clone(), url);

@@ -189,11 +189,7 @@ async fn open(
     let mut secrets = opening.secrets.to_vec();
     if let Some(auth) = auth {
         let authorization = Authorization::of(auth, clients.services.tokens(), None).await?;
-        let mut value = HeaderValue::from_str(authorization.value.expose()).map_err(|_| {
-            let message = "the credentials have characters that cannot be sent";
-            CallError::new(CallErrorKind::Auth, message)
-        })?;
-        value.set_sensitive(true);
+        let value = authorization.header()?;
         request
             .headers_mut()
             .insert(http::header::AUTHORIZATION, value);

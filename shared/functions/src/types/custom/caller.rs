@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::Method;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap};
 use swirl_model::Data;
 use swirl_ports::CallRequest;
 use tokio::sync::Semaphore;
@@ -91,13 +91,7 @@ impl CustomCaller {
     ) -> Result<Answer, CallError> {
         let mut headers = HeaderMap::new();
         if let Some(authorization) = authorization {
-            let value = HeaderValue::from_str(authorization.value.expose());
-            let mut value = value.map_err(|_| {
-                let message = "the credentials have characters that cannot be sent";
-                CallError::new(CallErrorKind::Auth, message)
-            })?;
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
+            headers.insert(AUTHORIZATION, authorization.header()?);
         }
         let make = |url| {
             let mut out = self
