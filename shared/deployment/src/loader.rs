@@ -115,30 +115,15 @@ impl Loader {
         files: Option<FileResources>,
         given: &[(String, String)],
     ) -> Result<Deployment, Refusal> {
-        self.read_while(name, document, files, given, &Wanted::default())
+        let read = self.read_while(name, document, files, given, &Wanted::default());
+        read.map(|(deployment, _)| deployment)
     }
 
-    /// As [`Loader::read`]; fetching stops once the result is no longer awaited.
+    /// As [`Loader::read`], with the warnings; fetching stops once the result is no longer awaited.
     ///
     /// # Errors
     /// As for [`Loader::read`].
     pub fn read_while(
-        &self,
-        name: &str,
-        document: &[u8],
-        files: Option<FileResources>,
-        given: &[(String, String)],
-        wanted: &Wanted,
-    ) -> Result<Deployment, Refusal> {
-        let read = self.read_all_while(name, document, files, given, wanted);
-        read.map(|(deployment, _)| deployment)
-    }
-
-    /// As [`Loader::read_while`]; also returns the warnings.
-    ///
-    /// # Errors
-    /// As for [`Loader::read`].
-    pub fn read_all_while(
         &self,
         name: &str,
         document: &[u8],

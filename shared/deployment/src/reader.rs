@@ -112,21 +112,26 @@ impl DocumentReader {
             }
         }
     }
-}
 
-impl Reader for DocumentReader {
-    fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>> {
+    /// With the warnings.
+    fn read_all(&self, source: &Source) -> Result<(Deployment, Vec<Diagnostic>), Vec<Value>> {
         let Source {
             name,
             document,
             resources,
             wanted,
         } = source;
-        let (document, files) = (document.as_bytes(), self.files());
+        let document = document.as_bytes();
         let read = self
             .loader
-            .read_while(name, document, files, resources, wanted);
+            .read_while(name, document, self.files(), resources, wanted);
         read.map_err(|refusal| refusal.findings(name))
+    }
+}
+
+impl Reader for DocumentReader {
+    fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>> {
+        self.read_all(source).map(|(deployment, _)| deployment)
     }
 
     fn says_the_same(&self, old: &str, new: &str) -> bool {
@@ -134,20 +139,10 @@ impl Reader for DocumentReader {
     }
 
     fn check(&self, source: &Source) -> Result<(Deployment, Vec<Value>), Vec<Value>> {
-        let Source {
-            name,
-            document,
-            resources,
-            wanted,
-        } = source;
-        let (document, files) = (document.as_bytes(), self.files());
-        let read = self
-            .loader
-            .read_all_while(name, document, files, resources, wanted);
-        let (deployment, warnings) = read.map_err(|refusal| refusal.findings(name))?;
+        let (deployment, warnings) = self.read_all(source)?;
         let prepared = self.loader.check_prepare(&deployment);
         prepared.map_err(|problems| about_functions(&deployment, &problems))?;
-        Ok((deployment, rows(name, &warnings)))
+        Ok((deployment, rows(&source.name, &warnings)))
     }
 
     fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>> {

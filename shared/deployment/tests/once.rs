@@ -1,0 +1,160 @@
+//! Every document that a definition refers to is fetched once on each way on which definitions are read.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::Uri;
+use serde_json::{Value, json};
+use swirl_deployment::{
+    Deployer, DocumentReader, Loader, Outcome, RESOURCE_BYTES_MAX, Reader, Source,
+};
+use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
+use swirl_functions::Settings;
+use swirl_functions::http::HttpConfig;
+use swirl_functions::resources::Hosts;
+use swirl_runtime::Registry;
+use swirl_service::StartRequest;
+use swirl_spec::resource::FileResources;
+use swirl_system::System;
+
+/// How often each path was asked for.
+type Fetches = Arc<Mutex<BTreeMap<String, usize>>>;
+
+/// Two functions and their arguments need the same description, and two parts of the document are elsewhere.
+async fn answer(State(fetches): State<Fetches>, uri: Uri) -> String {
+    let path = uri.path().to_owned();
+    let answer = match path.as_str() {
+        "/input.json" => json!({"type": "object"}),
+        _ => description(),
+    };
+    *fetches.lock().unwrap().entry(path).or_default() += 1;
+    answer.to_string()
+}
+
+fn description() -> Value {
+    let operation = |id: &str| {
+        json!({"get": {"operationId": id, "parameters": [
+            {"name": "a", "in": "query", "schema": {"$ref": "#/components/schemas/A"}}],
+            "responses": {"200": {"description": "good"}}}})
+    };
+    json!({"openapi": "3.0.3", "info": {"title": "t", "version": "1"},
+        "servers": [{"url": "http://127.0.0.1:1"}],
+        "components": {"schemas": {"A": {"type": "string"}}},
+        "paths": {"/one": operation("one"), "/two": operation("two")}})
+}
+
+struct Rig {
+    fetches: Fetches,
+    document: String,
+    loader: Arc<Loader>,
+}
+
+impl Rig {
+    async fn new() -> Rig {
+        let fetches = Fetches::default();
+        let router = Router::new().fallback(answer).with_state(fetches.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let document = json!({
+            "id": "w", "version": "1", "specVersion": "0.8",
+            "functions": [
+                {"name": "one", "operation": format!("{base}/api.json#one")},
+                {"name": "two", "operation": format!("{base}/api.json#two")}],
+            "dataInputSchema": format!("{base}/input.json"),
+            "states": [{"name": "A", "type": "operation", "end": true, "actions": [
+                {"functionRef": {"refName": "one", "arguments": {"a": "x"}}},
+                {"functionRef": {"refName": "two", "arguments": {"a": "y"}}}]}],
+        });
+        let hosts = Hosts::parse(&[] as &[&str]).unwrap();
+        let (http, clock) = (HttpConfig::default(), Arc::new(SystemClock));
+        Rig {
+            fetches,
+            document: document.to_string(),
+            loader: Arc::new(Loader::new(hosts, http, Settings::default(), clock).unwrap()),
+        }
+    }
+
+    fn source(&self) -> Source {
+        Source::new("w.sw.json".to_owned(), self.document.clone())
+    }
+
+    /// Each document was fetched this often since the last look.
+    fn assert_fetched(&self, times: usize, way: &str) {
+        let fetches = std::mem::take(&mut *self.fetches.lock().unwrap());
+        let wanted = ["/api.json", "/input.json"].map(|path| (path.to_owned(), times));
+        let wanted = wanted.into_iter().filter(|(_, times)| *times > 0);
+        assert_eq!(fetches, wanted.collect(), "{way}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_fetches_each_document_once() {
+    let rig = Rig::new().await;
+    let store = Arc::new(Embedded::memory());
+    let registry = Arc::new(Registry::new(store.clone(), rig.loader.lower()));
+    let queue = Arc::new(MemoryQueue::default());
+    let clock = Arc::new(SystemClock);
+    let system = System::new(store.clone(), store.clone(), queue, clock, registry);
+    let deployer = Deployer::new(system.service(), store.clone());
+    let remote = DocumentReader::remote(rig.loader.clone());
+    let trusted = Arc::new(remote.trusted(std::path::Path::new("")));
+    let remote: Arc<dyn Reader> = Arc::new(remote);
+
+    let (outcome, _) = deployer.check(remote.clone(), rig.source()).await.unwrap();
+    assert!(matches!(outcome, Outcome::New(_)), "{outcome:?}");
+    rig.assert_fetched(1, "a check");
+
+    let outcome = deployer.deploy(remote.clone(), rig.source(), false).await;
+    let Ok(Outcome::New(id)) = outcome else {
+        panic!("{outcome:?}")
+    };
+    rig.assert_fetched(1, "a deployment");
+
+    // The contents may have changed.
+    let outcome = deployer.deploy(remote, rig.source(), false).await;
+    assert!(matches!(outcome, Ok(Outcome::Unchanged(_))), "{outcome:?}");
+    rig.assert_fetched(1, "the same deployment again");
+
+    let outcome = deployer.deploy(trusted, rig.source(), true).await;
+    assert!(matches!(outcome, Ok(Outcome::Unchanged(_))), "{outcome:?}");
+    rig.assert_fetched(1, "a file of a watched folder");
+
+    // This process has compiled it, and another one takes it from the store.
+    let start = StartRequest {
+        workflow: "w".to_owned(),
+        input: swirl_model::Data::object(),
+        ..StartRequest::default()
+    };
+    system.service().start(start).await.unwrap().unwrap();
+    let other = Registry::new(store.clone(), rig.loader.lower());
+    other.get(&id).await.unwrap();
+    rig.assert_fetched(0, "the definition in use");
+}
+
+/// As `swirl run` and `swirl validate` do.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_fetch_each_document_once() {
+    let rig = Rig::new().await;
+    let (loader, document) = (rig.loader.clone(), rig.document.clone());
+    let read = move || {
+        let files = FileResources::new("", RESOURCE_BYTES_MAX).anywhere();
+        loader
+            .read("w", document.as_bytes(), Some(files), &[])
+            .unwrap()
+    };
+    let deployment = tokio::task::spawn_blocking(read).await.unwrap();
+    rig.assert_fetched(1, "swirl run");
+
+    let loader = rig.loader.clone();
+    let documents = move || {
+        let files = FileResources::new("", RESOURCE_BYTES_MAX).anywhere();
+        loader.documents(&deployment.workflow, files, &deployment.resources)
+    };
+    let (found, missing) = tokio::task::spawn_blocking(documents).await.unwrap();
+    assert_eq!((found.len(), missing), (1, Vec::new()));
+    rig.assert_fetched(0, "documents that are there already");
+}
