@@ -162,7 +162,11 @@ pub fn as_a_whole(id: &str, random: &mut Random) -> String {
             _ => "Z".to_owned(),
         };
         let mode = ["sequential", "parallel"][random.below(2)];
-        let failing = ["quick", "flaky", "broken"][random.below(3)];
+        let failing = match (mode, ["quick", "flaky", "broken"][random.below(3)]) {
+            // It would fail at the moment at which `quick` begins, and end it before its call or after it.
+            ("parallel", "broken") => "late",
+            (_, failing) => failing,
+        };
         let parameters = match random.percent(50) {
             true => format!("{{k: \"{{{{ $.n }}}}\", s: {at}}}"),
             false => format!("{{s: {at}}}"),
@@ -191,7 +195,7 @@ pub fn as_a_whole(id: &str, random: &mut Random) -> String {
     format!(
         "id: {id}\nname: {id}\nversion: \"1.0\"\nschemaVersion: \"0.5\"\nfunctions:\n  \
          - {{name: quick, operation: \"a.json#quick\"}}\n  - {{name: flaky, operation: \"a.json#flaky\"}}\n  \
-         - {{name: broken, operation: \"a.json#broken\"}}\n\
+         - {{name: broken, operation: \"a.json#broken\"}}\n  - {{name: late, operation: \"a.json#late\"}}\n\
          retries: [{{name: some, delay: PT3S, maxAttempts: 3}}, {{name: more, delay: PT1S, multiplier: 2, maxAttempts: 4}}, \
          {{name: none, maxAttempts: 0}}]\nstates:\n{states}\
          - {{name: H, type: inject, data: {{handled: true}}, transition: {{nextState: Z}}}}\n\

@@ -1,6 +1,6 @@
 //! A bounded number of seeds, and proof that the checkers find bugs.
 
-use swirl_simulation::generate::generate;
+use swirl_simulation::generate::{Case, generate};
 use swirl_simulation::rig::{Broken, Faults, run};
 use swirl_simulation::{check, check_case};
 
@@ -60,4 +60,57 @@ fn faults_happen_and_commits_are_replayed() {
         "{crashes} {replayed} {repeated}"
     );
     assert_eq!(not_replayed, 0, "of {replayed}");
+}
+
+/// An action fails beside `quick`, in parallel, and the state is repeated or left.
+fn beside() -> Case {
+    let case = generate(700_043, 4);
+    let fails =
+        |line: &str| line.contains("actionMode: parallel") && line.contains("{refName: late");
+    let older = case.older.iter().flat_map(|text| text.lines());
+    assert!(older.into_iter().any(fails), "{:?}", case.older);
+    case
+}
+
+#[test]
+fn a_failure_beside_another_action_ends_the_same() {
+    let found = check_case(&beside(), Broken::No).expect("the run comes to its end");
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn a_call_that_is_missing_beside_a_failure_is_found() {
+    let calm = run(&beside(), Faults::none(0), Broken::No).expect("it ends");
+    let mut other = run(&beside(), Faults::none(0), Broken::No).expect("it ends");
+    assert_eq!(check::compare(&calm, &other, false), Vec::<String>::new());
+    for function in ["quick", "late"] {
+        let at = other
+            .calls
+            .iter()
+            .position(|call| call.function == function);
+        let missing = other.calls.remove(at.expect("it is called"));
+        let found = check::compare(&calm, &other, false);
+        assert!(
+            found.iter().any(|text| text.starts_with("calls differ")),
+            "{found:?}"
+        );
+        other.calls.push(missing);
+    }
+}
+
+/// Otherwise it would depend on their order whether the other one is still called.
+#[test]
+fn no_action_fails_at_the_moment_at_which_another_begins() {
+    let mut at_once = 0;
+    for seed in 0..2_000 {
+        let case = generate(seed, 1);
+        for line in case.older.iter().flat_map(|text| text.lines()) {
+            let actions = line.matches("functionRef: {").count();
+            if line.contains("actionMode: parallel") && actions > 1 {
+                at_once += 1;
+                assert!(!line.contains("{refName: broken"), "seed {seed}: {line}");
+            }
+        }
+    }
+    assert!(at_once > 50, "{at_once}");
 }
