@@ -2,7 +2,8 @@
 
 use swirl_engine::Env;
 use swirl_model::event::Command;
-use swirl_ports::{Commit, Committed};
+use swirl_model::ids::ScopeRef;
+use swirl_ports::{Commit, Committed, OutboxEntry};
 
 use super::decide::{Decided, decide};
 use super::inbox::notify_stored;
@@ -71,21 +72,8 @@ impl Driver {
         let yields = decided.commands.contains(&Command::Yield);
         let observed = self.observe(run, &mut decided);
         let entries = decided.history.len();
-        let calls = !run.closed && run.scope.pending_call().is_some();
-        let commit = Commit {
-            lease: run.lease.clone(),
-            scope: run.scope.clone(),
-            consumed: decided.consumed,
-            refused: decided.refused,
-            history: decided.history,
-            commands: decided.commands,
-            at: env.now,
-            require_unchanged_inbox: answered && undo.is_some(),
-            fits: env.room.is_some(),
-            release: !calls,
-            lease_ms: self.settings.lease_ms,
-        };
-        let (outbox, mut wake, released, token) = match self.store.commit(commit).await? {
+        let commit = self.commit_of(run, decided, env, answered && undo.is_some());
+        let (outbox, wake, released, token) = match self.store.commit(commit).await? {
             Committed::Done {
                 outbox,
                 wake,
@@ -112,9 +100,49 @@ impl Driver {
             observer.committed(observed);
         }
         let is_woken = wake.contains(&run.lease.scope);
+        self.follow_up(run, outbox, wake, released && !yields && !is_woken)
+            .await;
+        notify_stored(run).await;
+        Ok(match released {
+            true => CommitOutcome::Released { is_woken },
+            false => CommitOutcome::Held,
+        })
+    }
+
+    fn commit_of(
+        &self,
+        run: &Run,
+        decided: Decided,
+        env: &Env,
+        require_unchanged_inbox: bool,
+    ) -> Commit {
+        let calls = !run.closed && run.scope.pending_call().is_some();
+        Commit {
+            lease: run.lease.clone(),
+            scope: run.scope.clone(),
+            consumed: decided.consumed,
+            refused: decided.refused,
+            history: decided.history,
+            commands: decided.commands,
+            at: env.now,
+            require_unchanged_inbox,
+            fits: env.room.is_some(),
+            release: !calls,
+            lease_ms: self.settings.lease_ms,
+        }
+    }
+
+    /// Wakes the scopes that can continue, and carries out the effects. `is_over`: this scope does nothing more here, so
+    /// its driver may continue with another one.
+    async fn follow_up(
+        &self,
+        run: &mut Run,
+        outbox: Vec<OutboxEntry>,
+        mut wake: Vec<ScopeRef>,
+        is_over: bool,
+    ) {
         // Effects come first, and may take long: other workers may continue meanwhile.
-        let ends_here = released && !yields && !is_woken && outbox.is_empty();
-        if self.settings.local_handoff && ends_here && !wake.is_empty() {
+        if self.settings.local_handoff && is_over && outbox.is_empty() && !wake.is_empty() {
             run.next = Some(wake.remove(0));
         }
         self.wake(wake).await;
@@ -123,11 +151,6 @@ impl Driver {
             run.active = None;
         }
         self.flush(outbox).await;
-        notify_stored(run).await;
-        Ok(match released {
-            true => CommitOutcome::Released { is_woken },
-            false => CommitOutcome::Held,
-        })
     }
 
     /// Another input came first: the step is repeated with it.
