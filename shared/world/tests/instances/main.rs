@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod admission;
+mod cancelled;
 mod chains;
 mod events;
 mod fixture;
@@ -12,4 +13,5 @@ mod pending;
 mod reconciler;
 mod retried;
 mod stored;
+mod suspects;
 mod suspended;

@@ -1,0 +1,162 @@
+//! Scopes that may have ended the processes that drove them compute one at a time (ADR 23).
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
+
+use async_trait::async_trait;
+use futures::FutureExt as _;
+use swirl_model::Data;
+use swirl_model::ids::ScopeRef;
+use swirl_ports::{ExecutionStore as _, Secrets};
+use swirl_runtime::{Driven, Driver, Error, Settings, Suspects};
+use swirl_service::{StartRequest, Started};
+use swirl_system::{Calls, System};
+use swirl_world::{Mock, World};
+
+use crate::fixture;
+
+/// Secrets that are not there yet: who asks for them is about to compute.
+#[derive(Default)]
+struct Late {
+    asked: AtomicUsize,
+    are_there: AtomicBool,
+}
+
+#[async_trait]
+impl Secrets for Late {
+    async fn get(&self, _: &[String]) -> Data {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        std::future::poll_fn(|_| match self.are_there.load(Ordering::Relaxed) {
+            true => Poll::Ready(Data::object()),
+            false => Poll::Pending,
+        })
+        .await
+    }
+}
+
+struct Process {
+    world: World,
+    system: System,
+    driver: Driver,
+    secrets: Arc<Late>,
+    suspects: Suspects,
+}
+
+type Driving<'d> = Pin<Box<dyn Future<Output = Result<Driven, Error>> + 'd>>;
+
+impl Process {
+    fn new() -> Process {
+        let documents = ["one", "two"].map(|id| {
+            format!(
+                r#"{{"id": "{id}", "version": "1", "specVersion": "0.8", "secrets": ["s"], "states": [
+                {{"name": "A", "type": "inject", "data": {{"a": 1}}, "end": true}}]}}"#
+            )
+        });
+        let world = fixture::world(&documents.each_ref().map(String::as_str), |_| Mock::Unknown);
+        let mut system = System::from(&world.service);
+        // Nobody else takes from this queue.
+        system.queue = Arc::new(swirl_embedded::MemoryQueue::default());
+        let secrets = Arc::new(Late::default());
+        let calls = Calls {
+            secrets: secrets.clone(),
+            ..fixture::no_calls()
+        };
+        let driver = system.driver(calls, Arc::new(system.service()), Settings::default());
+        Process {
+            world,
+            system,
+            driver,
+            secrets,
+            suspects: Suspects::default(),
+        }
+    }
+
+    /// An instance that so many processes didn't survive.
+    fn suspected(&self, workflow: &str, request: &str, attempts: u32) -> ScopeRef {
+        let request = StartRequest {
+            request: request.to_owned(),
+            ..fixture::start_of(workflow)
+        };
+        let service = self.system.service();
+        let started = service.start(request).now_or_never().unwrap();
+        let Started::New(id) = started.unwrap().unwrap() else {
+            panic!("it has ended already")
+        };
+        let root = ScopeRef::root(id);
+        for _ in 0..attempts {
+            let attempt = self.world.store.attempt(&root);
+            attempt.now_or_never().unwrap().unwrap();
+        }
+        root
+    }
+
+    /// Drives it as far as it comes now.
+    fn drive(&self, scope: &ScopeRef) -> Driving<'_> {
+        let scope = scope.clone();
+        let suspects = Some(self.suspects.clone());
+        let driving = async move {
+            let stop = std::future::pending();
+            self.driver.drive_task(&scope, stop, suspects, || ()).await
+        };
+        let mut driving: Driving<'_> = Box::pin(driving);
+        assert!(driving.as_mut().now_or_never().is_none());
+        driving
+    }
+
+    fn computing(&self) -> usize {
+        self.secrets.asked.load(Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn after_one_attempt_those_of_a_workflow_compute_one_at_a_time() {
+    let process = Process::new();
+    let [first, second, other] = [("one", "1"), ("one", "2"), ("two", "3")]
+        .map(|(workflow, request)| process.suspected(workflow, request, 1));
+    let first = process.drive(&first);
+    let mut second = process.drive(&second);
+    assert_eq!(process.computing(), 1, "the second one waits for the first");
+    let other = process.drive(&other);
+    assert_eq!(process.computing(), 2, "another workflow doesn't wait");
+
+    process.secrets.are_there.store(true, Ordering::Relaxed);
+    assert!(second.as_mut().now_or_never().is_none());
+    for driving in [first, second, other] {
+        assert_eq!(driving.now_or_never().unwrap().unwrap(), Driven::Done);
+    }
+    assert_eq!(process.computing(), 3);
+}
+
+#[test]
+fn after_two_attempts_all_compute_one_at_a_time() {
+    let process = Process::new();
+    let [first, second] = [("one", "1"), ("two", "2")]
+        .map(|(workflow, request)| process.suspected(workflow, request, 2));
+    let less = process.suspected("one", "3", 1);
+    let first = process.drive(&first);
+    let second = process.drive(&second);
+    assert_eq!(process.computing(), 1, "of all workflows");
+    let less = process.drive(&less);
+    assert_eq!(
+        process.computing(),
+        2,
+        "a scope that is less suspected doesn't wait"
+    );
+
+    process.secrets.are_there.store(true, Ordering::Relaxed);
+    for driving in [first, second, less] {
+        assert_eq!(driving.now_or_never().unwrap().unwrap(), Driven::Done);
+    }
+}
+
+/// Scopes of which no process died compute at once.
+#[test]
+fn without_an_attempt_none_waits() {
+    let process = Process::new();
+    let scopes = ["1", "2", "3"].map(|request| process.suspected("one", request, 0));
+    let all = scopes.each_ref().map(|scope| process.drive(scope));
+    assert_eq!(process.computing(), 3);
+    drop(all);
+}
