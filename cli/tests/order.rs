@@ -33,6 +33,17 @@ fn collector() -> Value {
     })
 }
 
+/// An event starts it; started over the API, it waits for one.
+fn starter() -> Value {
+    json!({
+        "id": "starter", "version": "1.0.0", "specVersion": "0.8", "name": "s", "start": "take",
+        "events": [{"name": "go", "type": "go", "source": "/test"}],
+        "states": [{"name": "take", "type": "event", "end": true,
+            "onEvents": [{"eventRefs": ["go"], "actions": [],
+                "eventDataFilter": {"data": "${ .n }", "toStateData": "${ .n }"}}]}],
+    })
+}
+
 struct Rig {
     cluster: Cluster,
     http: reqwest::Client,
@@ -106,6 +117,24 @@ impl Rig {
         let answer = self.http.get(format!("{server}/api/v1/instances/{id}"));
         let answer = answer.send().await.unwrap().error_for_status().ok()?;
         Some(serde_json::from_str(&answer.text().await.unwrap()).unwrap())
+    }
+
+    async fn all_of(&self, workflow: &str) -> Vec<Value> {
+        let server = self.server();
+        let all = format!("{server}/api/v1/instances?workflow={workflow}&limit=1000");
+        let answer = self.http.get(all).send().await.unwrap();
+        let page: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+        page["instances"].as_array().unwrap().clone()
+    }
+
+    /// Waits until this many instances of the starter have completed.
+    async fn started(&self, count: usize) {
+        eventually("so many instances", async || {
+            let all = self.all_of("starter").await;
+            let is_done = |one: &&Value| one["status"] == "completed";
+            (all.iter().filter(is_done).count() >= count).then_some(())
+        })
+        .await;
     }
 
     /// Waits until all instances have received this many events.
@@ -218,4 +247,56 @@ async fn the_order_outlives_the_store_and_the_stream() {
     .await;
     rig.publish(40..EVENTS).await;
     rig.all_in_order().await;
+}
+
+/// Events of one source start instances at once. Those for which an instance waits come in order: it gets the first one.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_only_start_instances_leave_the_order_of_others() {
+    let rig = Rig::new(2).await;
+    rig.post("definitions", starter()).await;
+    let go = |n: usize| json!({"specversion": "1.0", "id": format!("go-{n}"), "source": "/test", "type": "go", "data": {"n": n}});
+    let (mut next, mut taken) = (0, 0);
+    for _ in 0..3 {
+        for n in next..next + EVENTS {
+            rig.store(go(n).to_string()).await;
+        }
+        next += EVENTS;
+        rig.started(next + taken).await;
+        let mut waiting = Vec::new();
+        for _ in 0..ORDERS {
+            let started = rig.post("workflows/starter/instances", json!({})).await;
+            waiting.push(started["id"].as_str().unwrap().to_owned());
+        }
+        for id in &waiting {
+            eventually("it waits", async || {
+                let view = rig.instance(id).await?;
+                view["scopes"][0]["waitsFor"]
+                    .as_array()
+                    .filter(|waits| !waits.is_empty())?;
+                Some(())
+            })
+            .await;
+        }
+        // The index follows the record.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        taken += ORDERS;
+        let first = next;
+        for n in next..next + EVENTS {
+            rig.store(go(n).to_string()).await;
+        }
+        next += EVENTS;
+        rig.started(next + taken).await;
+        for id in &waiting {
+            let view = rig.instance(id).await.unwrap();
+            assert_eq!(view["output"]["n"], json!(first), "{view:#}");
+        }
+    }
+    let mut seen: Vec<usize> = Vec::new();
+    for one in rig.all_of("starter").await {
+        let view = rig.instance(one["id"].as_str().unwrap()).await.unwrap();
+        seen.push(view["output"]["n"].as_u64().unwrap() as usize);
+    }
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen, (0..next).collect::<Vec<_>>());
 }

@@ -1,7 +1,8 @@
 //! Delivers events from NATS to the instances that wait for them.
 //!
-//! One coordinator reads them, in the order of the stream. It processes unrelated events concurrently, and
-//! those that [belong together](swirl_service::keys) one after another. When it is gone another one
+//! One coordinator reads them, in the order of the stream. It processes unrelated events concurrently, and those that
+//! [belong together](swirl_service::keys) one after another, unless they can only
+//! [start instances](Arrival::is_unawaited). When it is gone another one
 //! continues after the last place up to which all were done, so the order stays as it was
 //! (`docs/adr/0019-events-in-order.md`).
 
@@ -14,7 +15,7 @@ use swirl_model::CloudEvent;
 use swirl_model::trace::TraceContext;
 use swirl_nats::{Incoming, Intake, Streams};
 use swirl_redis::{Reading, Redis};
-use swirl_service::{Service, Taken, read_message};
+use swirl_service::{Arrival, Service, Taken, read_message};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -205,16 +206,19 @@ async fn spread(intake: &mut Intake, mut work: Work, working: &mut JoinSet<()>) 
                 }
             }
         }
-        let Some(keys) = work.keys(&events).await else {
+        let Some(arrivals) = work.arrived(&events).await else {
             return;
         };
-        for ((incoming, event), keys) in events.into_iter().zip(keys) {
+        for ((incoming, event), mut arrival) in events.into_iter().zip(arrivals) {
             let Ok(place) = room.clone().acquire_owned().await else {
                 return;
             };
-            let turn = turns.next(&keys);
+            if arrival.is_unawaited() && turns.any(arrival.keys()) {
+                arrival.in_order();
+            }
+            let turn = turns.next(&arrival.turn_keys());
             let span = log_span(&event);
-            let taken = take(work.clone(), incoming, event, turn, place);
+            let taken = take(work.clone(), incoming, event, (arrival, turn), place);
             working.spawn(taken.instrument(span));
         }
     }
@@ -237,11 +241,14 @@ async fn take(
     mut work: Work,
     incoming: Incoming,
     event: CloudEvent,
-    mut turn: Turn,
+    (mut arrival, mut turn): (Arrival, Turn),
     _place: OwnedSemaphorePermit,
 ) {
-    if work.unless_stopping(turn.come()).await.is_none() {
-        return;
+    if turn.come().now_or_never().is_none() {
+        arrival.delayed();
+        if work.unless_stopping(turn.come()).await.is_none() {
+            return;
+        }
     }
     let mut turn = Some(turn);
     let (begun, done_before) = (Instant::now(), work.progress.done());
@@ -251,7 +258,8 @@ async fn take(
         let Some(Ok(permit)) = work.unless_stopping(at_once.acquire()).await else {
             return;
         };
-        let taken = AssertUnwindSafe(work.service.take_in(&event, || drop(turn.take())));
+        let given = || drop(turn.take());
+        let taken = AssertUnwindSafe(work.service.take_in(&event, &mut arrival, given));
         let dead = match taken.catch_unwind().await {
             Ok(Taken::Done) => return work.progress.end(incoming.sequence()),
             Ok(Taken::Never(reason)) => Some(reason),
@@ -288,14 +296,14 @@ impl Work {
         }
     }
 
-    /// Returns the keys of each of these events. They depend on the deployed definitions, which are
-    /// read first.
-    async fn keys(&mut self, events: &[(Incoming, CloudEvent)]) -> Option<Vec<Vec<u64>>> {
+    /// Returns which of these events belong together. That depends on the deployed definitions, and on what instances
+    /// wait for, which are read first.
+    async fn arrived(&mut self, events: &[(Incoming, CloudEvent)]) -> Option<Vec<Arrival>> {
         let mut pause = PAUSE;
+        let all: Vec<&CloudEvent> = events.iter().map(|(_, event)| event).collect();
         loop {
-            let all = events.iter().map(|(_, event)| event);
-            match self.service.keys(all).await {
-                Ok(keys) => return Some(keys),
+            match self.service.arrived(&all).await {
+                Ok(arrivals) => return Some(arrivals),
                 Err(error) => tracing::warn!(%error, "events are put off"),
             }
             self.unless_stopping(sleep(pause)).await?;

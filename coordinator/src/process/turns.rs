@@ -21,6 +21,12 @@ pub struct Turn {
 }
 
 impl Turns {
+    /// Whether a turn with one of these keys isn't over.
+    pub fn any(&self, keys: &[u64]) -> bool {
+        let mut turns = keys.iter().filter_map(|key| self.last.get(key));
+        turns.any(|turn| turn.has_changed().is_ok())
+    }
+
     /// The next turn: after all that were given out before with one of these keys.
     pub fn next(&mut self, keys: &[u64]) -> Turn {
         if self.last.len() >= self.sweep_at.max(KEYS) {
@@ -66,12 +72,15 @@ mod tests {
         let (mut both, mut last) = (turns.next(&[1, 2]), turns.next(&[1]));
         assert!(is_next(&mut first) && is_next(&mut other));
         assert!(!is_next(&mut both) && !is_next(&mut last));
+        assert!(turns.any(&[3, 1]) && !turns.any(&[3]));
         drop(first);
         assert!(!is_next(&mut both), "it is behind the other one, too");
         drop(other);
         assert!(is_next(&mut both) && !is_next(&mut last));
         drop(both);
         assert!(is_next(&mut last));
+        drop(last);
+        assert!(!turns.any(&[1, 2]));
     }
 
     #[test]

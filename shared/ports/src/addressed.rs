@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::matching::Listeners;
 use crate::{EventLog, Ingested, Listening, Result};
 use async_trait::async_trait;
 use swirl_model::time::Timestamp;
@@ -32,6 +33,14 @@ impl Addressed {
     }
 }
 
+impl Addressed {
+    /// The instance that only the other attribute names.
+    fn addressee(&self, event: &CloudEvent) -> Option<String> {
+        let id = event.attribute(&self.attribute).filter(|id| !id.is_empty());
+        id.filter(|_| event.attribute(ADDRESSEE).is_none())
+    }
+}
+
 #[async_trait]
 impl EventLog for Addressed {
     async fn ingest(
@@ -40,8 +49,7 @@ impl EventLog for Addressed {
         listening: Listening<'_>,
         at: Timestamp,
     ) -> Result<Ingested> {
-        let id = event.attribute(&self.attribute).filter(|id| !id.is_empty());
-        match id.filter(|_| event.attribute(ADDRESSEE).is_none()) {
+        match self.addressee(event) {
             None => self.log.ingest(event, listening, at).await,
             Some(id) => {
                 let mut event = event.clone();
@@ -50,6 +58,15 @@ impl EventLog for Addressed {
                 self.log.ingest(&event, listening, at).await
             }
         }
+    }
+
+    async fn awaited(&self, events: &[&CloudEvent], listeners: &Listeners) -> Result<Vec<bool>> {
+        let found = self.log.awaited(events, listeners).await?;
+        let is_addressed = |event: &&CloudEvent| self.addressee(event).is_some();
+        let all = events.iter().zip(found);
+        Ok(all
+            .map(|(event, found)| found || is_addressed(event))
+            .collect())
     }
 
     async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {

@@ -41,6 +41,8 @@ pub struct Listening<'a> {
     pub consumed: &'a [EventMatch],
     /// All events that instances may wait for: a store needs to search no other waits. `None`: that isn't known.
     pub listeners: Option<&'a Listeners>,
+    /// [`EventLog::awaited`] has said that no instance waits for the event, so that waits aren't searched.
+    pub is_unawaited: bool,
 }
 
 impl<'a> Listening<'a> {
@@ -50,6 +52,7 @@ impl<'a> Listening<'a> {
             triggers,
             consumed,
             listeners: None,
+            is_unawaited: false,
         }
     }
 }
@@ -81,6 +84,13 @@ pub trait EventLog: Send + Sync {
         listening: Listening<'_>,
         at: Timestamp,
     ) -> Result<Ingested>;
+
+    /// Whether instances may wait for these events now, each. They are looked for in the order of the events: a wait
+    /// that an event finds, the next one finds too, unless it is over. `listeners`: as in [`Listening`]. True also
+    /// where that isn't known.
+    async fn awaited(&self, events: &[&CloudEvent], _listeners: &Listeners) -> Result<Vec<bool>> {
+        Ok(vec![true; events.len()])
+    }
 
     /// All effects of an event are done.
     async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()>;

@@ -183,6 +183,11 @@ impl Registry {
         answer.result.clone()
     }
 
+    /// Returns what [`Registry::catalog`] returned last, without a query: others may have been deployed since.
+    pub async fn known(&self) -> Arc<Catalog> {
+        self.answer.lock().await.known.clone()
+    }
+
     /// Search attributes with their types, which may differ between two definitions. Those of
     /// definitions that are deleted are among them, since instances may be kept.
     ///

@@ -1,5 +1,8 @@
 //! Events on their way to the scopes that wait, and to the workflows that they start.
 
+use std::sync::Arc;
+
+use futures::future::join;
 use swirl_engine::NewInstance;
 use swirl_model::CloudEvent;
 use swirl_model::Data;
@@ -8,16 +11,21 @@ use swirl_model::time::Timestamp;
 use swirl_ports::{Listening, OutboxEntry, PendingStart, Start, Trigger};
 use swirl_runtime::Catalog;
 
-use crate::{Error, Reach, Service};
+use crate::{Arrival, Error, Reach, Service};
 
 /// The number of scopes that continue where an event is processed: other events wait meanwhile.
 const HERE_MAX: usize = 4;
 
 /// Where an event comes from.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug)]
 enum Origin<'a> {
     /// Its sender may repeat it, and hears then that it is a repeat.
     Outside,
+    /// As `Outside`, see [`Arrival`].
+    Stream {
+        catalog: Option<Arc<Catalog>>,
+        is_unawaited: bool,
+    },
     Instance(&'a InstanceId),
 }
 
@@ -35,17 +43,23 @@ impl Service {
     /// Processes an event. When this returns, all effects of the event have been committed; an
     /// error means that it must be delivered again.
     pub async fn publish(&self, event: &CloudEvent) -> Result<(), Error> {
-        self.publish_in_turn(event, || ()).await
+        self.ingest(event, Origin::Outside, is_logged(), || ())
+            .await
+            .map(|_| ())
     }
 
-    /// As [`Service::publish`]. `given` is called once the event has been given to the instances that wait for it, and
-    /// those that it starts exist: events that belong to it may follow, while its effects are carried out.
-    pub async fn publish_in_turn(
+    /// As [`Service::publish`], for an event whose turn has come. `given`: see [`Service::take_in`].
+    pub(crate) async fn publish_arrived(
         &self,
         event: &CloudEvent,
+        arrival: &mut Arrival,
         given: impl FnOnce() + Send,
     ) -> Result<(), Error> {
-        self.ingest(event, Origin::Outside, is_logged(), given)
+        let origin = Origin::Stream {
+            catalog: arrival.catalog.take(),
+            is_unawaited: arrival.is_unawaited(),
+        };
+        self.ingest(event, origin, is_logged(), given)
             .await
             .map(|_| ())
     }
@@ -164,7 +178,17 @@ impl Service {
         given: impl FnOnce() + Send,
     ) -> Result<Reach, Error> {
         let now = self.clock.now();
-        let catalog = self.registry.catalog().await?;
+        let (known, is_unawaited) = match &origin {
+            Origin::Stream {
+                catalog,
+                is_unawaited,
+            } => (catalog.clone(), *is_unawaited),
+            Origin::Outside | Origin::Instance(_) => (None, false),
+        };
+        let catalog = match known {
+            Some(catalog) => catalog,
+            None => self.registry.catalog().await?,
+        };
         if matches!(origin, Origin::Instance(_)) && !catalog.listeners.any(event) {
             let mut reach = Reach::default();
             if explain {
@@ -178,6 +202,7 @@ impl Service {
             triggers,
             consumed: &catalog.consumed,
             listeners: Some(&catalog.listeners),
+            is_unawaited,
         };
         let ingested = self.events.ingest(event, listening, now).await?;
         let mut reach = Reach {
@@ -193,7 +218,7 @@ impl Service {
         let mut effects = Vec::new();
         let producer = match origin {
             Origin::Instance(instance) => Some((instance, event)),
-            Origin::Outside => None,
+            Origin::Outside | Origin::Stream { .. } => None,
         };
         let started = self
             .start_all(
@@ -207,10 +232,17 @@ impl Service {
         if started.is_ok() {
             given();
         }
-        self.go_on(ingested.woken, event, &catalog).await;
-        self.flush(effects).await;
-        started?;
-        self.events.acknowledge(event, now).await?;
+        let rest = async {
+            self.go_on(ingested.woken, event, &catalog).await;
+            self.flush(effects).await;
+        };
+        // The store has all that is left to do: inputs in inboxes, effects in outboxes.
+        let acknowledged = async {
+            started?;
+            Ok::<_, Error>(self.events.acknowledge(event, now).await?)
+        };
+        let ((), acknowledged) = join(rest, acknowledged).await;
+        acknowledged?;
         if explain {
             reach.explain(event, &catalog, triggers);
         }

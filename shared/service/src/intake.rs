@@ -1,10 +1,13 @@
 //! Reads events from messages, publishes them, and classifies the outcome.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
+use futures::future::join;
 use swirl_model::event::EventMatch;
 use swirl_model::{CloudEvent, Data};
-use swirl_ports::matching::attributes_to_keep;
+use swirl_ports::matching::{attributes_to_keep, starts_alone};
+use swirl_runtime::Catalog;
 
 use crate::cloudevents::{self, Invalid};
 use crate::{Error, Service};
@@ -21,9 +24,16 @@ pub enum Taken {
 }
 
 impl Service {
-    /// Publishes an event, and returns how to treat its message. `given`: see [`Service::publish_in_turn`].
-    pub async fn take_in(&self, event: &CloudEvent, given: impl FnOnce() + Send) -> Taken {
-        match self.publish_in_turn(event, given).await {
+    /// Publishes an event, and returns how to treat its message. `given` is called once the event has been given to the
+    /// instances that wait for it, and those that it starts exist: events that belong to it may follow, while its effects
+    /// are carried out.
+    pub async fn take_in(
+        &self,
+        event: &CloudEvent,
+        arrival: &mut Arrival,
+        given: impl FnOnce() + Send,
+    ) -> Taken {
+        match self.publish_arrived(event, arrival, given).await {
             Ok(()) => Taken::Done,
             Err(error) if is_for_good(&error) => Taken::Never(error.to_string()),
             Err(error) => Taken::Later {
@@ -60,17 +70,96 @@ pub fn read_message<'a>(
     cloudevents::structured(&json)
 }
 
+/// An event that has arrived, before its turn.
+#[derive(Debug)]
+pub struct Arrival {
+    /// Of the deployed definitions, which were read after it arrived. It may be used in a turn that comes at once.
+    pub(crate) catalog: Option<Arc<Catalog>>,
+    keys: Vec<u64>,
+    /// The event itself: copies of it share this key.
+    identity: u64,
+    is_unawaited: bool,
+}
+
+impl Arrival {
+    /// The keys of the event, see [`keys`].
+    pub fn keys(&self) -> &[u64] {
+        &self.keys
+    }
+
+    /// The event can only start instances, each by itself, so that no instance can notice its order. This holds if all
+    /// earlier events with one of its keys are done, or are of this kind too. Otherwise
+    /// [`Arrival::in_order`] must be called.
+    pub fn is_unawaited(&self) -> bool {
+        self.is_unawaited
+    }
+
+    /// Instances that wait for the event are looked for in its turn.
+    pub fn in_order(&mut self) {
+        self.is_unawaited = false;
+    }
+
+    /// The keys that this event and others share whose turns must not come at the same time.
+    pub fn turn_keys(&self) -> Vec<u64> {
+        match self.is_unawaited {
+            true => vec![self.identity],
+            false => self.keys.iter().copied().chain([self.identity]).collect(),
+        }
+    }
+
+    /// The turn comes later than at once: definitions may have been deployed since.
+    pub fn delayed(&mut self) {
+        self.catalog = None;
+    }
+}
+
 impl Service {
-    /// The keys that say which of these events belong together, see [`keys`].
+    /// The keys of these events, in the order of their arrival, and which of them need no order.
     ///
     /// # Errors
-    /// The store cannot give the deployed definitions.
-    pub async fn keys(
+    /// The store cannot give the deployed definitions, or doesn't say what instances wait for.
+    pub async fn arrived(&self, events: &[&CloudEvent]) -> Result<Vec<Arrival>, Error> {
+        // Both at once: usually nothing was deployed since the last events.
+        let known = self.registry.known().await;
+        let (catalog, unawaited) =
+            join(self.registry.catalog(), self.unawaited(events, &known)).await;
+        let catalog = catalog?;
+        let unawaited = match Arc::ptr_eq(&catalog, &known) {
+            true => unawaited?,
+            false => self.unawaited(events, &catalog).await?,
+        };
+        let arrival = |(event, is_unawaited): (&&CloudEvent, bool)| Arrival {
+            catalog: Some(catalog.clone()),
+            keys: keys(event, &catalog.consumed),
+            identity: hash("event", &event.key()),
+            is_unawaited,
+        };
+        Ok(events.iter().zip(unawaited).map(arrival).collect())
+    }
+
+    /// Whether each event has no key but its source, starts instances by itself, and isn't awaited now.
+    async fn unawaited(
         &self,
-        events: impl Iterator<Item = &CloudEvent>,
-    ) -> Result<Vec<Vec<u64>>, Error> {
-        let catalog = self.registry.catalog().await?;
-        Ok(events.map(|event| keys(event, &catalog.consumed)).collect())
+        events: &[&CloudEvent],
+        catalog: &Catalog,
+    ) -> Result<Vec<bool>, Error> {
+        let is_candidate = |event: &&CloudEvent| {
+            own_keys(event, &catalog.consumed).is_empty()
+                && starts_alone(event, catalog.triggers.iter())
+        };
+        let mut unawaited: Vec<bool> = events.iter().map(is_candidate).collect();
+        let all = events.iter().zip(&unawaited);
+        let candidates = all.filter_map(|(event, is_candidate)| is_candidate.then_some(*event));
+        let candidates: Vec<&CloudEvent> = candidates.collect();
+        if candidates.is_empty() {
+            return Ok(unawaited);
+        }
+        let awaited = self.events.awaited(&candidates, &catalog.listeners);
+        let mut awaited = awaited.await?.into_iter();
+        for one in unawaited.iter_mut().filter(|one| **one) {
+            *one = !awaited.next().unwrap_or(true);
+        }
+        Ok(unawaited)
     }
 }
 
@@ -78,11 +167,14 @@ impl Service {
 /// the value of each attribute that one of the `consumed` definitions of events correlates by. An event with neither
 /// has the key of its source.
 pub fn keys(event: &CloudEvent, consumed: &[EventMatch]) -> Vec<u64> {
-    let hash = |name: &str, value: &str| {
-        let mut hasher = DefaultHasher::new();
-        (name, value).hash(&mut hasher);
-        hasher.finish()
-    };
+    let mut keys = own_keys(event, consumed);
+    if keys.is_empty() {
+        keys.push(hash("source", &event.source));
+    }
+    keys
+}
+
+fn own_keys(event: &CloudEvent, consumed: &[EventMatch]) -> Vec<u64> {
     let mut names = attributes_to_keep(event, consumed);
     names.insert("subject".into());
     let mut keys: Vec<u64> = names
@@ -91,10 +183,13 @@ pub fn keys(event: &CloudEvent, consumed: &[EventMatch]) -> Vec<u64> {
         .collect();
     keys.sort_unstable();
     keys.dedup();
-    if keys.is_empty() {
-        keys.push(hash("source", &event.source));
-    }
     keys
+}
+
+fn hash(name: &str, value: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (name, value).hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]

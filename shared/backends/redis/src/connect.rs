@@ -232,6 +232,41 @@ impl Link {
         self.send_reads(reads).await
     }
 
+    /// Sends commands that are carried out in their order, and returns the answer of each: as one message to a single
+    /// server. Nothing is repeated but what a server refused; an error of the connection is that of all.
+    pub async fn send_in_order(&self, cmds: &[Cmd]) -> RedisResult<Vec<RedisResult<Value>>> {
+        let mut manager = match &self.servers {
+            Servers::Single { managers, next, .. } => {
+                managers[next.fetch_add(1, Ordering::Relaxed) % managers.len()].clone()
+            }
+            Servers::Sentinel { master, .. } => master.read().await.1.clone(),
+            // Each may be for another server.
+            Servers::Cluster { .. } => {
+                let mut answers = Vec::with_capacity(cmds.len());
+                for cmd in cmds {
+                    answers.push(self.send(cmd).await);
+                }
+                return Ok(answers);
+            }
+        };
+        let mut all = redis::Pipeline::with_capacity(cmds.len());
+        for cmd in cmds {
+            all.add_command(cmd.clone());
+        }
+        let sent = manager.send_packed_commands(&all, 0, cmds.len()).await;
+        if sent.as_ref().is_err_and(RedisError::is_io_error) {
+            self.follow_master().await;
+        }
+        let mut answers = Vec::with_capacity(cmds.len());
+        for (value, cmd) in sent?.into_iter().zip(cmds) {
+            answers.push(match value.extract_error() {
+                Err(error) if not_carried_out(&error) => self.send(cmd).await,
+                other => other,
+            });
+        }
+        Ok(answers)
+    }
+
     async fn try_send_together(&self, cmds: &[Cmd]) -> Option<Vec<Value>> {
         let mut manager = match &self.servers {
             Servers::Single { managers, next, .. } => {

@@ -200,6 +200,34 @@ impl Redis {
         values.map(read).collect()
     }
 
+    /// Carries out commands, then the call of a script, which comes last. On a single server that is one trip. All
+    /// answers but the call's are dropped.
+    pub(crate) async fn run_after<T: FromRedisValue>(
+        &self,
+        mut first: Vec<Cmd>,
+        script: &Script,
+        call: Cmd,
+    ) -> Result<T> {
+        if first.is_empty() {
+            return self.run(script, call).await;
+        }
+        first.push(call);
+        let answers = self.inner.link.send_in_order(&first).await;
+        let mut answers = answers.map_err(crate::connect::error)?;
+        let (Some(last), Some(call)) = (answers.pop(), first.pop()) else {
+            return Err(damaged("the answers of a pipeline", "they are too few"));
+        };
+        for answer in answers {
+            answer.map_err(crate::connect::error)?;
+        }
+        let value = match last {
+            Err(error) if script.is_unknown(&error) => self.introduce(script, &call).await,
+            other => other,
+        };
+        let value = value.map_err(crate::connect::error)?;
+        T::from_redis_value(value).map_err(|error| damaged("the answer of a script", error))
+    }
+
     /// Carries out one command.
     pub(crate) async fn query<T: FromRedisValue>(&self, cmd: Cmd) -> Result<T> {
         let value = self.send(&cmd).await.map_err(crate::connect::error)?;

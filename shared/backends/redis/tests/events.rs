@@ -16,6 +16,7 @@ use swirl_model::event::{Command, EventMatch};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, StartEvent};
 use swirl_ports::execution::Record;
+use swirl_ports::matching::Listeners;
 use swirl_ports::{Acquired, Definitions, Ingested, Listening, Trigger};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
@@ -176,10 +177,18 @@ async fn events_without_correlation_reach_all_who_wait_once() {
 #[tokio::test]
 async fn an_offer_may_die_anywhere() {
     let rig = Rig::new();
+    offers_die(&rig, "offer", None).await;
+    // Then the instance that waits is guessed.
+    let listeners = [by_order("t"), by_order("u"), filter("t", &[])];
+    let listeners = Listeners::new(listeners.into_iter());
+    offers_die(&rig, "guess", Some(&listeners)).await;
+}
+
+async fn offers_die(rig: &Rig, name: &str, listeners: Option<&Listeners>) {
     let mut polls = 0;
     loop {
         polls += 1;
-        let namespace = format!("offer{polls}");
+        let namespace = format!("{name}{polls}");
         let (one, two) = (rig.backend(&namespace).await, rig.backend(&namespace).await);
         one.waiting("unknown", vec![by_order("t"), by_order("t")])
             .await;
@@ -197,15 +206,13 @@ async fn an_offer_may_die_anywhere() {
         pair.definition = definition("pair");
         let triggers = [only, pair];
         let kept = [by_order("t")];
-        let ingest = one
-            .events
-            .ingest(&event, Listening::new(&triggers, &kept), at(0));
+        let listening = Listening {
+            listeners,
+            ..Listening::new(&triggers, &kept)
+        };
+        let ingest = one.events.ingest(&event, listening, at(0));
         let done = dying(polls, ingest).await;
-        let again = two
-            .events
-            .ingest(&event, Listening::new(&triggers, &kept), at(0))
-            .await
-            .unwrap();
+        let again = two.events.ingest(&event, listening, at(0)).await.unwrap();
         assert_eq!(start_ids(&again), [["1"]], "after {polls} polls");
         for id in ["unknown", "kind", "value"] {
             assert_eq!(got(&two, id).await, ["1"], "{id} after {polls} polls");
@@ -572,4 +579,41 @@ async fn sets_are_filled_once_while_others_confirm() {
         let used: BTreeSet<&str> = starts.iter().flat_map(|ids| ids.split(' ')).collect();
         assert_eq!((starts.len(), used.len()), (15, 30), "{starts:?}");
     }
+}
+
+/// Those that nothing waits for need no order.
+#[tokio::test]
+async fn an_event_is_awaited_while_a_wait_is_there() {
+    let rig = Rig::new();
+    let b = rig.backend("awaited").await;
+    let listeners = [filter("t", &[]), filter("u", &[]), by_order("v")];
+    let listeners = Listeners::new(listeners.into_iter());
+    let events = [
+        event("1", "t", &[]),
+        event("2", "u", &[]),
+        event("3", "t", &[]),
+        event("4", "v", &[("order", "1")]),
+        event("5", "w", &[]),
+        event("6", "w", &[("swirlinstanceid", "a")]),
+    ];
+    let all: Vec<&CloudEvent> = events.iter().collect();
+    let awaited = async || b.events.awaited(&all, &listeners).await.unwrap();
+    assert_eq!(awaited().await, [false, false, false, false, false, true]);
+    b.waiting("a", vec![filter("t", &[])]).await;
+    assert_eq!(awaited().await, [true, false, true, false, false, true]);
+    b.create(new("b")).await;
+    let wait = Command::Subscribe(subscription(1, vec![by_order("v")]));
+    b.act(&root("b"), change(vec![known("1"), wait])).await;
+    assert_eq!(awaited().await, [true, false, true, true, false, true]);
+    b.ingest(&events[0], &[]).await;
+    assert_eq!(awaited().await, [false, false, false, true, false, true]);
+    // It is in no bucket then, and starts what it starts.
+    let only = [trigger(vec![filter("u", &[])], true)];
+    let listening = Listening {
+        listeners: Some(&listeners),
+        is_unawaited: true,
+        ..Listening::new(&only, &[])
+    };
+    let ingested = b.events.ingest(&events[1], listening, at(0)).await.unwrap();
+    assert_eq!(start_ids(&ingested), [["2"]]);
 }

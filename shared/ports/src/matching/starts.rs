@@ -107,6 +107,22 @@ pub fn roles(trigger: &Trigger, event: &CloudEvent) -> Vec<Role> {
     fitting.map(role).collect()
 }
 
+/// Whether an event in this role starts an instance by itself that has no correlation.
+pub fn is_alone(trigger: &Trigger, role: &Role) -> bool {
+    trigger.exclusive && !role.bound && role.learnt.is_empty()
+}
+
+/// Whether all that the event starts, it starts by itself: nothing of it depends on other events.
+pub fn starts_alone<'a>(
+    event: &CloudEvent,
+    mut triggers: impl Iterator<Item = &'a Trigger>,
+) -> bool {
+    triggers.all(|trigger| {
+        let roles = roles(trigger, event);
+        roles.first().is_none_or(|role| is_alone(trigger, role))
+    })
+}
+
 /// The values that all events of a trigger must share, as far as this event has them. Sets with other values need not
 /// be considered.
 pub fn group_of(trigger: &Trigger, event: &CloudEvent) -> Correlation {

@@ -1,5 +1,6 @@
 //! Events, and how far the process that processes them goes with their instances.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -10,7 +11,8 @@ use swirl_model::event::Command;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Status;
 use swirl_model::time::Timestamp;
-use swirl_ports::{EventLog, ExecutionStore, Listening, Tasks};
+use swirl_ports::matching::Listeners;
+use swirl_ports::{EventLog, ExecutionStore, Ingested, Listening, Tasks};
 use swirl_runtime::{Effects, Error, Recording, Settings};
 use swirl_service::{Service, Started};
 use swirl_system::System;
@@ -220,4 +222,91 @@ fn an_instance_that_goes_on_with_branches_is_a_workers() {
     process.drive(&root);
     process.publish(&event("1", "go", "a"));
     assert_eq!(process.task(), Some(root));
+}
+
+/// Says whether events are awaited, and is the log of the world otherwise.
+struct Log {
+    inner: Arc<dyn EventLog>,
+    awaited: AtomicBool,
+}
+
+#[async_trait]
+impl EventLog for Log {
+    async fn ingest(
+        &self,
+        event: &CloudEvent,
+        listening: Listening<'_>,
+        at: Timestamp,
+    ) -> swirl_ports::Result<Ingested> {
+        self.inner.ingest(event, listening, at).await
+    }
+
+    async fn awaited(
+        &self,
+        events: &[&CloudEvent],
+        _: &Listeners,
+    ) -> swirl_ports::Result<Vec<bool>> {
+        Ok(vec![self.awaited.load(Ordering::Relaxed); events.len()])
+    }
+
+    async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> swirl_ports::Result<()> {
+        self.inner.acknowledge(event, at).await
+    }
+
+    async fn expire(&self, now: Timestamp) -> swirl_ports::Result<()> {
+        self.inner.expire(now).await
+    }
+}
+
+#[test]
+fn events_that_only_start_instances_need_no_order() {
+    const BOTH: &str = r#"{"id": "both", "version": "1", "specVersion": "0.8",
+        "events": [{"name": "one", "type": "one"}, {"name": "two", "type": "two"},
+            {"name": "by", "type": "by", "correlation": [{"contextAttributeName": "order"}]}],
+        "states": [{"name": "A", "type": "event", "exclusive": false,
+            "onEvents": [{"eventRefs": ["one"]}, {"eventRefs": ["two"]}, {"eventRefs": ["by"]}], "end": true}]}"#;
+    let mut process = Process::new(&[RELAY, BOTH], Settings::default());
+    let log = Arc::new(Log {
+        inner: process.service.events.clone(),
+        awaited: AtomicBool::new(false),
+    });
+    process.service.events = log.clone();
+    let with = |id: &str, kind: &str, name: &str| {
+        let mut event = event(id, kind, "a");
+        let value = swirl_model::data!("1");
+        event.attributes.insert(name.to_owned(), value);
+        event
+    };
+    let events = [
+        event("1", "go", "a"),
+        event("2", "go", "a"),
+        event("3", "one", "a"),
+        event("4", "unknown", "a"),
+        with("5", "go", "subject"),
+        with("6", "by", "order"),
+    ];
+    let mut arrived = || {
+        let (service, events) = (process.service.clone(), events.clone());
+        let arrived = async move {
+            let events: Vec<&CloudEvent> = events.iter().collect();
+            service.arrived(&events).await
+        };
+        process.world.wait(arrived).unwrap()
+    };
+    let shares = |all: &[swirl_service::Arrival], a: usize, b: usize| {
+        let keys = all[b].turn_keys();
+        all[a].turn_keys().iter().any(|key| keys.contains(key))
+    };
+    let mut all = arrived();
+    let unawaited: Vec<bool> = all.iter().map(|one| one.is_unawaited()).collect();
+    assert_eq!(unawaited, [true, true, false, true, false, false]);
+    assert!(!shares(&all, 0, 1) && !shares(&all, 0, 2));
+    assert!(shares(&all, 0, 0), "a copy waits for the first one");
+    // An earlier event of its source hasn't had its turn.
+    all[1].in_order();
+    assert!(shares(&all, 1, 2) && !shares(&all, 0, 1));
+    log.awaited.store(true, Ordering::Relaxed);
+    let all = arrived();
+    assert!(all.iter().all(|one| !one.is_unawaited()));
+    assert!(shares(&all, 0, 1) && shares(&all, 0, 2) && !shares(&all, 0, 4));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use swirl_model::CloudEvent;
 use swirl_ports::Trigger;
-use swirl_ports::matching::{Role, addressee, roles};
+use swirl_ports::matching::{addressee, is_alone, roles};
 
 use super::names::digest;
 
@@ -44,9 +44,4 @@ impl Alone {
         let names = self.0.as_ref()?;
         Some(names.contains(&digest(&trigger.definition.workflow)))
     }
-}
-
-/// Whether an event in this role starts an instance by itself that has no correlation.
-pub(super) fn is_alone(trigger: &Trigger, role: &Role) -> bool {
-    trigger.exclusive && !role.bound && role.learnt.is_empty()
 }

@@ -10,6 +10,7 @@ use swirl_ports::{Error, Result};
 
 use super::names::{event_digest, look_keys};
 use super::shard::{decode, json};
+use super::spread::Gift;
 use super::waiting::{Place, Wait, Waiting};
 use crate::Redis;
 use crate::keys::Span;
@@ -80,20 +81,31 @@ impl Redis {
     /// that has begun to wait and hasn't got its kept events gets those first: they came earlier.
     pub(super) async fn deliver(
         &self,
-        instance: &InstanceId,
-        only: Option<&[(ScopeId, u32)]>,
+        gift: Gift<'_>,
         delivery: &Delivery<'_>,
         woken: &mut Vec<ScopeRef>,
     ) -> Result<Delivered> {
+        let Gift {
+            instance,
+            only,
+            mut seen,
+        } = gift;
         if addressee(delivery.event).is_some_and(|id| id != *instance) {
             return Ok(Delivered::No);
         }
         let mut refused = Vec::new();
         let mut aligned = 0;
         for _ in 0..ATTEMPTS {
-            let (waiting, had) = self.look_waiting(instance, &delivery.digest).await?;
+            let was_seen = seen.is_some();
+            let (waiting, had) = match seen.take() {
+                Some(seen) => seen,
+                None => self.look_waiting(instance, &delivery.digest).await?,
+            };
             if had.is_some_and(|had| had == delivery.generation) {
                 return Ok(Delivered::Already);
+            }
+            if was_seen && waiting.mark.is_some() {
+                continue;
             }
             if waiting.mark.is_some() && aligned < ALIGNED_MAX {
                 aligned += 1;
@@ -112,6 +124,10 @@ impl Redis {
                 Some((wait, place))
             });
             let Some((wait, place)) = found else {
+                // It may have begun to wait since.
+                if was_seen {
+                    continue;
+                }
                 return Ok(Delivered::No);
             };
             match self.put(instance, &waiting, wait, &place, delivery).await? {

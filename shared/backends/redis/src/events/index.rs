@@ -2,6 +2,7 @@
 
 use futures::StreamExt;
 use futures::stream;
+use redis::Cmd;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_ports::Result;
 
@@ -186,14 +187,8 @@ impl Redis {
         wanted.extend(actives.iter().map(|active| format!("a:{active}")));
         let mut gone: Vec<&String> = waiting.notes.keys().collect();
         gone.retain(|note| !wanted.contains(note));
-        let removals = gone.iter().filter_map(|note| {
-            let cmd = self.removal(instance, note)?;
-            Some(self.query::<i64>(cmd))
-        });
-        let mut removals = stream::iter(removals.collect::<Vec<_>>()).buffered(AT_ONCE);
-        while let Some(removed) = removals.next().await {
-            removed?;
-        }
+        let removals = gone.iter().filter_map(|note| self.removal(instance, note));
+        let removals: Vec<Cmd> = removals.collect();
         let [dirty, events, _] = look_keys(self, instance);
         let fresh: Vec<&String> = wanted
             .iter()
@@ -207,12 +202,14 @@ impl Redis {
         for note in fresh.into_iter().chain(gone) {
             call.arg(note);
         }
-        self.run::<i64>(&SETTLE, call).await?;
+        // The mark goes after them. A server refuses all of them or none, apart from the moment in which it begins to work
+        // again; those that were refused are sent again.
+        self.run_after::<i64>(removals, &SETTLE, call).await?;
         Ok(())
     }
 
     /// The command that reverts an entry.
-    fn removal(&self, instance: &InstanceId, note: &str) -> Option<redis::Cmd> {
+    fn removal(&self, instance: &InstanceId, note: &str) -> Option<Cmd> {
         if let Some(active) = note.strip_prefix("a:") {
             let mut cmd = redis::cmd("ZREM");
             cmd.arg(StartKeys::new(self.keys(), active).active)

@@ -1,16 +1,18 @@
 //! The port.
 
 use async_trait::async_trait;
+use futures::future::join;
 use swirl_model::CloudEvent;
 use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
-use swirl_ports::matching::{Outcome, addressee, attributes_to_keep};
+use swirl_ports::matching::{Listeners, Outcome, addressee, attributes_to_keep};
 use swirl_ports::{EventLog, Ingested, Listening, Result};
 
 use super::alone::Alone;
 use super::deliver::Delivery;
 use super::names::event_digest;
-use super::shard::{Beginning, DeliveredMark, Retained};
+use super::shard::{Beginning, Retained};
+use super::spread::Spread;
 use super::starts::{GiveUp, Starts};
 use crate::Redis;
 
@@ -26,7 +28,15 @@ impl EventLog for Redis {
         let digest = event_digest(event);
         let kept = self.to_keep(event, listening.consumed);
         let alone = Alone::of(event, triggers);
-        let begun = self.begin_event(&digest, at, kept.as_ref(), &alone).await?;
+        let begin = self.begin_event(&digest, at, kept.as_ref(), &alone);
+        let (begun, guessed) = match (listening.listeners, &kept) {
+            // Where it is looked for first is known only after it has begun; the instance is usually the same.
+            (Some(listeners), Some(_)) => {
+                let (begun, guessed) = join(begin, self.guess(event, listeners)).await;
+                (begun?, guessed?)
+            }
+            _ => (begin.await?, None),
+        };
         let (generation, alone) = match begun {
             Beginning::Duplicate => {
                 return Ok(Ingested {
@@ -49,16 +59,13 @@ impl EventLog for Redis {
             }
         };
         let delivery = Delivery::new(event, generation.clone(), false);
-        let spread = self
-            .spread(&delivery, kept.as_ref(), listening.listeners)
-            .await?;
-        if let Some(kept) = &kept
-            && !spread.had.is_empty()
-        {
-            self.note_had(&digest, &generation, DeliveredMark::Yes, &spread.had)
-                .await?;
-            self.take_from_kinds(&digest, kept).await?;
-        }
+        let spread = match listening.is_unawaited && kept.is_none() {
+            true => Spread::default(),
+            false => {
+                self.spread(&delivery, kept.as_ref(), listening.listeners, guessed)
+                    .await?
+            }
+        };
         let Starts {
             starts,
             claims,
@@ -96,6 +103,10 @@ impl EventLog for Redis {
             }
         }
         Ok(ingested)
+    }
+
+    async fn awaited(&self, events: &[&CloudEvent], listeners: &Listeners) -> Result<Vec<bool>> {
+        self.have_waits(events, listeners).await
     }
 
     async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {

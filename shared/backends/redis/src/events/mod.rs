@@ -5,6 +5,8 @@
 //!
 //! - An event is put where waits look for it before it looks for waits, and a wait is put where
 //!   events look for it before it looks for events: the second finds the first.
+//! - An event that isn't kept, and that no instance waited for when it was looked for before its turn, isn't for waits that
+//!   begin later.
 //! - An event is delivered by one script of the instance ([`deliver`]), which records that the instance
 //!   had it. So any process may try it any number of times.
 //! - A change of an instance's waits marks it as dirty; the mark is removed only when the buckets agree

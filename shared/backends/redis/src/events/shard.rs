@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use redis::Value;
+use redis::{Cmd, Value};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
@@ -202,6 +202,23 @@ impl Redis {
         found.map(|text| read_body(&text)).transpose()
     }
 
+    /// Records which instances had an event, if it is kept: waits without a value must not get it any more.
+    pub(super) async fn note_taken(
+        &self,
+        digest: &str,
+        generation: &str,
+        kept: &Retained,
+        instances: &[InstanceId],
+    ) -> Result<()> {
+        let (kinds, _) = kept.buckets();
+        let call = self.noting(digest, generation, DeliveredMark::Yes, instances);
+        // If a crash comes in between, the event is offered again.
+        let removals = self.removals(digest, &kinds).collect();
+        self.run_after::<Option<i64>>(removals, &DELIVERED, call)
+            .await?;
+        Ok(())
+    }
+
     /// Records which instances had a kept event. True if a claim succeeded, or if no instance has it any more.
     pub(super) async fn note_had(
         &self,
@@ -210,10 +227,21 @@ impl Redis {
         how: DeliveredMark,
         instances: &[InstanceId],
     ) -> Result<bool> {
+        let call = self.noting(digest, generation, how, instances);
+        let answer: Option<i64> = self.run(&DELIVERED, call).await?;
+        Ok(answer == Some(1))
+    }
+
+    fn noting(
+        &self,
+        digest: &str,
+        generation: &str,
+        how: DeliveredMark,
+        instances: &[InstanceId],
+    ) -> Cmd {
         let keys = EventKeys::of(self.keys(), digest);
-        let all = [keys.had(digest), keys.bodies];
-        let [had, bodies] = all;
-        let mut call = DELIVERED.call(&[bodies, had]);
+        let had = keys.had(digest);
+        let mut call = DELIVERED.call(&[keys.bodies, had]);
         call.arg(digest).arg(generation).arg(match how {
             DeliveredMark::Claim => "claim",
             DeliveredMark::Yes => "had",
@@ -222,8 +250,7 @@ impl Redis {
         for instance in instances {
             call.arg(instance.as_str());
         }
-        let answer: Option<i64> = self.run(&DELIVERED, call).await?;
-        Ok(answer == Some(1))
+        call
     }
 
     /// Removes the event from the buckets of its kinds: waits without a value must not get it any more.
@@ -234,14 +261,19 @@ impl Redis {
 
     /// Takes a kept event out of buckets.
     pub(super) async fn take_out(&self, digest: &str, buckets: &[String]) -> Result<()> {
-        let removals = buckets.iter().map(|bucket| {
+        let removals = self.removals(digest, buckets);
+        let removals = removals.map(|removal| self.query::<i64>(removal));
+        futures::future::try_join_all(removals).await?;
+        Ok(())
+    }
+
+    fn removals(&self, digest: &str, buckets: &[String]) -> impl Iterator<Item = Cmd> {
+        buckets.iter().map(move |bucket| {
             let mut cmd = redis::cmd("ZREM");
             cmd.arg(BucketKeys::new(self.keys(), bucket).kept)
                 .arg(digest);
-            self.query::<i64>(cmd)
-        });
-        futures::future::try_join_all(removals).await?;
-        Ok(())
+            cmd
+        })
     }
 }
 

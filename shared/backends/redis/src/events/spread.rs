@@ -1,19 +1,25 @@
 //! Delivers an event to all waits for it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::StreamExt;
+use futures::future::{join, try_join};
 use futures::stream;
 use redis::Cmd;
+use swirl_model::CloudEvent;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_ports::Result;
-use swirl_ports::matching::{Listeners, addressee, attributes_of, buckets_of, buckets_with};
+use swirl_ports::matching::{
+    Listeners, addressee, attributes_of, buckets_of, buckets_with, is_valued,
+};
 
 use super::deliver::{Delivered, Delivery};
 use super::early::PAGE;
 use super::index::AT_ONCE;
 use super::names::{BucketKeys, digest};
 use super::shard::Retained;
+use super::waiting::Waiting;
 use crate::Redis;
 
 /// The results of delivering an event.
@@ -21,6 +27,25 @@ use crate::Redis;
 pub(super) struct Spread {
     pub woken: Vec<ScopeRef>,
     pub had: Vec<InstanceId>,
+}
+
+/// An instance that may wait for an event.
+pub(super) struct Gift<'a> {
+    pub instance: &'a InstanceId,
+    /// The waits that were found, or all.
+    pub only: Option<&'a [(ScopeId, u32)]>,
+    /// What [`Redis::look_waiting`] has said a moment ago.
+    pub seen: Option<(Waiting, Option<String>)>,
+}
+
+impl<'a> Gift<'a> {
+    fn new(instance: &'a InstanceId, only: Option<&'a [(ScopeId, u32)]>) -> Gift<'a> {
+        Gift {
+            instance,
+            only,
+            seen: None,
+        }
+    }
 }
 
 /// A wait in a bucket.
@@ -33,11 +58,19 @@ impl Redis {
         delivery: &Delivery<'_>,
         kept: Option<&Retained>,
         listeners: Option<&Listeners>,
+        guessed: Option<InstanceId>,
     ) -> Result<Spread> {
         let mut done = Spread::default();
-        let mut pages = self.enter(delivery, kept, listeners).await?;
+        let look = async {
+            let guessed = guessed?;
+            let seen = self.look_waiting(&guessed, &delivery.digest).await;
+            Some((guessed, seen.ok()?))
+        };
+        let (pages, mut seen) = join(self.enter(delivery, kept, listeners), look).await;
+        let mut pages = pages?;
         if let Some(id) = addressee(delivery.event) {
-            self.give_one(&id, None, delivery, &mut done).await?;
+            let one = Gift::new(&id, None);
+            self.give_one(one, delivery, kept, &mut done).await?;
             return Ok(done);
         }
         while pages.iter().any(|(_, page)| !page.is_empty()) {
@@ -64,21 +97,94 @@ impl Redis {
                     waiting[place].1.push((ScopeId::new(scope), wait));
                 }
             }
-            let gifts = waiting.iter().map(|(instance, waits)| async move {
-                let mut one = Spread::default();
-                self.give_one(instance, Some(waits), delivery, &mut one)
-                    .await?;
-                Ok::<_, swirl_ports::Error>(one)
+            let is_only = waiting.len() == 1;
+            let gifts = waiting.iter().map(|(instance, waits)| {
+                let seen = seen.take_if(|(guessed, _)| guessed == instance);
+                let mut gift = Gift::new(instance, Some(waits));
+                gift.seen = seen.map(|(_, seen)| seen);
+                let kept = kept.filter(|_| is_only);
+                async move {
+                    let mut one = Spread::default();
+                    self.give_one(gift, delivery, kept, &mut one).await?;
+                    Ok::<_, swirl_ports::Error>(one)
+                }
             });
             let mut gifts = stream::iter(gifts.collect::<Vec<_>>()).buffered(AT_ONCE);
+            let mut had = Vec::new();
             while let Some(one) = gifts.next().await {
                 let one = one?;
                 done.woken.extend(one.woken);
-                done.had.extend(one.had);
+                had.extend(one.had);
+            }
+            if let Some(kept) = kept
+                && !is_only
+                && !had.is_empty()
+            {
+                let (digest, generation) = (&delivery.digest, &delivery.generation);
+                self.note_taken(digest, generation, kept, &had).await?;
             }
             pages = self.next_waits(pages).await?;
         }
         Ok(done)
+    }
+
+    /// The instance that probably waits for an event, before it can be said for sure.
+    pub(super) async fn guess(
+        &self,
+        event: &CloudEvent,
+        listeners: &Listeners,
+    ) -> Result<Option<InstanceId>> {
+        if let Some(id) = addressee(event) {
+            return Ok(Some(id));
+        }
+        let buckets = buckets_with(event, listeners.of(event));
+        let Some(bucket) = buckets.iter().find(|bucket| is_valued(bucket)) else {
+            return Ok(None);
+        };
+        let mut cmd = redis::cmd("ZRANGE");
+        cmd.arg(BucketKeys::new(self.keys(), &digest(bucket)).waits);
+        cmd.arg(0).arg(0);
+        let found: Vec<String> = self.query(cmd).await?;
+        let instance = found
+            .first()
+            .and_then(|member| member.rsplitn(3, '/').nth(2));
+        Ok(instance.map(InstanceId::new))
+    }
+
+    /// Whether there are waits in the buckets of these events, or they name an instance.
+    pub(super) async fn have_waits(
+        &self,
+        events: &[&CloudEvent],
+        listeners: &Listeners,
+    ) -> Result<Vec<bool>> {
+        let mut places: BTreeMap<Arc<str>, usize> = BTreeMap::new();
+        let mut looks: Vec<Cmd> = Vec::new();
+        let mut asked: Vec<Option<Vec<usize>>> = Vec::with_capacity(events.len());
+        for event in events {
+            if addressee(event).is_some() {
+                asked.push(None);
+                continue;
+            }
+            // Most events of a batch have the same few buckets.
+            let buckets = buckets_with(event, listeners.of(event)).into_iter();
+            let buckets = buckets.map(|name| {
+                *places.entry(name).or_insert_with_key(|name| {
+                    let mut cmd = redis::cmd("EXISTS");
+                    cmd.arg(BucketKeys::new(self.keys(), &digest(name)).waits);
+                    looks.push(cmd);
+                    looks.len() - 1
+                })
+            });
+            asked.push(Some(buckets.collect()));
+        }
+        let found: Vec<bool> = match looks.is_empty() {
+            true => Vec::new(),
+            false => self.read_all(&looks).await?,
+        };
+        let waits = |places: Option<Vec<usize>>| {
+            places.is_none_or(|places| places.into_iter().any(|place| found[place]))
+        };
+        Ok(asked.into_iter().map(waits).collect())
     }
 
     /// Puts the event into its buckets, if it is kept, and returns the waits there.
@@ -162,29 +268,41 @@ impl Redis {
         Ok(next)
     }
 
+    /// `kept`: the instance is then recorded as one that had the event.
     async fn give_one(
         &self,
-        instance: &InstanceId,
-        only: Option<&[(ScopeId, u32)]>,
+        gift: Gift<'_>,
         delivery: &Delivery<'_>,
+        kept: Option<&Retained>,
         done: &mut Spread,
     ) -> Result<()> {
-        match self
-            .deliver(instance, only, delivery, &mut done.woken)
-            .await?
-        {
+        let instance = gift.instance;
+        let delivered = self.deliver(gift, delivery, &mut done.woken).await?;
+        let had = std::slice::from_ref(instance);
+        let noted = async {
+            match kept {
+                Some(kept) => {
+                    self.note_taken(&delivery.digest, &delivery.generation, kept, had)
+                        .await
+                }
+                None => Ok(()),
+            }
+        };
+        match delivered {
             Delivered::Done(woken, after) => {
                 done.woken.extend(woken);
-                done.had.push(instance.clone());
-                self.reindex_with(instance, *after, &mut done.woken).await
+                let indexed = self.reindex_with(instance, *after, &mut done.woken);
+                try_join(noted, indexed).await?;
             }
             Delivered::Already => {
                 // A crash may have come before the other effects of the event were known.
-                done.had.push(instance.clone());
-                self.reindex(instance, &mut done.woken).await
+                let indexed = self.reindex(instance, &mut done.woken);
+                try_join(noted, indexed).await?;
             }
             // Waits that are over but still in the bucket are removed with the mark of their instance.
-            Delivered::No => Ok(()),
+            Delivered::No => return Ok(()),
         }
+        done.had.push(instance.clone());
+        Ok(())
     }
 }

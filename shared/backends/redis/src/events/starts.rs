@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
-use swirl_ports::matching::{Correlation, PendingStart, Role, Set, group_of, has_all, roles};
+use swirl_ports::matching::{
+    Correlation, PendingStart, Role, Set, group_of, has_all, is_alone, roles,
+};
 use swirl_ports::{Error, Result, Trigger};
 
-use super::alone::{Alone, is_alone};
+use super::alone::Alone;
 use super::names::{StartKeys, start_digest};
 use super::shard::{json, read};
 use crate::Redis;
