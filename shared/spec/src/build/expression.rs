@@ -8,7 +8,8 @@ use std::sync::Arc;
 use swirl_model::workflow::{Count, ExprId, ExprSource, FunctionKind, Language, PathId};
 
 use super::check::{Checked, check_expression};
-use super::ctx::{Ctx, Obj, did_you_mean};
+use super::context;
+use super::ctx::{Ctx, Obj, and, did_you_mean};
 use super::location::Location;
 use super::pool::Key;
 use crate::codes;
@@ -257,6 +258,9 @@ impl Ctx<'_> {
             self.error_in(location, kind, message, hint, part);
         }
         let compiles = checked.problem.is_none();
+        if compiles {
+            self.context_members(location, text);
+        }
         if checked.secrets.is_empty() && !checked.secrets_whole {
             return compiles;
         }
@@ -291,6 +295,17 @@ impl Ctx<'_> {
             self.error_in(location, codes::UNKNOWN_SECRET, message, Some(hint), part);
         }
         compiles
+    }
+
+    /// Members of `$WORKFLOW` that there aren't: they would be null.
+    fn context_members(&mut self, location: &Location, text: &str) {
+        let missing = context::members(text).filter(|name| !context::MEMBERS.contains(name));
+        for name in missing {
+            let hint = did_you_mean(name, context::MEMBERS)
+                .unwrap_or_else(|| format!("it has {}", and(&context::MEMBERS)));
+            let message = format!("'$WORKFLOW' has no member '{name}': this is null");
+            self.warn_at(location, codes::UNKNOWN_CONTEXT, message, hint);
+        }
     }
 
     /// Whether a text would be an expression here; nothing is reported. `$.x` is one in either language.

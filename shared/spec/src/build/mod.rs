@@ -11,6 +11,7 @@ mod absent;
 pub(crate) mod advice;
 mod check;
 mod condition;
+mod context;
 mod correlation;
 pub(crate) mod ctx;
 pub(crate) mod dialect;
