@@ -1,5 +1,5 @@
 //! Measures what a commit costs Redis, in processor time and by its own count, so that other load on the machine
-//! matters little. A record has some 600 bytes, an element of history some 300. Starts its own server.
+//! matters little. Each kind is measured in turn with guarded writes and with the general function. A record has some 600 bytes, an element of history some 300. Starts its own server.
 //! `cargo run -p swirl-redis --example commit`: the program itself may be slow.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
 
@@ -25,6 +25,12 @@ enum What {
     Call,
     /// A turn without a lease.
     Turn,
+    /// A call with a timeout: its timer is disarmed, and the next one armed.
+    Timer,
+    /// An event is produced. It is removed from the outbox, which isn't part of the function's time.
+    Effect,
+    /// A wait that is over, and the next one. The index of waits follows.
+    Wait,
     /// Forks of ten, whose branches report at their first commit.
     Fork,
 }
@@ -40,50 +46,89 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn measure(server: &RedisServer) -> anyhow::Result<()> {
-    let redis = Redis::connect(Options::single(server.url())).await?;
+    let mut stores = Vec::new();
+    for (name, plain) in [("planned", true), ("general", false)] {
+        let options = Options {
+            namespace: name.to_owned(),
+            plain,
+            ..Options::single(server.url())
+        };
+        stores.push((name, Redis::connect(options).await?));
+    }
     for (what, name) in [
         (What::Call, "a call's answer and the next call"),
         (What::Turn, "a turn without a lease (read and commit)"),
+        (What::Timer, "the same with a timeout"),
+        (What::Effect, "a produced event"),
+        (What::Wait, "a wait after another"),
         (What::Fork, "a fork of ten and its join (reads and commits)"),
     ] {
-        let (mut functions, mut used) = (Vec::new(), Vec::new());
+        let mut found = [Costs::default(), Costs::default()];
         for round in 0..=ROUNDS {
-            let tasks = (0..AT_ONCE).map(|n| {
-                let redis = redis.clone();
-                tokio::spawn(async move {
-                    let id = format!("{n}-{round}");
-                    redis.create(kit::new(&id)).await.unwrap();
-                    Worker { redis, id }
-                })
-            });
-            let workers = futures::future::try_join_all(tasks).await?;
-            let before = (function(server)?, cpu(server)?);
-            let tasks = workers
-                .into_iter()
-                .map(|worker| tokio::spawn(worker.work(what)));
-            let done = futures::future::try_join_all(tasks).await?;
-            let done: u32 = done.into_iter().sum();
-            let after = (function(server)?, cpu(server)?);
-            // Functions are loaded in the first one.
-            if round > 0 {
-                functions.push((after.0.1 - before.0.1) / (after.0.0 - before.0.0));
-                used.push((after.1 - before.1) * 1e6 / f64::from(done));
+            for ((_, redis), costs) in stores.iter().zip(&mut found) {
+                let (function, process) = cost_of(server, redis, what, round).await?;
+                // Functions are loaded in the first one.
+                if round > 0 {
+                    costs.functions.push(function);
+                    costs.processes.push(process);
+                }
             }
         }
-        functions.sort_by(f64::total_cmp);
-        used.sort_by(f64::total_cmp);
-        println!(
-            "{name}: {:.1} µs of a function ({:.1} to {:.1}), {:.0} µs of Redis' process a commit",
-            functions[ROUNDS / 2],
-            functions[0],
-            functions[ROUNDS - 1],
-            used[ROUNDS / 2],
-        );
+        for ((way, _), mut costs) in stores.iter().zip(found) {
+            let (functions, processes) = (&mut costs.functions, &mut costs.processes);
+            functions.sort_by(f64::total_cmp);
+            processes.sort_by(f64::total_cmp);
+            println!(
+                "{name}, {way}: {:.1} µs of a function ({:.1} to {:.1}), {:.0} µs of Redis' process a commit",
+                functions[ROUNDS / 2],
+                functions[0],
+                functions[ROUNDS - 1],
+                processes[ROUNDS / 2],
+            );
+        }
         server.cli(&["FLUSHALL"])?;
     }
-    let plain = redis.plain_commits();
-    println!("{plain} commits took the fast path");
+    for (way, redis) in stores {
+        let plain = redis.plain_commits();
+        println!("{way}: {plain} guarded writes");
+    }
     Ok(())
+}
+
+/// Microseconds.
+#[derive(Default)]
+struct Costs {
+    functions: Vec<f64>,
+    processes: Vec<f64>,
+}
+
+/// Microseconds of a function, and of Redis' process for a commit.
+async fn cost_of(
+    server: &RedisServer,
+    redis: &Redis,
+    what: What,
+    round: usize,
+) -> anyhow::Result<(f64, f64)> {
+    let tasks = (0..AT_ONCE).map(|n| {
+        let redis = redis.clone();
+        tokio::spawn(async move {
+            let id = format!("{n}-{round}");
+            redis.create(kit::new(&id)).await.unwrap();
+            Worker { redis, id }
+        })
+    });
+    let workers = futures::future::try_join_all(tasks).await?;
+    let before = (function(server)?, cpu(server)?);
+    let tasks = workers
+        .into_iter()
+        .map(|worker| tokio::spawn(worker.work(what)));
+    let done = futures::future::try_join_all(tasks).await?;
+    let done: u32 = done.into_iter().sum();
+    let after = (function(server)?, cpu(server)?);
+    Ok((
+        (after.0.1 - before.0.1) / (after.0.0 - before.0.0),
+        (after.1 - before.1) * 1e6 / f64::from(done),
+    ))
 }
 
 struct Worker {
@@ -105,9 +150,17 @@ impl Worker {
             };
             scope.data = text.clone();
             match what {
-                What::Call => {
+                What::Call | What::Timer | What::Effect => {
                     scope.cursor = kit::calling(number);
-                    let token = self.commit(&lease, &scope, vec![], &[], false).await;
+                    let commands = match what {
+                        What::Timer => vec![
+                            Command::Disarm(number - 1),
+                            Command::Arm(kit::timer(number, 4_000_000_000_000)),
+                        ],
+                        What::Effect => vec![Command::Publish(kit::event("e", "told", &[]))],
+                        _ => Vec::new(),
+                    };
+                    let token = self.commit(&lease, &scope, commands, &[], false).await;
                     lease.token = token.unwrap_or(lease.token);
                     scope.rev += 1;
                     held = Some((lease, scope));
@@ -116,6 +169,16 @@ impl Worker {
                 What::Turn => {
                     scope.cursor = kit::blocked(Work::Sleep);
                     self.commit(&lease, &scope, vec![], &[], true).await;
+                    commits += 1;
+                }
+                What::Wait => {
+                    scope.cursor = kit::blocked(Work::Events);
+                    let slots = vec![kit::filter("paid", &[])];
+                    let commands = vec![
+                        Command::Unsubscribe(number - 1),
+                        Command::Subscribe(kit::subscription(number, slots)),
+                    ];
+                    self.commit(&lease, &scope, commands, &[], true).await;
                     commits += 1;
                 }
                 What::Fork => {
@@ -194,7 +257,12 @@ impl Worker {
             lease_ms: 30_000,
         };
         match self.redis.commit(commit).await.unwrap() {
-            Committed::Done { token, .. } => token,
+            Committed::Done { token, outbox, .. } => {
+                if !outbox.is_empty() {
+                    self.redis.flushed(&outbox).await.unwrap();
+                }
+                token
+            }
             other => panic!("{}: {other:?}", lease.scope),
         }
     }

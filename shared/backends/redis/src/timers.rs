@@ -134,3 +134,88 @@ impl Draft<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use swirl_contract::kit;
+    use swirl_model::ids::{InstanceId, ScopeRef};
+    use swirl_model::scope::Scope;
+    use swirl_ports::Lease;
+
+    use super::*;
+
+    fn commit(timers: &[u32], consumed: &[u32], commands: Vec<Command>) -> Commit {
+        let mut scope: Scope = kit::new("a").root;
+        let timers = timers.iter();
+        scope.timers = timers.map(|seq| kit::timer(*seq, 9)).collect();
+        let consumed = consumed.iter();
+        Commit {
+            lease: Lease::new(ScopeRef::root(InstanceId::new("a")), 1),
+            scope,
+            consumed: consumed
+                .map(|seq| Input::Timer { seq: *seq }.id())
+                .collect(),
+            refused: Vec::new(),
+            history: Vec::new(),
+            commands,
+            at: kit::at(0),
+            require_unchanged_inbox: false,
+            release: true,
+            lease_ms: 1,
+            fits: false,
+        }
+    }
+
+    fn armed(seqs: &[u32]) -> Option<Vec<u8>> {
+        let armed = seqs.iter().map(|seq| (seq.to_string(), format!("m{seq}")));
+        let armed: Armed = armed.collect();
+        rmp_serde::to_vec(&armed).ok()
+    }
+
+    #[test]
+    fn a_timer_is_replaced_by_the_next() {
+        let commands = vec![Command::Disarm(1), Command::Arm(kit::timer(2, 7))];
+        let known = Some(armed(&[1]));
+        let change = change(&commit(&[2], &[], commands), false, known.as_ref(), 5);
+        let change = change.unwrap().unwrap();
+        assert_eq!(change.removed, ["m1"]);
+        assert_eq!(change.added, [(7, "50001 r 2 sleep a".to_owned())]);
+        assert_eq!(change.earliest, Some(7));
+        assert!(change.text.is_some());
+    }
+
+    #[test]
+    fn what_is_armed_and_disarmed_is_not_indexed() {
+        let commands = vec![Command::Arm(kit::timer(2, 7)), Command::Disarm(2)];
+        let change = change(&commit(&[], &[], commands), false, Some(&None), 5);
+        let change = change.unwrap().unwrap();
+        assert!(!change.is_indexed() && change.text.is_none());
+    }
+
+    #[test]
+    fn a_timer_that_came_too_early_is_armed_again() {
+        let change = change(&commit(&[1], &[1], Vec::new()), false, Some(&None), 5);
+        assert_eq!(change.unwrap().unwrap().earliest, Some(9));
+    }
+
+    #[test]
+    fn a_scope_that_is_gone_has_no_timers() {
+        let known = Some(armed(&[1, 2]));
+        let commands = vec![Command::Arm(kit::timer(3, 7))];
+        let change = change(&commit(&[], &[], commands), true, known.as_ref(), 5);
+        let change = change.unwrap().unwrap();
+        assert_eq!(change.removed, ["m1", "m2"]);
+        assert!(change.added.is_empty() && change.text.is_none());
+    }
+
+    #[test]
+    fn timers_that_were_not_read_are_needed() {
+        let commands = vec![Command::Disarm(1)];
+        let found = change(&commit(&[], &[], commands), false, None, 5);
+        assert_eq!(found, Err(Unplanned::Unknown));
+        assert_eq!(
+            change(&commit(&[], &[], Vec::new()), false, None, 5),
+            Ok(None)
+        );
+    }
+}

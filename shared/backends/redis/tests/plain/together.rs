@@ -100,6 +100,40 @@ async fn calls_under_a_lease_are_written_at_once() {
     );
 }
 
+/// A timer that fires while a call is under way changes the inbox and the timers of the scope that is held: the commit
+/// is planned again with what it finds.
+#[tokio::test]
+async fn a_commit_is_planned_again_with_what_has_changed() {
+    let server = RedisServer::start().unwrap();
+    let side = Side::new(&server, "again", true, 100_000).await;
+    let b = Backend::of(Arc::new(side.store.clone()), ());
+    b.create(new("a")).await;
+    let mut held = b.hold_lazily(&root("a")).await;
+    let mut scope = scope_of(&held.record);
+    scope.cursor = calling(1);
+    scope.timers.push(timer(1, 5));
+    let mut first = commit_with(&held, &scope, false);
+    first.commands.push(Command::Arm(timer(1, 5)));
+    let committed = side.store.commit(first).await.unwrap();
+    let Committed::Done { token, .. } = committed else {
+        panic!("{committed:?}");
+    };
+    held.lease.token = token.unwrap();
+    scope.rev += 1;
+    assert!(b.add(&root("a"), Input::Timer { seq: 1 }).await);
+    let items = side.store.drain(&held.lease).await.unwrap();
+    assert_eq!(items.unwrap().0.len(), 1);
+    let before = side.store.plain_commits();
+    scope.timers.clear();
+    let mut next = commit_with(&held, &scope, true);
+    next.consumed = vec![Input::Timer { seq: 1 }.id()];
+    let committed = side.store.commit(next).await.unwrap();
+    assert!(matches!(committed, Committed::Done { .. }), "{committed:?}");
+    assert_eq!(side.store.plain_commits(), before + 1);
+    let due = side.store.due_timers(at(1_000), 10).await.unwrap();
+    assert_eq!(due, Vec::new());
+}
+
 /// A holder that waits for a long call asks without a function, until there is something new.
 #[tokio::test]
 async fn waiting_for_an_answer_runs_no_function() {
