@@ -1,6 +1,7 @@
 //! Requests to the API within the process, without a socket.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -9,8 +10,6 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tower::ServiceExt;
 use url::form_urlencoded::Serializer;
-
-use crate::hints::Follows;
 
 /// The largest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
@@ -47,6 +46,11 @@ pub struct Asking {
 /// API.
 #[derive(Debug, Clone, Copy)]
 pub struct CameFrom(pub IpAddr);
+
+/// An answer may be shared with all requests that follow the same hint: it isn't older than that hint. It is an extension
+/// of requests, which no client outside of the process can set.
+#[derive(Debug, Clone)]
+pub struct Follows(pub Arc<str>);
 
 /// The API refuses, or failed.
 #[derive(Debug)]

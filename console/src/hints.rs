@@ -4,23 +4,16 @@
 //! hints.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
-use futures::stream::unfold;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::asking::{Asking, Refusal};
-use crate::console::Console;
-use crate::visitor::Visitor;
+use crate::asking::{Asking, Follows, Refusal};
 
 /// The maximum number of viewers; the pages of others look for changes by themselves.
 const VIEWERS_MAX: usize = 4_096;
@@ -30,15 +23,8 @@ const EVERY_MAX: Duration = Duration::from_secs(15);
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// How long a stream lasts: the browser then begins another one, and its visitor is checked again.
 const LASTS: Duration = Duration::from_secs(10 * 60);
-/// Proxies close connections without traffic.
-const ALIVE: Duration = Duration::from_secs(20);
 /// The header by which a page names the hint that it follows.
 const SEEN: &str = "x-swirl-seen";
-
-/// An answer may be shared with all requests that follow the same hint: it isn't older than that hint. It is an extension
-/// of requests, which no client outside of the process can set.
-#[derive(Debug, Clone)]
-pub struct Follows(pub Arc<str>);
 
 /// The instances that are being watched.
 pub(crate) struct Hints {
@@ -84,7 +70,7 @@ impl Hints {
     }
 
     /// A further viewer; `None`: there are too many.
-    fn join(self: &Arc<Self>, id: &str, asking: Asking) -> Option<Viewer> {
+    pub fn join(self: &Arc<Self>, id: &str, asking: Asking) -> Option<Viewer> {
         let permit = self.room.clone().try_acquire_owned().ok()?;
         let mut all = self.lock();
         let watched = all.entry(id.to_owned()).or_insert_with(|| Watched {
@@ -134,7 +120,7 @@ impl Hints {
 }
 
 /// One stream.
-struct Viewer {
+pub(crate) struct Viewer {
     hints: Arc<Hints>,
     id: String,
     number: u64,
@@ -151,7 +137,7 @@ impl Drop for Viewer {
 
 impl Viewer {
     /// The next hint; `None`: the stream ends.
-    async fn hint(&mut self) -> Option<Arc<str>> {
+    pub async fn hint(&mut self) -> Option<Arc<str>> {
         loop {
             timeout_at(self.until, self.news.changed())
                 .await
@@ -166,26 +152,6 @@ impl Viewer {
             }
         }
     }
-}
-
-pub async fn stream(
-    visitor: Visitor,
-    Path(id): Path<String>,
-    State(console): State<Console>,
-) -> Response {
-    // Nobody is told about an instance that they may not see.
-    if let Err(refusal) = stamp(&visitor.asking, &id).await {
-        return refusal.status.into_response();
-    }
-    let Some(viewer) = console.hints.join(&id, visitor.asking) else {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
-    };
-    let hints = unfold(viewer, async |mut viewer| {
-        let seen = viewer.hint().await?;
-        Some((Ok::<_, Infallible>(Event::default().data(seen)), viewer))
-    });
-    let alive = KeepAlive::new().interval(ALIVE);
-    Sse::new(hints).keep_alive(alive).into_response()
 }
 
 /// Asks for an instance until nobody watches it, or it is gone.
@@ -230,7 +196,7 @@ async fn watch_instance(hints: Arc<Hints>, id: String) {
 }
 
 /// Changes whenever the instance does: each change adds to its history.
-async fn stamp(asking: &Asking, id: &str) -> Result<Arc<str>, Refusal> {
+pub(crate) async fn stamp(asking: &Asking, id: &str) -> Result<Arc<str>, Refusal> {
     let history = asking
         .get(&["instances", id, "history"], &[("last", "1")])
         .await?;

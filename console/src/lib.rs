@@ -5,7 +5,7 @@
 //! checks and refusals are those of the API ([why](../../docs/adr/0018-console-asks-the-api.md)).
 //!
 //! Pages are complete without script. The one script makes instants readable, and loads a page again when there
-//! is news: of an instance a hint says so ([`hints`]), other pages look every few seconds.
+//! is news: of an instance a hint says so, other pages look every few seconds.
 
 mod answer;
 mod asking;
@@ -22,7 +22,6 @@ mod tree;
 mod visitor;
 mod words;
 
-pub use asking::CameFrom;
+pub use asking::{CameFrom, Follows};
 pub use console::Console;
-pub use hints::Follows;
 pub use routes::router;

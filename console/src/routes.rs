@@ -6,7 +6,7 @@ use axum::routing::{get, post};
 
 use crate::answer::Failure;
 use crate::console::Console;
-use crate::{assets, hints, pages, visitor};
+use crate::{assets, pages, visitor};
 
 /// The pages, to be mounted at `/console`.
 pub fn router(console: Console) -> Router {
@@ -27,7 +27,7 @@ pub fn router(console: Console) -> Router {
         .route("/batches/{id}/{action}", post(pages::batches::act))
         .route("/instances", get(pages::instances::show))
         .route(instance, get(pages::instance::show))
-        .route("/instances/{id}/hints", get(hints::stream))
+        .route("/instances/{id}/hints", get(pages::hints::stream))
         .route("/instances/{id}/{action}", post(pages::instance::operate))
         .route(
             "/definitions",

@@ -166,7 +166,7 @@ fn attributes() -> Value {
     json!({
         "orderId": {"value": "${ .orderId }", "type": "string"},
         "customer": {"value": "${ .customer }", "type": "string"},
-        "placedAt": {"value": "${ .placedAt }", "type": "date-time"},
+        "placedAt": {"value": "${ .placedAt }", "type": "time"},
         "total": {"value": "${ .total }", "type": "number"},
         "n": {"value": "${ .n }", "type": "number"},
     })

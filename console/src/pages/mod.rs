@@ -3,6 +3,7 @@
 pub mod batches;
 pub mod definitions;
 pub mod events;
+pub mod hints;
 pub mod instance;
 pub mod instances;
 pub mod letters;

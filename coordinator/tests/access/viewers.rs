@@ -150,6 +150,7 @@ async fn a_thousand_viewers_cost_as_much_as_one() {
     // What one viewer costs while nothing happens, and when something does.
     let polls = async |streams: &mut Vec<Response>, at: i64| {
         let before = reads.load(Ordering::Relaxed);
+        // Time has to pass: what is counted is done by the second.
         tokio::time::sleep(Duration::from_secs(3)).await;
         let idle = reads.load(Ordering::Relaxed) - before;
         let (before, begun) = (reads.load(Ordering::Relaxed), Instant::now());
@@ -186,6 +187,7 @@ async fn a_thousand_viewers_cost_as_much_as_one() {
     drop(streams);
     let silent = async || {
         let before = reads.load(Ordering::Relaxed);
+        // Time has to pass: a poll that goes on would come within it.
         tokio::time::sleep(Duration::from_millis(2_500)).await;
         (before == reads.load(Ordering::Relaxed)).then_some(())
     };

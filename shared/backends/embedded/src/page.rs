@@ -10,7 +10,6 @@ use swirl_ports::{Error, HISTORY_BYTES_MAX, HistoryPart};
 
 use crate::journal::Keys;
 use crate::key::{HISTORY, Key, Seq, Write, read};
-use crate::recorded::first_due;
 use crate::state::State;
 
 /// The history entries of a commit.
@@ -85,6 +84,14 @@ impl State {
         }
         self.touch(Key::State(seq));
     }
+}
+
+/// When the first recorded data of these entries is removed.
+pub(crate) fn first_due<'a>(
+    history: impl IntoIterator<Item = &'a HistoryEntry>,
+) -> Option<Timestamp> {
+    let with_data = history.into_iter().filter(|entry| entry.data.is_some());
+    with_data.filter_map(|entry| entry.data_until).min()
 }
 
 /// The number of a record's last entry.

@@ -9,21 +9,13 @@ use swirl_ports::{HistoryPart, Result};
 use crate::Embedded;
 use crate::journal::redeem;
 use crate::key::{Key, Seq, Write, json};
-use crate::page;
+use crate::page::{self, first_due};
 use crate::state::State;
 
 /// How many instances are worked on in one turn.
 const INSTANCES_AT_ONCE: usize = 100;
 /// What can't be read is looked at again after this time.
 const DAMAGED_MS: i64 = 3_600_000;
-
-/// When the first data of these entries is due.
-pub(crate) fn first_due<'a>(
-    history: impl IntoIterator<Item = &'a HistoryEntry>,
-) -> Option<Timestamp> {
-    let with_data = history.into_iter().filter(|entry| entry.data.is_some());
-    with_data.filter_map(|entry| entry.data_until).min()
-}
 
 /// Removes the data whose time is over. True: there was some.
 fn strip<'a>(history: impl IntoIterator<Item = &'a mut HistoryEntry>, now: Timestamp) -> bool {
