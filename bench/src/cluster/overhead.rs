@@ -10,13 +10,15 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::process::{Cluster, Setup};
 use super::service;
-use super::starts::{Work, results, results_of};
+use super::starts::{Work, results_of};
 use super::workflows;
 use crate::measure::Figure;
 use crate::plan::Plan;
 
 /// Processes look every three seconds whether lifecycle events are on.
 const NOTICED: Duration = Duration::from_secs(5);
+/// Instances at least that show how fast a row is.
+const WARM: usize = 20;
 /// The default of `redis.shards`.
 const SHARDS: u16 = 64;
 /// How long events may take to be published after the last instance has ended.
@@ -200,7 +202,8 @@ async fn rounds(
     let mut counts = Vec::new();
     for variant in &VARIANTS {
         // Each warms up, and as many instances are counted as it runs in the time of a row.
-        let figure = results(cluster(variant), &work(variant), in_flight, 0.5).await?;
+        let warm = (2 * in_flight).max(WARM);
+        let figure = results_of(cluster(variant), &work(variant), in_flight, warm).await?;
         counts.push(((figure.rate * plan.seconds) as usize).max(in_flight));
         all_published(cluster(variant), variant).await?;
     }
