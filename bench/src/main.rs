@@ -79,6 +79,8 @@ enum Part {
     Floor,
     /// The real processes.
     Cluster,
+    /// Of those the events alone, if they are named and the others are not.
+    Events,
     /// How cost grows.
     Growth,
     /// The engine alone, and instances in one process.
@@ -124,7 +126,8 @@ async fn measure(args: &Args) -> Result<()> {
     if has(Part::Floor) {
         floors = measure_floor(&plan, args.always).await?;
     }
-    if has(Part::Cluster) {
+    let only_events = args.only.contains(&Part::Events) && !args.only.contains(&Part::Cluster);
+    if has(Part::Cluster) || only_events {
         let setup = setup(args)?;
         let mut say = |case: &cluster::Case| {
             let figure = &case.figure;
@@ -140,7 +143,10 @@ async fn measure(args: &Args) -> Result<()> {
                 case.note
             );
         };
-        let cases = cluster::all(&plan, &setup, &mut say).await?;
+        let cases = match only_events {
+            true => cluster::events_alone(&plan, &setup, &mut say).await?,
+            false => cluster::all(&plan, &setup, &mut say).await?,
+        };
         if has(Part::Floor) {
             again(&plan, args.always, &mut floors).await?;
         }

@@ -277,7 +277,7 @@ async fn events_that_only_start_instances_leave_the_order_of_others() {
             })
             .await;
         }
-        // The index follows the record.
+        // Time has to pass: the index follows the record, and nothing shows it.
         tokio::time::sleep(Duration::from_millis(300)).await;
         taken += ORDERS;
         let first = next;

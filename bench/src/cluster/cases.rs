@@ -91,6 +91,21 @@ pub async fn all(plan: &Plan, setup: &Setup, say: &mut dyn FnMut(&Case)) -> Resu
     Ok(cases)
 }
 
+/// The rows of events.
+pub async fn events_alone(
+    plan: &Plan,
+    setup: &Setup,
+    say: &mut dyn FnMut(&Case),
+) -> Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    let mut add = |case: Case| {
+        say(&case);
+        cases.push(case);
+    };
+    event_cases(plan, setup, &mut add).await?;
+    Ok(cases)
+}
+
 type Add<'a> = &'a mut dyn FnMut(Case);
 
 /// The first instance on a new cluster.

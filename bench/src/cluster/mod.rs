@@ -14,7 +14,7 @@ mod starts;
 mod waits;
 pub mod workflows;
 
-pub use cases::{Case, Floor, all};
+pub use cases::{Case, Floor, all, events_alone};
 #[cfg(test)]
 pub use growth::Line;
 pub use growth::{Growth, grow};

@@ -18,6 +18,7 @@ use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
+use swirl_ports::matching::Listeners;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, EventBus, EventLog, ExecutionStore,
     Filter, HistoryPage, HistoryPart, InboxItem, Ingested, InstanceKey, InstanceQueries,
@@ -306,6 +307,11 @@ impl EventLog for Measured<dyn EventLog> {
         at: Timestamp,
     ) -> Result<Ingested> {
         self.redis("ingest", self.inner.ingest(event, listening, at))
+            .await
+    }
+
+    async fn awaited(&self, events: &[&CloudEvent], listeners: &Listeners) -> Result<Vec<bool>> {
+        self.redis("awaited", self.inner.awaited(events, listeners))
             .await
     }
 

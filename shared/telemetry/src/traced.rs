@@ -12,6 +12,7 @@ use opentelemetry::Value;
 use swirl_model::CloudEvent;
 use swirl_model::time::Timestamp;
 use swirl_model::trace::TraceContext;
+use swirl_ports::matching::Listeners;
 use swirl_ports::{EventLog, Ingested, Listening, Result};
 
 use crate::Telemetry;
@@ -49,6 +50,10 @@ impl EventLog for Traced {
             self.telemetry.send(span, context.trace);
         }
         Ok(ingested)
+    }
+
+    async fn awaited(&self, events: &[&CloudEvent], listeners: &Listeners) -> Result<Vec<bool>> {
+        self.inner.awaited(events, listeners).await
     }
 
     async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {

@@ -10,7 +10,6 @@ use swirl_ports::{Error, Result};
 
 use super::names::{event_digest, look_keys};
 use super::shard::{decode, json};
-use super::spread::Gift;
 use super::waiting::{Place, Wait, Waiting};
 use crate::Redis;
 use crate::keys::Span;
@@ -31,6 +30,25 @@ pub(super) struct Delivery<'a> {
     pub generation: String,
     /// It came before the wait began.
     pub early: bool,
+}
+
+/// An instance that may wait for an event.
+pub(super) struct Gift<'a> {
+    pub instance: &'a InstanceId,
+    /// The waits that were found, or all.
+    pub only: Option<&'a [(ScopeId, u32)]>,
+    /// What [`Redis::look_waiting`] has said a moment ago.
+    pub seen: Option<(Waiting, Option<String>)>,
+}
+
+impl<'a> Gift<'a> {
+    pub fn new(instance: &'a InstanceId, only: Option<&'a [(ScopeId, u32)]>) -> Gift<'a> {
+        Gift {
+            instance,
+            only,
+            seen: None,
+        }
+    }
 }
 
 pub(super) enum Delivered {

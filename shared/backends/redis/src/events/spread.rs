@@ -14,12 +14,11 @@ use swirl_ports::matching::{
     Listeners, addressee, attributes_of, buckets_of, buckets_with, is_valued,
 };
 
-use super::deliver::{Delivered, Delivery};
+use super::deliver::{Delivered, Delivery, Gift};
 use super::early::PAGE;
 use super::index::AT_ONCE;
 use super::names::{BucketKeys, digest};
 use super::shard::Retained;
-use super::waiting::Waiting;
 use crate::Redis;
 
 /// The results of delivering an event.
@@ -27,25 +26,6 @@ use crate::Redis;
 pub(super) struct Spread {
     pub woken: Vec<ScopeRef>,
     pub had: Vec<InstanceId>,
-}
-
-/// An instance that may wait for an event.
-pub(super) struct Gift<'a> {
-    pub instance: &'a InstanceId,
-    /// The waits that were found, or all.
-    pub only: Option<&'a [(ScopeId, u32)]>,
-    /// What [`Redis::look_waiting`] has said a moment ago.
-    pub seen: Option<(Waiting, Option<String>)>,
-}
-
-impl<'a> Gift<'a> {
-    fn new(instance: &'a InstanceId, only: Option<&'a [(ScopeId, u32)]>) -> Gift<'a> {
-        Gift {
-            instance,
-            only,
-            seen: None,
-        }
-    }
 }
 
 /// A wait in a bucket.
