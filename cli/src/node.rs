@@ -12,7 +12,7 @@ use swirl_ports::{Clock, FunctionCaller, Secrets};
 use swirl_runtime::{Driver, Lower, Observer, Recording, Registry, Settings, Shares};
 use swirl_service::{BatchLimits, Batching, Service, draw_name};
 use swirl_system::{Calls, System};
-use swirl_worker::{pool, process};
+use swirl_worker::pool;
 use tokio::task::JoinSet;
 
 /// How often the reconciler looks for scopes that should be running and are not.
@@ -52,7 +52,10 @@ impl Node {
         let calls = Calls { caller, secrets };
         let effects = Arc::new(service.clone());
         let mut driver = system.driver(calls, effects, Settings::default());
-        driver.shares = Some(Shares::aside(process::threads(), process::aside));
+        driver.shares = Some(Shares::aside(
+            swirl_cluster::threads(),
+            swirl_cluster::aside,
+        ));
         let driver = Arc::new(driver);
         Ok(Node {
             service,

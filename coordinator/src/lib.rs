@@ -2,5 +2,6 @@
 
 pub mod access;
 pub mod api;
+pub mod join;
 pub mod process;
 pub mod server;

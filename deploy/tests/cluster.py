@@ -69,7 +69,7 @@ def main(program):
         print(output, end="")
         accounts = servers.get(http, "/jsz?accounts=true&streams=true")["account_details"]
         streams = {stream["name"] for each in accounts for stream in each.get("stream_detail", [])}
-        wanted = {f"SWIRL_default_{name}" for name in ("TASKS", "LANES", "EVENTS", "DEAD")}
+        wanted = {f"SWIRL_default_{name}" for name in ("TASKS", "LANES", "JOINS", "EVENTS", "DEAD")}
         assert streams == wanted, f"the streams are {streams}"
         monitored(stack, folder, program, processes, {"coordinator": api, "worker": health, "dev": dev})
         for role, process in reversed(processes):

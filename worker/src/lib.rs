@@ -1,6 +1,5 @@
 //! The worker: the pool that processes tasks from the queue, and the process itself.
 
-mod given_up;
 mod health;
 pub mod pool;
 pub mod process;

@@ -15,8 +15,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tracing::Instrument;
 
-use crate::given_up::quarantine;
-
 /// How long a task may continue from scope to scope: others wait for its place.
 const RUN_MAX: Duration = Duration::from_secs(1);
 /// How soon a task whose scope could not be driven is tried again.
@@ -279,7 +277,7 @@ impl TaskRun {
                 }
             }
             Err(error @ Error::Attempts { .. }) => {
-                quarantine(driver, &scope, &error).await;
+                driver.quarantine(&scope, &error).await;
                 if let Some(receipt) = receipt {
                     receipt.give_up(&error.to_string()).await;
                 }
@@ -292,7 +290,7 @@ impl TaskRun {
                     return None;
                 }
                 if receipt.again(RETRY_DELAY_MS, &error.to_string()).await {
-                    quarantine(driver, &scope, &error).await;
+                    driver.quarantine(&scope, &error).await;
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use swirl_cluster::{Cluster, FLUSH_MAX};
+use swirl_cluster::{Cluster, FLUSH_MAX, aside, threads};
 use swirl_config::{Config, Worker};
 use swirl_deployment::Loader;
 use swirl_embedded::SystemClock;
@@ -16,7 +16,6 @@ use swirl_service::PublishingEffects;
 use swirl_system::Calls;
 use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::watch;
 
 use crate::health;
@@ -27,20 +26,6 @@ const AHEAD_MAX: usize = 64;
 
 /// The number of scopes that are active at a time, by thread. More would only wait for each other.
 const ACTIVE_PER_THREAD: usize = 32;
-
-/// Gives the thread's other tasks, which may be those of the connections to the servers, to another thread.
-pub fn aside(work: &mut dyn FnMut()) {
-    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        _ => work(),
-    }
-}
-
-/// The number of threads that drive scopes: two on one processor, so that slow expressions leave one to
-/// all others.
-pub fn threads() -> usize {
-    std::thread::available_parallelism().map_or(2, |threads| threads.get().max(2))
-}
 
 /// Works until the process is asked to end; returns its exit code. Logging has been set up.
 ///
@@ -160,6 +145,7 @@ pub fn driving(settings: &Worker) -> Settings {
         recording: settings.recording,
         recorded_bytes_max: settings.recorded_bytes_max,
         keep_data_ms: settings.keep_data_ms,
+        coordinators_join: true,
         ..Settings::default()
     }
 }

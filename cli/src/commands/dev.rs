@@ -118,7 +118,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     };
     logging::start(logging::DEFAULT, form);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(swirl_worker::process::threads())
+        .worker_threads(swirl_cluster::threads())
         .enable_all()
         .build()?;
     runtime.block_on(serve(args))

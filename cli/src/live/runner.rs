@@ -279,7 +279,8 @@ async fn clean_up(nats: &async_nats::Client, namespace: &str, redis: &Redis) {
         swirl_nats::StreamOptions::default(),
     );
     let context = async_nats::jetstream::new(nats.clone());
-    for name in [streams.tasks(), streams.events(), streams.dead()] {
+    let queues = [streams.tasks(), streams.lanes(), streams.joins()];
+    for name in queues.into_iter().chain([streams.events(), streams.dead()]) {
         let _ = timeout(Duration::from_secs(5), context.delete_stream(&name)).await;
     }
     let _ = timeout(Duration::from_secs(10), redis.remove_namespace()).await;

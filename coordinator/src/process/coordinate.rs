@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use futures::FutureExt;
-use swirl_cluster::{Cluster, FLUSH_MAX};
+use swirl_cluster::{Cluster, FLUSH_MAX, aside, threads};
 use swirl_config::Coordinator;
+use swirl_nats::JoinSource;
 use swirl_redis::Redis;
-use swirl_runtime::Settings;
+use swirl_runtime::{Settings, Shares};
 use swirl_service::{BatchLimits, Batching, PublishingEffects, Service};
 use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
@@ -23,6 +24,7 @@ use super::no_calls;
 use super::watch::watch as watch_queues;
 use crate::access::Access;
 use crate::api::{Api, Reader};
+use crate::join::{AT_ONCE, join_forks};
 use crate::server::{Server, Tls};
 
 /// How often the reconciler looks for scopes that should be running and are not.
@@ -71,7 +73,10 @@ pub async fn coordinate(
         keep_data_ms: settings.keep_data_ms,
         ..Settings::default()
     };
-    let service = system.service_with_turns(no_calls::calls(), effects.clone(), driving);
+    let service = system.service_with_turns(no_calls::calls(), effects.clone(), driving.clone());
+    let publishing = PublishingEffects::new(service.clone(), cluster.bus.clone());
+    let mut joiner = system.driver(no_calls::calls(), Arc::new(publishing), driving);
+    joiner.shares = Some(Shares::aside(threads(), aside));
     let mut tasks = JoinSet::new();
     tasks.spawn(keep_shards(redis.clone()));
     let (stopping, mut stopped) = watch::channel(false);
@@ -82,6 +87,15 @@ pub async fn coordinate(
         async move {
             // Also if the sender is gone.
             let _ = stopped.wait_for(|stopping| *stopping).await;
+        },
+    ));
+    let mut is_over = stopping.subscribe();
+    let joined = tokio::spawn(join_forks(
+        Arc::new(joiner),
+        Arc::new(JoinSource::new(cluster.streams.clone(), AT_ONCE)),
+        cluster.streams.ack_wait() / 3,
+        async move {
+            let _ = is_over.wait_for(|stopping| *stopping).await;
         },
     ));
     start(&mut tasks, service.clone(), |service| async move {
@@ -141,6 +155,9 @@ pub async fn coordinate(
     stopping.send_replace(true);
     if taken_in.await.is_err() {
         tracing::error!("taking events in has panicked");
+    }
+    if joined.await.is_err() {
+        tracing::error!("joining forks has panicked");
     }
     tasks.shutdown().await;
     // So that the others needn't wait until it times out.

@@ -19,6 +19,7 @@ const EVERY: Duration = Duration::from_secs(5);
 #[derive(Default)]
 struct Seen {
     backlog: Option<(Backlog, Backlog)>,
+    joins: Option<Backlog>,
     instances: Vec<(Status, u64)>,
     doing: Option<Doing>,
     /// With the time at which it was read.
@@ -40,6 +41,10 @@ pub async fn watch(redis: Redis, streams: Streams, published: Published, metrics
             Err(error) => Err(error.to_string()),
         };
         metrics.nats("consumer_info", begun.elapsed(), backlog.is_err());
+        let joins = streams.joins_backlog().await;
+        if let Err(error) = &joins {
+            tracing::debug!(%error, "how many forks wait to be joined is not known");
+        }
         let instances = redis.count_instances().await;
         if let Err(error) = &backlog {
             tracing::debug!(error, "how much waits is not known");
@@ -57,6 +62,7 @@ pub async fn watch(redis: Redis, streams: Streams, published: Published, metrics
         };
         *seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen {
             backlog: backlog.ok(),
+            joins: joins.ok(),
             instances: instances.unwrap_or_default(),
             doing: doing.ok(),
             unread,
@@ -144,10 +150,12 @@ fn register(seen: &Arc<Mutex<Seen>>, metrics: &Metrics) {
         let seen = seen.clone();
         metrics.watch(what, move || {
             let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some((tasks, events)) = seen.backlog else {
-                return Vec::new();
-            };
-            vec![("tasks", number(tasks)), ("events", number(events))]
+            let queues = seen.backlog.into_iter();
+            let queues = queues.flat_map(|(tasks, events)| [("tasks", tasks), ("events", events)]);
+            let joins = seen.joins.map(|joins| ("joins", joins));
+            let all = queues.chain(joins);
+            all.map(|(queue, backlog)| (queue, number(backlog)))
+                .collect()
         });
     }
 }

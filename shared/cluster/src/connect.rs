@@ -256,6 +256,7 @@ pub fn redis_options(config: &Config) -> anyhow::Result<swirl_redis::Options> {
         keep_ended_ms: ms(limits.keep_ended),
         keep_ended_max: limits.keep_ended_max,
         keep_faulted_ms: ms(limits.keep_faulted),
+        join_limits: config.worker.join_limits,
         format: format(),
         takeover_ms: ms(takeover(config)),
         ..swirl_redis::Options::default()

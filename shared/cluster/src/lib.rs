@@ -11,6 +11,7 @@ mod parts;
 mod secrets;
 mod stop;
 mod telemetry;
+mod threads;
 pub mod tls;
 
 /// The exit code of a process that couldn't use a server: `EX_UNAVAILABLE` of sysexits. A retry may help, unlike with a
@@ -26,3 +27,4 @@ pub use parts::Cluster;
 pub use secrets::secrets;
 pub use stop::{stop, until_outdated};
 pub use telemetry::{FLUSH_MAX, settings as telemetry_settings, telemetry, watch_circuits};
+pub use threads::{aside, threads};

@@ -24,7 +24,7 @@ use super::types::{
     Telemetry, Tls, Worker,
 };
 use crate::origin::origin;
-use swirl_ports::addressed;
+use swirl_ports::{JoinLimits, addressed};
 
 /// # Errors
 /// All settings that don't fit together.
@@ -212,6 +212,10 @@ impl Values<'_> {
         Worker {
             concurrency: self.count("worker.concurrency"),
             local_scopes: self.count("worker.local_scopes"),
+            join_limits: JoinLimits {
+                results: self.small("worker.join_results_max"),
+                bytes: self.number("worker.join_bytes_max"),
+            },
             lease: self.duration("worker.lease"),
             shutdown_deadline: self.duration("worker.shutdown_deadline"),
             listen: self.address("worker.listen"),

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use url::Url;
 
+/// The largest file that holds one secret, in bytes.
+const SECRET_BYTES_MAX: usize = 64 << 10;
 /// The text in place of a secret.
 pub const MASK: &str = "***";
 /// The largest file that holds one secret, in bytes.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use swirl_access::{Role, Token};
+use swirl_ports::JoinLimits;
 use swirl_runtime::Recording;
 
 use super::secret::{Endpoint, Secret};
@@ -140,6 +141,8 @@ pub struct Events {
 pub struct Worker {
     pub concurrency: usize,
     pub local_scopes: usize,
+    /// Forks that exceed these are joined by coordinators.
+    pub join_limits: JoinLimits,
     pub lease: Duration,
     pub shutdown_deadline: Duration,
     /// Health and metrics.

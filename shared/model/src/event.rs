@@ -54,7 +54,8 @@ pub enum Input {
         def: EventId,
         event: CloudEvent,
     },
-    /// Enough branches of a fork are done, or one failed.
+    /// Enough branches of a fork are done, or one failed. It is stored without the results, which are those of the
+    /// fork: the store adds them when the scope reads its inbox. Older versions stored them with it.
     Joined {
         fork: u32,
         results: Vec<(u32, BranchResult)>,

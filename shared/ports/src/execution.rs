@@ -15,7 +15,7 @@ use swirl_model::CloudEvent;
 use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{EndStatus, Header, Instance, Room, Status};
-use swirl_model::scope::{Fork, Scope, Timer};
+use swirl_model::scope::{BranchResult, Fork, Scope, Timer};
 use swirl_model::time::Timestamp;
 use swirl_model::{Data, WorkflowError};
 
@@ -126,6 +126,24 @@ pub struct Held {
     pub inbox: Vec<InboxItem>,
     /// The fork is closed or the instance has ended, so the only input to act on is a cancellation.
     pub closed: bool,
+    /// The forks among the inputs whose results are not in [`Input::Joined`] because they exceed [`JoinLimits`]. The
+    /// holder gets them by [`ExecutionStore::read_results`].
+    pub large_joins: Vec<u32>,
+}
+
+/// The results of a fork that its parent's reader gets together with the input. More results, or larger ones, are left
+/// to a coordinator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JoinLimits {
+    pub results: u32,
+    /// Of all results together, as JSON.
+    pub bytes: u64,
+}
+
+impl JoinLimits {
+    pub fn are_exceeded(&self, results: u32, bytes: u64) -> bool {
+        results > self.results || bytes > self.bytes
+    }
 }
 
 /// Only one exists at a time, and it is destructured at once, so a box would only add cost.
@@ -173,6 +191,8 @@ pub enum Committed {
         outbox: Vec<OutboxEntry>,
         /// Scopes that became runnable, to be put into the queue.
         wake: Vec<ScopeRef>,
+        /// Scopes whose fork is complete, and whose results exceed [`JoinLimits`]: a coordinator joins them.
+        joins: Vec<ScopeRef>,
         /// Whether the lease was released.
         released: bool,
         /// The token of the lease that the commit took. Set only if the scope was not held before
@@ -412,6 +432,11 @@ pub trait ExecutionStore: InstanceRecords {
     async fn read_snapshot(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
         self.acquire(scope, lease_ms).await
     }
+
+    /// Returns the results of a fork of a scope that was notified of them, in the order of the branches. They stay in
+    /// the store until the scope closes the fork. Empty if the fork is closed, or complete only as a batch after which
+    /// more branches open.
+    async fn read_results(&self, parent: &ScopeRef, fork: u32) -> Result<Vec<(u32, BranchResult)>>;
 
     /// Durably records the beginning of an attempt to drive a scope, since the attempt may crash the process. Returns
     /// the number of attempts, including this one, that have begun since the scope's record last changed and were not

@@ -31,9 +31,9 @@ pub use error::{Error, Result};
 pub use events::{EventBus, EventLog, Ingested, Listening, Start, StreamPlace, Trigger};
 pub use execution::{
     Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, Held, InboxItem, InlineRun,
-    InstanceKey, InstanceRecords, KeyHolder, Lease, MARKS_MAX, Migrated, Migration, NewRecords,
-    Operated, OutboxEntry, PENDING_START_KEPT_MS, PendingStart, PendingStartsMax, ReadCache,
-    Released, Removed, Suspended, Whole,
+    InstanceKey, InstanceRecords, JoinLimits, KeyHolder, Lease, MARKS_MAX, Migrated, Migration,
+    NewRecords, Operated, OutboxEntry, PENDING_START_KEPT_MS, PendingStart, PendingStartsMax,
+    ReadCache, Released, Removed, Suspended, Whole,
 };
 pub use finding::{Finding, Severity};
 pub use following::{EventStream, Extract, FollowedHistories, HistorySink, Unread, UnreadCount};

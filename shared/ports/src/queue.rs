@@ -16,6 +16,12 @@ pub trait Queue: Send + Sync {
         self.push(tasks).await;
     }
 
+    /// Scopes whose fork is complete, for a coordinator to join. A queue without coordinators treats them as tasks. A
+    /// message that is lost is found like a lost task.
+    async fn push_joins(&self, scopes: Vec<ScopeRef>) {
+        self.push(scopes).await;
+    }
+
     /// The number of tasks that may be added for late scopes. It is zero while the queue is behind: their tasks wait
     /// in it, and more of them would keep it behind.
     async fn room(&self) -> usize {

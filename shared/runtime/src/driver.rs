@@ -10,13 +10,15 @@ mod calls;
 mod data_turn;
 mod decide;
 mod inbox;
+mod join;
+mod quarantine;
 mod record;
 mod room;
 mod share;
 mod turn;
 
 use std::collections::VecDeque;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, Either, select};
@@ -64,6 +66,9 @@ pub struct Settings {
     pub recorded_bytes_max: usize,
     /// How long they are kept, in milliseconds; `None`: as long as the entry.
     pub keep_data_ms: Option<u64>,
+    /// Forks that exceed the store's [`JoinLimits`](swirl_ports::JoinLimits) are left to coordinators, by a message. In
+    /// a single process whoever drives the scope joins them.
+    pub coordinators_join: bool,
 }
 
 impl Default for Settings {
@@ -76,6 +81,7 @@ impl Default for Settings {
             own_recording: true,
             recorded_bytes_max: RECORDED_BYTES_MAX,
             keep_data_ms: None,
+            coordinators_join: false,
         }
     }
 }
@@ -146,6 +152,8 @@ struct Run {
     room: Option<Room>,
     /// Until it waits for the first time.
     active: Option<Permit>,
+    /// This process only joins a fork; what follows is for workers.
+    joins_only: bool,
 }
 
 /// A call under way.
@@ -227,12 +235,24 @@ impl Driver {
         };
         entered();
         let mut stop = pin!(stop);
-        let (held, mut active) = match self.admit(held, stop.as_mut()).await? {
+        let (held, active) = match self.admit(held, stop.as_mut()).await? {
             Admission::In(held, active) => (*held, active),
             Admission::Elsewhere => return Ok(Driven::Done),
             Admission::Stopped => return Ok(Driven::Stopped),
         };
+        self.drive_held(held, stop, suspects, active, false).await
+    }
+
+    async fn drive_held(
+        &self,
+        held: Held,
+        mut stop: Pin<&mut impl Future<Output = ()>>,
+        suspects: Option<Suspects>,
+        mut active: Option<Permit>,
+        joins_only: bool,
+    ) -> Result<Driven, Error> {
         let lease = held.lease.clone();
+        let (task, workflow) = (&lease.scope, held.header.definition.workflow.clone());
         let begun = self.begin_attempt(task, &workflow, suspects.as_ref(), &mut active);
         let attempt = match select(pin!(begun), stop.as_mut()).await {
             Either::Left((Ok(attempt), _)) => attempt,
@@ -245,8 +265,17 @@ impl Driver {
                 return Ok(Driven::Stopped);
             }
         };
-        let mut run = match self.begin(held).await {
-            Ok(run) => run,
+        let begun = match joins_only {
+            false => self.begin_unless_left(held).await,
+            true => self.begin(held).await.map(Some),
+        };
+        let mut run = match begun {
+            Ok(Some(run)) => run,
+            Ok(None) => {
+                self.end_attempt(task, attempt).await;
+                self.give_up(&lease).await;
+                return Ok(Driven::Done);
+            }
             Err(error) => {
                 self.end_attempt(task, attempt).await;
                 self.give_up(&lease).await;
@@ -256,6 +285,7 @@ impl Driver {
         run.suspects = suspects.clone();
         run.attempt = attempt;
         run.active = active;
+        run.joins_only = joins_only;
         let driven = match select(pin!(self.go_on(&mut run)), stop).await {
             Either::Left((driven, _)) => driven.map(|()| Driven::Done),
             Either::Right(_) => Ok(Driven::Stopped),
@@ -298,10 +328,11 @@ impl Driver {
         }
     }
 
-    async fn begin(&self, held: Held) -> Result<Run, Error> {
+    async fn begin(&self, mut held: Held) -> Result<Run, Error> {
         let header = held.header.clone();
         self.name_in_log(&header);
         let def = self.registry.get(&header.definition).await?;
+        self.read_large_joins(&mut held).await?;
         let scope = match held.record {
             Record::Scope(scope) => scope,
             Record::Branch { fork, index } => branch_scope(&def, &fork, index),
@@ -353,6 +384,7 @@ impl Driver {
             attempt: None,
             room: None,
             active: None,
+            joins_only: false,
         })
     }
 

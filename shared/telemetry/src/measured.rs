@@ -16,7 +16,7 @@ use swirl_model::CloudEvent;
 use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
-use swirl_model::scope::Scope;
+use swirl_model::scope::{BranchResult, Scope};
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::Listeners;
 use swirl_ports::{
@@ -91,6 +91,11 @@ impl ExecutionStore for Measured<dyn Store> {
             self.metrics.conflict(Conflict::Busy);
         }
         acquired
+    }
+
+    async fn read_results(&self, parent: &ScopeRef, fork: u32) -> Result<Vec<(u32, BranchResult)>> {
+        self.redis("read_results", self.inner.read_results(parent, fork))
+            .await
     }
 
     async fn attempt(&self, scope: &ScopeRef) -> Result<u32> {
@@ -358,6 +363,15 @@ impl Queue for Measured<dyn Queue> {
         let begun = Instant::now();
         self.inner.push_late(tasks).await;
         self.metrics.nats("publish_tasks", begun.elapsed(), false);
+    }
+
+    async fn push_joins(&self, scopes: Vec<ScopeRef>) {
+        if scopes.is_empty() {
+            return;
+        }
+        let begun = Instant::now();
+        self.inner.push_joins(scopes).await;
+        self.metrics.nats("publish_joins", begun.elapsed(), false);
     }
 
     async fn room(&self) -> usize {

@@ -325,6 +325,7 @@ impl Change {
 pub struct Outcome {
     pub outbox: Vec<OutboxEntry>,
     pub wake: Vec<ScopeRef>,
+    pub joins: Vec<ScopeRef>,
     pub released: bool,
 }
 
@@ -391,6 +392,7 @@ impl Backend {
             Committed::Done {
                 outbox,
                 wake,
+                joins,
                 released,
                 token,
             } => {
@@ -400,6 +402,7 @@ impl Backend {
                 Some(Outcome {
                     outbox,
                     wake,
+                    joins,
                     released,
                 })
             }

@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use swirl_ports::{Batches, Definitions, EventLog, Store};
+use swirl_ports::{Batches, Definitions, EventLog, JoinLimits, Store};
 
 pub mod attributes;
 pub mod batches;
@@ -19,6 +19,7 @@ pub mod expiry;
 pub mod forks;
 pub mod history;
 pub mod inline_run;
+pub mod joins;
 pub mod kit;
 pub mod lazy;
 pub mod leases;
@@ -32,6 +33,12 @@ pub mod timers;
 
 /// The size limit for instances in the tested backends.
 pub const INSTANCE_BYTES: usize = 100 << 10;
+
+/// The forks that the tested backends leave to coordinators.
+pub const JOIN_LIMITS: JoinLimits = JoinLimits {
+    results: 10,
+    bytes: 20_000,
+};
 
 /// An empty backend.
 pub struct Backend {
@@ -130,6 +137,12 @@ macro_rules! store_suite {
                 another_failed_branch_is_told_of, only_what_failed_is_revived, results_have_a_limit_together,
                 an_instance_has_a_limit_over_all_its_scopes, what_waits_in_inboxes_counts,
                 branches_of_branches_are_closed_too
+            }
+            joins {
+                few_results_come_with_the_inbox, many_results_are_left_to_a_coordinator,
+                large_results_are_left_to_a_coordinator, a_batch_is_not_a_join, a_failure_of_many_is_for_the_worker,
+                some_of_many_are_enough, a_fork_of_a_branch_is_joined, a_holder_gets_the_results,
+                results_of_older_builds_stay_as_they_are
             }
             timers {
                 due_in_order_until_disarmed, a_fired_timer_waits_in_the_inbox,

@@ -10,7 +10,7 @@ use swirl_engine::{Definition, Env, Outcome, branch_scope, pending_request, step
 use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{Header, Instance};
-use swirl_model::scope::Scope;
+use swirl_model::scope::{BranchResult, Scope};
 use swirl_model::time::Timestamp;
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::execution::Record;
@@ -287,6 +287,11 @@ impl ExecutionStore for ChaosStore {
         }
         give_way().await;
         Ok(acquired)
+    }
+
+    async fn read_results(&self, parent: &ScopeRef, fork: u32) -> Result<Vec<(u32, BranchResult)>> {
+        give_way().await;
+        self.inner.read_results(parent, fork).await
     }
 
     async fn attempt(&self, scope: &ScopeRef) -> Result<u32> {

@@ -24,6 +24,7 @@ fn seeds_end_as_the_reference_says() {
         counts.failed_calls > 100 && counts.lost_answers > 100,
         "{counts:?}"
     );
+    assert!(counts.joins > 50, "{counts:?}");
 }
 
 #[test]
@@ -52,18 +53,24 @@ fn hard_cases() {
     }
 }
 
-/// The process dies at each point once, with two branches and with three.
+/// The process dies at each point once, with two branches and with three, which a worker or a coordinator joins.
 #[test]
 fn a_crash_at_every_point() {
-    for count in [2, 3] {
+    for (count, coordinators_join) in [(2, false), (3, false), (2, true), (3, true)] {
         let plan = hard::branches(count);
         let calm = cluster::run(&plan, &Faults::none(0), Mutant::None).expect("it ends");
         assert!(calm.violations.is_empty(), "{:?}", calm.violations);
         assert!(calm.turns > 50, "{}", calm.turns);
-        for turn in 0..calm.turns {
+        let undisturbed = Faults {
+            coordinators_join,
+            ..Faults::none(0)
+        };
+        let all = cluster::run(&plan, &undisturbed, Mutant::None).expect("it ends");
+        assert_eq!(all.counts.joins > 0, coordinators_join);
+        for turn in 0..all.turns {
             let faults = Faults {
                 killed_at: Some(turn),
-                ..Faults::none(0)
+                ..undisturbed.clone()
             };
             let trace = cluster::run(&plan, &faults, Mutant::None).expect("it ends");
             assert_eq!(trace.counts.kills, 1);

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod attempts;
+mod joins;
 mod lanes;
 mod memory;
 mod pool;

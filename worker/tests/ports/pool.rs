@@ -33,7 +33,7 @@ const CALLS: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "name":
         "actions": [{"functionRef": {"refName": "f"}}]}]}"#;
 
 /// Redelivers a task that fails, three times.
-struct Source(Mutex<UnboundedReceiver<Task>>);
+pub struct Source(pub Mutex<UnboundedReceiver<Task>>);
 
 struct Ticket {
     scope: ScopeRef,
@@ -115,7 +115,7 @@ pub fn nobody() -> Calls {
     }
 }
 
-async fn started(service: &Service, document: &str) -> InstanceId {
+pub async fn started(service: &Service, document: &str) -> InstanceId {
     let none = swirl_spec::resource::MapResources::default();
     let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
     let workflow = reading.workflow.unwrap();

@@ -7,6 +7,7 @@ use swirl_model::scope::{BranchResult, Fork, Reported, Scope};
 use swirl_model::time::Timestamp;
 use swirl_ports::{Commit, Committed, InboxItem, OutboxEntry, Released};
 
+use crate::joins::is_large;
 use crate::key::{Key, Seq, inbox_key};
 use crate::page::Page;
 use crate::state::{ForkEntry, State, branch_of};
@@ -17,6 +18,7 @@ pub(crate) struct Place {
     scope: ScopeId,
     at: Timestamp,
     pub wake: Vec<ScopeRef>,
+    joins: Vec<ScopeRef>,
     outbox: Vec<OutboxEntry>,
 }
 
@@ -27,6 +29,7 @@ impl Place {
             scope,
             at,
             wake: Vec::new(),
+            joins: Vec::new(),
             outbox: Vec::new(),
         }
     }
@@ -113,13 +116,18 @@ impl State {
             self.empty_scope(seq, &id, &mut place.wake);
         }
         self.refresh(seq, &id);
-        place.wake.retain(|scope| *scope != lease.scope);
+        place.joins.retain(|scope| place.wake.contains(scope));
+        place
+            .wake
+            .retain(|scope| *scope != lease.scope && !place.joins.contains(scope));
+        place.joins.retain(|scope| *scope != lease.scope);
         // A holder that continues might overtake effects that are still to be carried out.
         let may = release && (gone || place.outbox.is_empty());
         let released = may && self.release(&lease) != Released::More;
         Committed::Done {
             outbox: place.outbox,
             wake: place.wake,
+            joins: place.joins,
             released,
             token: None,
         }
@@ -287,12 +295,14 @@ impl State {
             self.wake(place.seq, &place.scope.child(fork, index), &mut place.wake);
         }
         if is_news {
-            self.notify(place.seq, &key.0, fork, &mut place.wake);
+            self.notify(place, &key.0, fork);
         }
     }
 
-    /// Reports the results of a fork's branches so far to the parent.
-    fn notify(&mut self, seq: Seq, parent: &ScopeId, fork: u32, wake: &mut Vec<ScopeRef>) {
+    /// Notifies the parent that a fork is complete, or that a branch of it failed. The parent reads the results itself
+    /// ([`add_results`]).
+    fn notify(&mut self, place: &mut Place, parent: &ScopeId, fork: u32) {
+        let (seq, limits) = (place.seq, self.options.join_limits);
         let Some(inst) = self.instances.get_mut(&seq) else {
             return;
         };
@@ -302,24 +312,19 @@ impl State {
         };
         entry.fork.notified = true;
         entry.notification_count += 1;
-        let results = if entry.fork.is_batch() && entry.fork.failed == 0 {
-            Vec::new()
-        } else {
-            let results = entry.fork.results.iter();
-            results
-                .map(|(index, result)| (*index, result.clone()))
-                .collect()
-        };
-        let done = Some(entry.fork.done());
+        let is_large = is_large(&entry.fork, limits);
         let input = Input::Joined {
             fork,
-            results,
-            done,
+            results: Vec::new(),
+            done: Some(entry.fork.done()),
         };
         let id = format!("fork-{fork}-{}", entry.notification_count);
         self.touch(Key::ForkState(seq, parent.clone(), fork));
         if there {
-            self.add(seq, parent, InboxItem { id, input }, wake);
+            self.add(seq, parent, InboxItem { id, input }, &mut place.wake);
+            if is_large {
+                place.joins.extend(self.scope_ref(seq, parent));
+            }
         }
     }
 
@@ -342,7 +347,7 @@ impl State {
             self.touch(Key::Result(place.seq, parent.clone(), fork, index));
         }
         if reported == Reported::Notify {
-            self.notify(place.seq, &parent, fork, &mut place.wake);
+            self.notify(place, &parent, fork);
         }
     }
 
@@ -368,7 +373,7 @@ impl State {
             self.add(place.seq, &branch, item, &mut place.wake);
         }
         if is_news {
-            self.notify(place.seq, &key.0, fork, &mut place.wake);
+            self.notify(place, &key.0, fork);
         }
     }
 

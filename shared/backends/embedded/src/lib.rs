@@ -18,6 +18,7 @@ mod definitions;
 mod deliver;
 mod events;
 mod inbox;
+mod joins;
 mod journal;
 mod key;
 mod known;

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use swirl_ports::JoinLimits;
+
 /// Limits. Anything over a limit is refused or, where documented, dropped, the oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -27,6 +29,8 @@ pub struct Options {
     pub keep_ended_max: usize,
     /// How long faulted instances are kept, regardless of the number of instances.
     pub keep_faulted_ms: u64,
+    /// Forks beyond these are for coordinators to join; `None`: whoever reads a scope gets all results.
+    pub join_limits: Option<JoinLimits>,
 }
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -45,6 +49,7 @@ impl Default for Options {
             keep_ended_ms: 7 * DAY_MS,
             keep_ended_max: 100_000,
             keep_faulted_ms: 30 * DAY_MS,
+            join_limits: None,
         }
     }
 }

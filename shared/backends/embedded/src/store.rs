@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::Instance;
-use swirl_model::scope::Scope;
+use swirl_model::scope::{BranchResult, Scope};
 use swirl_model::time::Timestamp;
 use swirl_ports::execution::Record;
 use swirl_ports::{
@@ -21,6 +21,7 @@ use swirl_ports::{
 };
 
 use crate::Embedded;
+use crate::joins::add_results;
 use crate::journal::redeem;
 use crate::key::{HISTORY, Key, Seq};
 use crate::page::{self, Page};
@@ -78,8 +79,15 @@ impl ExecutionStore for Embedded {
             let (_, is_paused, closed, entry) = state.held(lease)?;
             let hold = entry.lease.as_mut()?;
             hold.notified_closed = closed;
-            Some((entry.inbox.hand_out(lease.token, is_paused), closed))
+            let mut items = entry.inbox.hand_out(lease.token, is_paused);
+            let (_, inst) = state.find(&lease.scope.instance)?;
+            add_results(inst, &lease.scope.scope, &mut items, None);
+            Some((items, closed))
         })
+    }
+
+    async fn read_results(&self, parent: &ScopeRef, fork: u32) -> Result<Vec<(u32, BranchResult)>> {
+        self.read(|state| state.results(parent, fork))
     }
 
     async fn wait_input(&self, lease: &Lease) {
@@ -397,7 +405,7 @@ impl State {
     }
 
     fn acquire(&mut self, scope: &ScopeRef) -> Acquired {
-        let token = self.next();
+        let (token, limits) = (self.next(), self.options.join_limits);
         let Some((_, inst)) = self.find_mut(&scope.instance) else {
             return Acquired::Gone;
         };
@@ -428,7 +436,8 @@ impl State {
             notified_closed: closed,
             waker: None,
         });
-        let inbox = entry.inbox.hand_out(token, is_paused);
+        let mut inbox = entry.inbox.hand_out(token, is_paused);
+        let large_joins = add_results(inst, id, &mut inbox, limits);
         let lease = Lease::new(scope.clone(), token);
         Acquired::Held(Box::new(Held {
             lease,
@@ -436,6 +445,7 @@ impl State {
             record,
             inbox,
             closed,
+            large_joins,
         }))
     }
 

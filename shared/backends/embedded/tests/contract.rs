@@ -10,6 +10,7 @@ use swirl_embedded::{Embedded, Options};
 fn options() -> Options {
     Options {
         instance_bytes: swirl_contract::INSTANCE_BYTES,
+        join_limits: Some(swirl_contract::JOIN_LIMITS),
         ..Options::default()
     }
 }

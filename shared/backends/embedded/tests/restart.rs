@@ -14,7 +14,7 @@ use swirl_model::CloudEvent;
 use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{DefinitionId, InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
-use swirl_model::scope::Scope;
+use swirl_model::scope::{BranchResult, Scope};
 use swirl_model::time::Timestamp;
 use swirl_ports::*;
 
@@ -34,6 +34,7 @@ impl Restarting {
         let open = || {
             let options = Options {
                 instance_bytes: swirl_contract::INSTANCE_BYTES,
+                join_limits: Some(swirl_contract::JOIN_LIMITS),
                 ..Options::default()
             };
             Arc::new(Embedded::open(&self.folder, options).unwrap())
@@ -67,6 +68,10 @@ impl ExecutionStore for Restarting {
             self.held.fetch_add(1, Ordering::SeqCst);
         }
         Ok(acquired)
+    }
+
+    async fn read_results(&self, parent: &ScopeRef, fork: u32) -> Result<Vec<(u32, BranchResult)>> {
+        self.get().read_results(parent, fork).await
     }
 
     async fn attempt(&self, scope: &ScopeRef) -> Result<u32> {

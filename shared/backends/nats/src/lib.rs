@@ -1,7 +1,7 @@
 //! NATS backends: the task queue, the events of the outside world, and dead letters.
 //!
-//! Each namespace has four streams ([`Streams`]): tasks (a work queue), their lanes, events, and dead letters. A fifth
-//! holds lifecycle events if they are enabled ([`LifecycleStream`]). A task is only a hint, so it is published without
+//! Each namespace has five streams ([`Streams`]): tasks (a work queue), their lanes, joins for coordinators, events, and
+//! dead letters. A sixth holds lifecycle events if they are enabled ([`LifecycleStream`]). A task is only a hint, so it is published without
 //! waiting for an acknowledgement; the reconciler finds the scopes of lost tasks, even if the whole stream is lost.
 //! Publishing an event waits for its acknowledgement.
 
@@ -30,4 +30,4 @@ pub use intake::{Incoming, Intake};
 pub use lifecycle::{LifecycleOptions, LifecycleStream};
 pub use streams::{StreamOptions, Streams, check};
 pub use subject::{Template, TemplateError};
-pub use tasks::{TaskQueue, TaskSource, read_task, write_task};
+pub use tasks::{JoinSource, TaskQueue, TaskSource, read_task, write_task};

@@ -9,6 +9,7 @@ use futures::StreamExt;
 use tokio::time::{Instant, timeout};
 
 use crate::counts::Which;
+use crate::streams::Line;
 use crate::{Error, Streams};
 
 /// A server that is silent for two of these gets a new request.
@@ -25,8 +26,7 @@ const BACK: Duration = Duration::from_millis(250);
 
 pub(crate) struct Pulling {
     streams: Streams,
-    /// Of the queue if it is none.
-    lane: Option<usize>,
+    line: Line,
     /// How many messages this process requests ahead.
     batch: usize,
     open: Option<pull::Stream>,
@@ -34,10 +34,10 @@ pub(crate) struct Pulling {
 }
 
 impl Pulling {
-    pub fn new(streams: Streams, lane: Option<usize>, batch: usize) -> Pulling {
+    pub fn new(streams: Streams, line: Line, batch: usize) -> Pulling {
         Pulling {
             streams,
-            lane,
+            line,
             batch,
             open: None,
             failures: 0,
@@ -77,7 +77,7 @@ impl Pulling {
             return;
         };
         // The answer comes on the same connection, behind all messages that were on their way.
-        if let Err(error) = timeout(LAST_MAX, self.streams.task_consumer(self.lane)).await {
+        if let Err(error) = timeout(LAST_MAX, self.streams.task_consumer(self.line)).await {
             tracing::debug!(%error, "NATS does not answer at the end");
         }
         let mut ahead = Vec::new();
@@ -96,7 +96,7 @@ impl Pulling {
     }
 
     async fn open(&self) -> Result<pull::Stream, Error> {
-        let consumer = self.streams.ensure_tasks(self.lane).await?;
+        let consumer = self.streams.ensure_tasks(self.line).await?;
         let opened = consumer
             .stream()
             .max_messages_per_batch(self.batch)

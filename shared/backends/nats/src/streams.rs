@@ -25,8 +25,20 @@ pub(crate) const LANES: usize = 16;
 /// The consumer of events that coordinators of older builds share. Only its position is read.
 const COORDINATORS: &str = "coordinators";
 
+/// The consumer of join messages.
+const JOINERS: &str = "joiners";
+
 fn lane_name(lane: usize) -> String {
     format!("lane-{lane}")
+}
+
+/// A queue of tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Line {
+    Queue,
+    Lane(usize),
+    /// Messages to coordinators: forks to join.
+    Joins,
 }
 
 /// By this machine's clock; never negative.
@@ -216,6 +228,14 @@ impl Streams {
         Ok(all)
     }
 
+    /// Forks that no coordinator has joined yet.
+    ///
+    /// # Errors
+    /// As [`Streams::backlog`].
+    pub async fn joins_backlog(&self) -> Result<Backlog, Error> {
+        self.backlog_of(&self.joins(), JOINERS, ">").await
+    }
+
     async fn backlog_of(
         &self,
         stream: &str,
@@ -261,6 +281,11 @@ impl Streams {
         format!("SWIRL_{}_LANES", self.namespace)
     }
 
+    /// Forks whose results a coordinator joins.
+    pub fn joins(&self) -> String {
+        format!("SWIRL_{}_JOINS", self.namespace)
+    }
+
     pub fn events(&self) -> String {
         format!("SWIRL_{}_EVENTS", self.namespace)
     }
@@ -286,6 +311,10 @@ impl Streams {
         format!("swirl-lanes.{}.{lane}", self.namespace)
     }
 
+    pub(crate) fn join_subject(&self) -> String {
+        format!("swirl-joins.{}", self.namespace)
+    }
+
     pub(crate) fn dead_subject(&self, of: &str) -> String {
         format!("swirl-dead.{}.{of}", self.namespace)
     }
@@ -299,18 +328,24 @@ impl Streams {
         for wanted in self.wanted() {
             self.ensure_stream(wanted).await?;
         }
-        self.task_consumer(None).await?;
+        self.task_consumer(Line::Queue).await?;
         for lane in 0..LANES {
-            self.task_consumer(Some(lane)).await?;
+            self.task_consumer(Line::Lane(lane)).await?;
         }
+        self.task_consumer(Line::Joins).await?;
         Ok(())
     }
 
-    /// The consumer of the queue or of a lane, with its stream; both are created if they are missing.
-    pub(crate) async fn ensure_tasks(&self, lane: Option<usize>) -> Result<PullConsumer, Error> {
-        let [tasks, lanes, ..] = self.wanted();
-        self.ensure_stream(lane.map_or(tasks, |_| lanes)).await?;
-        self.task_consumer(lane).await
+    /// The consumer of a queue of tasks, with its stream; both are created if they are missing.
+    pub(crate) async fn ensure_tasks(&self, line: Line) -> Result<PullConsumer, Error> {
+        let [tasks, lanes, joins, ..] = self.wanted();
+        let wanted = match line {
+            Line::Queue => tasks,
+            Line::Lane(_) => lanes,
+            Line::Joins => joins,
+        };
+        self.ensure_stream(wanted).await?;
+        self.task_consumer(line).await
     }
 
     pub(crate) async fn ensure_stream(&self, wanted: Config) -> Result<(), Error> {
@@ -344,8 +379,8 @@ impl Streams {
         }
     }
 
-    /// The configurations of the four streams.
-    pub fn wanted(&self) -> [Config; 4] {
+    /// The configurations of the five streams.
+    pub fn wanted(&self) -> [Config; 5] {
         let options = &self.options;
         let common = self.common();
         [
@@ -368,6 +403,17 @@ impl Streams {
                 retention: RetentionPolicy::WorkQueue,
                 discard: DiscardPolicy::New,
                 max_bytes: options.tasks_bytes_max / 4,
+                ..common.clone()
+            },
+            Config {
+                name: self.joins(),
+                description: Some(
+                    "Swirl: forks for coordinators to join; losing it costs time only".to_owned(),
+                ),
+                subjects: vec![self.join_subject()],
+                retention: RetentionPolicy::WorkQueue,
+                discard: DiscardPolicy::New,
+                max_bytes: options.tasks_bytes_max / 16,
                 ..common.clone()
             },
             Config {
@@ -395,14 +441,14 @@ impl Streams {
         ]
     }
 
-    /// That of a lane, or of the queue.
-    pub(crate) async fn task_consumer(&self, lane: Option<usize>) -> Result<PullConsumer, Error> {
-        match lane {
-            Some(lane) => {
+    pub(crate) async fn task_consumer(&self, line: Line) -> Result<PullConsumer, Error> {
+        match line {
+            Line::Lane(lane) => {
                 let subject = self.lane_subject(lane);
                 self.consumer(self.lanes(), &lane_name(lane), subject).await
             }
-            None => self.consumer(self.tasks(), WORKERS, String::new()).await,
+            Line::Queue => self.consumer(self.tasks(), WORKERS, String::new()).await,
+            Line::Joins => self.consumer(self.joins(), JOINERS, String::new()).await,
         }
     }
 

@@ -24,7 +24,7 @@ use tokio::sync::Mutex;
 use crate::counts::Which;
 use crate::dead::DeadLetters;
 use crate::pulling::Pulling;
-use crate::streams::{LANES, Streams};
+use crate::streams::{LANES, Line, Streams};
 
 /// A task that fails this often becomes a dead letter.
 const FAILURES_MAX: u64 = 20;
@@ -45,6 +45,7 @@ const BEHIND: usize = 5_000;
 pub struct TaskQueue {
     client: Client,
     subject: String,
+    joins: String,
     streams: Streams,
 }
 
@@ -53,6 +54,7 @@ impl TaskQueue {
         TaskQueue {
             client,
             subject: streams.task_subject(),
+            joins: streams.join_subject(),
             streams: streams.clone(),
         }
     }
@@ -61,11 +63,15 @@ impl TaskQueue {
 #[async_trait]
 impl Queue for TaskQueue {
     async fn push(&self, tasks: Vec<ScopeRef>) {
-        self.publish(tasks, false).await;
+        self.publish(&self.subject, tasks, false).await;
     }
 
     async fn push_late(&self, tasks: Vec<ScopeRef>) {
-        self.publish(tasks, true).await;
+        self.publish(&self.subject, tasks, true).await;
+    }
+
+    async fn push_joins(&self, scopes: Vec<ScopeRef>) {
+        self.publish(&self.joins, scopes, false).await;
     }
 
     async fn room(&self) -> usize {
@@ -78,10 +84,10 @@ impl Queue for TaskQueue {
 }
 
 impl TaskQueue {
-    async fn publish(&self, tasks: Vec<ScopeRef>, is_late: bool) {
+    async fn publish(&self, subject: &str, tasks: Vec<ScopeRef>, is_late: bool) {
         for task in tasks {
             let payload = write_task(&task);
-            let subject = self.subject.clone();
+            let subject = subject.to_owned();
             let published = if is_late {
                 let mut headers = HeaderMap::new();
                 headers.insert(LATE, "1");
@@ -111,9 +117,9 @@ impl TaskSource {
     pub fn new(streams: Streams, ahead: usize) -> TaskSource {
         TaskSource {
             dead: DeadLetters::new(streams.clone()),
-            queue: Mutex::new(Pulling::new(streams.clone(), None, ahead)),
+            queue: Mutex::new(Pulling::new(streams.clone(), Line::Queue, ahead)),
             lanes: (0..LANES)
-                .map(|lane| Pulling::new(streams.clone(), Some(lane), ahead.min(LANE_AHEAD)))
+                .map(|lane| Pulling::new(streams.clone(), Line::Lane(lane), ahead.min(LANE_AHEAD)))
                 .map(Mutex::new)
                 .collect(),
             streams,
@@ -121,32 +127,72 @@ impl TaskSource {
     }
 
     async fn next(&self, pulling: &Mutex<Pulling>) -> Task {
-        let mut pulling = pulling.lock().await;
-        loop {
-            let message = pulling.next().await;
-            if let Some(scope) = read_task(&message.payload) {
-                let receipt = TaskReceipt {
-                    message,
-                    streams: self.streams.clone(),
-                    dead: self.dead.clone(),
-                };
-                if receipt.delivered() == 1
-                    && let Some(after_ms) = number(&receipt.message, AFTER_MS)
-                {
-                    receipt.put_off(after_ms.min(AGAIN_MS_MAX)).await;
-                    continue;
-                }
-                return Task {
-                    scope,
-                    is_late: receipt.is_late(),
-                    receipt: Some(Box::new(receipt)),
-                };
+        let again = self.streams.task_subject();
+        next_task(pulling, &self.streams, &self.dead, again).await
+    }
+}
+
+/// `again`: the subject to which a task that failed is published again.
+async fn next_task(
+    pulling: &Mutex<Pulling>,
+    streams: &Streams,
+    dead: &DeadLetters,
+    again: String,
+) -> Task {
+    let mut pulling = pulling.lock().await;
+    loop {
+        let message = pulling.next().await;
+        if let Some(scope) = read_task(&message.payload) {
+            let receipt = TaskReceipt {
+                message,
+                streams: streams.clone(),
+                dead: dead.clone(),
+                again: again.clone(),
+            };
+            if receipt.delivered() == 1
+                && let Some(after_ms) = number(&receipt.message, AFTER_MS)
+            {
+                receipt.put_off(after_ms.min(AGAIN_MS_MAX)).await;
+                continue;
             }
-            let reason = "this is not a task: it must be [\"instance\",\"scope\"]";
-            self.dead
-                .bury_delivered(&message, Which::Tasks, reason)
-                .await;
+            return Task {
+                scope,
+                is_late: receipt.is_late(),
+                receipt: Some(Box::new(receipt)),
+            };
         }
+        let reason = "this is not a task: it must be [\"instance\",\"scope\"]";
+        dead.bury_delivered(&message, Which::Tasks, reason).await;
+    }
+}
+
+/// The receiving end of join messages, for a coordinator.
+pub struct JoinSource {
+    pulling: Mutex<Pulling>,
+    streams: Streams,
+    dead: DeadLetters,
+}
+
+impl JoinSource {
+    /// `ahead`: the number of messages that are requested ahead.
+    pub fn new(streams: Streams, ahead: usize) -> JoinSource {
+        JoinSource {
+            dead: DeadLetters::new(streams.clone()),
+            pulling: Mutex::new(Pulling::new(streams.clone(), Line::Joins, ahead)),
+            streams,
+        }
+    }
+}
+
+#[async_trait]
+impl Tasks for JoinSource {
+    async fn pull(&self) -> Task {
+        let again = self.streams.join_subject();
+        next_task(&self.pulling, &self.streams, &self.dead, again).await
+    }
+
+    async fn close(&self) {
+        self.pulling.lock().await.close().await;
     }
 }
 
@@ -177,6 +223,8 @@ struct TaskReceipt {
     message: Message,
     streams: Streams,
     dead: DeadLetters,
+    /// The subject to which it is published again after a failure.
+    again: String,
 }
 
 impl TaskReceipt {
@@ -199,7 +247,7 @@ impl TaskReceipt {
         let mut headers = HeaderMap::new();
         headers.insert(FAILURES, failures.to_string());
         headers.insert(AFTER_MS, after_ms.to_string());
-        self.publish_to(self.streams.task_subject(), headers).await
+        self.publish_to(self.again.clone(), headers).await
     }
 
     async fn publish_to(&self, subject: String, headers: HeaderMap) -> bool {

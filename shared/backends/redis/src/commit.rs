@@ -242,15 +242,21 @@ impl Redis {
         let released = reply.text()? == "1";
         let token: u64 = reply.number()?;
         let waits = reply.list()?;
+        let joins = self.large_joins(instance, reply.list()?)?;
         self.settle_waits(instance, freed, mark, waits, &mut wake)
             .await;
         // The holder of the scope sees new inputs when it releases it.
         if !released {
             wake.retain(|found| found != scope);
         }
+        // What the scope itself has to join it sees as its next input.
+        let (joins, wake) = wake
+            .into_iter()
+            .partition(|woken| woken != scope && joins.contains(woken));
         Ok(Committed::Done {
             outbox,
             wake,
+            joins,
             released,
             token: (token != Lease::SNAPSHOT).then_some(token),
         })

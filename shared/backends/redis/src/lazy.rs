@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use redis::Cmd;
+use swirl_model::event::Input;
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;
 use swirl_model::scope::Fork;
@@ -16,7 +17,8 @@ use crate::branch::{differs, read_scope};
 use crate::commit::kib;
 use crate::connect::damaged;
 use crate::fork_bases::ForkBase;
-use crate::reply::json;
+use crate::joins::{add_results, result_fields};
+use crate::reply::{json, unpack};
 use crate::snapshot::{self, Joining, Numbers, Snapshot};
 
 /// Fields before those of forks around the scope.
@@ -49,10 +51,6 @@ fn stamp(marks: &[u8]) -> u64 {
     let text = std::str::from_utf8(marks).unwrap_or_default();
     let stamp = text.rsplit(' ').next().unwrap_or_default();
     stamp.parse().unwrap_or_default()
-}
-
-pub(crate) fn unpack<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
-    rmp_serde::from_slice(bytes).map_err(|error| damaged(what, error))
 }
 
 /// Reads the stored state of a scope and of the forks around it.
@@ -222,7 +220,8 @@ impl Redis {
             }
             _ => return Ok(Look::Refused),
         };
-        let Some(inbox) = self.inbox_of(&key, scope, inbox, &mut snapshot).await? else {
+        let inbox = self.inbox_of(&key, scope, inbox, &mut snapshot).await?;
+        let Some((inbox, large_joins)) = inbox else {
             return Ok(Look::Refused);
         };
         let lease = Lease {
@@ -238,6 +237,7 @@ impl Redis {
             record,
             inbox,
             closed: false,
+            large_joins,
         })))
     }
 
@@ -276,21 +276,24 @@ impl Redis {
         Ok(true)
     }
 
-    /// `None`: the waiting items were taken meanwhile.
+    /// `None`: the waiting items were taken meanwhile. Also returns the forks whose results are many or large, and are left
+    /// out.
     async fn inbox_of(
         &self,
         key: &str,
         scope: &ScopeRef,
         inbox: Option<Vec<u8>>,
         snapshot: &mut Snapshot,
-    ) -> Result<Option<Vec<InboxItem>>> {
+    ) -> Result<Option<(Vec<InboxItem>, Vec<u32>)>> {
         let Some(inbox) = inbox else {
-            return Ok(Some(Vec::new()));
+            return Ok(Some((Vec::new(), Vec::new())));
         };
         let what = format!("the inbox of {scope}");
         let name = scope.scope.as_str();
         let waiting: Vec<Item> = unpack(&inbox, &what)?;
         let joined = waiting.iter().find_map(|(_, id, ..)| joined_fork(id));
+        // A worker that has driven a branch knows how many there are: it saves a request.
+        let ahead = joined.and_then(|fork| self.joined_ahead(scope, fork));
         let mut read = Cmd::new();
         read.arg("HMGET").arg(key);
         for (number, ..) in &waiting {
@@ -300,32 +303,63 @@ impl Redis {
         if let Some(fork) = joined {
             read.arg(format!("g:{name}.{fork}")).arg("z");
         }
+        if let (Some(fork), Some(ahead)) = (joined, &ahead) {
+            result_fields(&mut read, scope, fork, 0..ahead.total);
+        }
         let mut parts: Vec<Option<Vec<u8>>> = self.query(read).await?;
         let mut others = parts.split_off(waiting.len()).into_iter();
         let mut next = || others.next().flatten();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|error| damaged(&what, error));
         snapshot.seen = Some(next().map(text).transpose()?);
         snapshot.forks = next().map(text).transpose()?;
-        if let (Some(fork), Some(numbers)) = (joined, next()) {
-            let fork_base_kib = match next() {
-                Some(_) => self.kib_of(key, &format!("f:{name}.{fork}")).await?,
-                None => 0,
-            };
-            snapshot.joining = Some(Joining {
-                fork,
-                numbers: unpack(&numbers, &what)?,
-                text: numbers,
-                fork_base_kib,
-            });
+        let mut results = Vec::new();
+        if let Some(fork) = joined {
+            let (numbers, weight) = (next(), next());
+            if let Some(numbers) = numbers {
+                let fork_base_kib = match weight {
+                    Some(_) => self.kib_of(key, &format!("f:{name}.{fork}")).await?,
+                    None => 0,
+                };
+                let joining = Joining {
+                    fork,
+                    numbers: unpack(&numbers, &what)?,
+                    text: numbers,
+                    fork_base_kib,
+                };
+                let is_same = |ahead: &Ahead| ahead.stamp == joining.numbers.stamp;
+                if ahead.as_ref().is_some_and(is_same) && joining.numbers.passes_results() {
+                    add_results(&mut results, scope, fork, 0, others.collect())?;
+                }
+                snapshot.joining = Some(joining);
+            }
         }
         let mut found = Vec::with_capacity(waiting.len());
         let mut items = Vec::with_capacity(waiting.len());
+        let mut large = Vec::new();
         for ((number, id, kind, given), input) in waiting.into_iter().zip(parts) {
             let Some(input) = input else { return Ok(None) };
             // Results of branches count where they are kept.
             let is_counted = !id.starts_with("fork-");
             let kib = if is_counted { kib(input.len()) } else { 0 };
-            let input = json(&input, &what)?;
+            let mut input: Input = json(&input, &what)?;
+            if let Input::Joined {
+                fork, results: own, ..
+            } = &mut input
+                && own.is_empty()
+            {
+                let joining = snapshot.joining.as_ref();
+                let numbers = joining.filter(|joining| joining.fork == *fork);
+                match numbers.map(|joining| &joining.numbers) {
+                    // Another fork that is complete at the same time.
+                    None => *own = self.results_of(scope, *fork).await?,
+                    Some(numbers) if !numbers.passes_results() => {}
+                    Some(numbers) if self.is_large_join(numbers.reported(), numbers.bytes) => {
+                        large.push(*fork);
+                    }
+                    Some(_) if !results.is_empty() => *own = std::mem::take(&mut results),
+                    Some(numbers) => *own = self.result_pages(scope, *fork, numbers).await?,
+                }
+            }
             items.push(snapshot::Item {
                 number,
                 id: id.clone(),
@@ -337,7 +371,18 @@ impl Redis {
         }
         snapshot.inbox = Some(inbox);
         snapshot.items = Some(items);
-        Ok(Some(found))
+        Ok(Some((found, large)))
+    }
+
+    /// The fork, if this process knows it and its results are few.
+    fn joined_ahead(&self, scope: &ScopeRef, fork: u32) -> Option<Ahead> {
+        let name = format!("{}.{fork}", scope.scope);
+        let known = self.fork_bases().get(&scope.instance, &name)?;
+        let total = known.fork.total;
+        (!self.is_large_join(total, 0)).then_some(Ahead {
+            stamp: known.stamp,
+            total,
+        })
     }
 
     /// The share of a field in the size of its instance.
@@ -347,6 +392,12 @@ impl Redis {
         let bytes: usize = self.query(read).await?;
         Ok(kib(bytes))
     }
+}
+
+/// A fork whose results are read together with the input that reports it.
+struct Ahead {
+    stamp: String,
+    total: u32,
 }
 
 /// The fork that an input reports.

@@ -25,6 +25,7 @@ mod format;
 mod given;
 mod history;
 mod inbox;
+mod joins;
 mod keys;
 mod lazy;
 mod lifecycle;

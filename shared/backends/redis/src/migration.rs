@@ -16,9 +16,9 @@ use crate::branch::{Differing, differs, fork_of, read_scope};
 use crate::commit::Arguments;
 use crate::connect::damaged;
 use crate::keys::Span;
-use crate::lazy::{Item, unpack};
+use crate::lazy::Item;
 use crate::record::{encode, flags, read_status};
-use crate::reply::{Reply, json};
+use crate::reply::{Reply, json, unpack};
 use crate::script::{Lazy, Script};
 use crate::snapshot::Numbers;
 

@@ -1,7 +1,9 @@
 //! Options, and the errors of connecting.
 
+use swirl_ports::JoinLimits;
+
 /// The format that this build writes, and the newest that it reads. It reads all that are older.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// The topology of the servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,6 +84,9 @@ pub struct Options {
     pub keep_ended_max: usize,
     /// How long faulted instances are kept, regardless of the number of instances.
     pub keep_faulted_ms: u64,
+    /// Forks beyond these are for coordinators to join: a commit that completes one says so, and whoever reads the parent
+    /// doesn't get the results.
+    pub join_limits: JoinLimits,
     /// The format of the records that this build writes ([`FORMAT`]); another one only in tests.
     pub format: u32,
     /// How long a build of a newer format waits until processes of older builds have stopped.
@@ -122,6 +127,10 @@ impl Default for Options {
             keep_ended_ms: 7 * DAY_MS,
             keep_ended_max: 100_000,
             keep_faulted_ms: 30 * DAY_MS,
+            join_limits: JoinLimits {
+                results: 64,
+                bytes: 256 << 10,
+            },
             format: FORMAT,
             takeover_ms: 25_000,
             plain: true,

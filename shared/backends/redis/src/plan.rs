@@ -85,8 +85,6 @@ struct Branch {
     index: u32,
     stamp: String,
     live: i32,
-    /// Where the result is among the words that are written.
-    place: usize,
     /// `d` done, `f` failed.
     result: &'static str,
     bytes: usize,
@@ -423,12 +421,11 @@ impl Draft<'_> {
     /// how many KiB it takes.
     fn close(&mut self, number: u32, joining: &Joining) -> Option<(usize, i64)> {
         let numbers = &joining.numbers;
-        let reported = numbers.done + numbers.failed;
+        let reported = numbers.reported();
         if joining.fork != number
             || numbers.closed == 1
             || numbers.live > 0
             || reported < numbers.open
-            || numbers.total as usize > WIDE
         {
             return None;
         }
@@ -477,10 +474,8 @@ impl Draft<'_> {
             return None;
         }
         let bytes = result.as_ref().map_or(0, Vec::len);
-        let mut place = 0;
         if let Some(result) = result {
             self.set_own("b:", result);
-            place = 2 * self.set.len();
         }
         let live = match (recorded, gone) {
             (false, false) => 1,
@@ -493,7 +488,6 @@ impl Draft<'_> {
             index: index.parse().ok()?,
             stamp: stamp.to_owned(),
             live,
-            place,
             result: letter,
             bytes,
         })

@@ -67,6 +67,11 @@ pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|error| damaged(what, error))
 }
 
+/// From msgpack, as scripts pack it.
+pub(crate) fn unpack<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
+    rmp_serde::from_slice(bytes).map_err(|error| damaged(what, error))
+}
+
 pub(crate) fn bytes(value: Value) -> Result<Vec<u8>> {
     match value {
         Value::BulkString(bytes) => Ok(bytes),

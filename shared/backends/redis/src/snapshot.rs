@@ -27,6 +27,18 @@ pub(crate) struct Numbers {
     pub _most: u64,
 }
 
+impl Numbers {
+    pub fn reported(&self) -> u32 {
+        self.done + self.failed
+    }
+
+    /// As [`Fork::passes_results`](swirl_model::scope::Fork::passes_results).
+    pub fn passes_results(&self) -> bool {
+        let is_batch = self.open == self.needed && self.open < self.total;
+        self.closed == 0 && (self.failed > 0 || !is_batch)
+    }
+}
+
 /// An input that waits.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {

@@ -5,7 +5,7 @@ use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Fork, Role, Scope};
 use swirl_ports::Commit;
 
-/// More branches, inputs or lines of history at once are for the general function.
+/// More inputs or lines of history at once are for the general function.
 pub(crate) const WIDE: usize = 500;
 
 /// The steps of such a commit in addition to storing the record.
@@ -44,7 +44,7 @@ impl<'a> Steps<'a> {
                 }
                 Command::Fork(fork) if is_root && steps.is_before_fork() => {
                     let open = fork.open.min(fork.total) as usize;
-                    if fork.parent != scope.id || !(1..=WIDE).contains(&open) {
+                    if fork.parent != scope.id || open == 0 {
                         return None;
                     }
                     steps.fork = Some(fork);

@@ -11,7 +11,7 @@ use redis::{Cmd, Value};
 use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Header, Instance, Status};
-use swirl_model::scope::Scope;
+use swirl_model::scope::{BranchResult, Scope};
 use swirl_model::time::Timestamp;
 use swirl_ports::execution::Record;
 use swirl_ports::{
@@ -124,7 +124,8 @@ impl ExecutionStore for Redis {
                 Record::Branch { fork, index }
             }
         };
-        let inbox = read_items(reply.list()?, &what())?;
+        let mut inbox = read_items(reply.list()?, &what())?;
+        self.add_results(scope, &mut inbox).await?;
         let mut snapshot = match &record {
             Record::Scope(scope) => Snapshot::held(Some(bytes), scope.goes_on()),
             Record::Branch { .. } => Snapshot::held(None, false),
@@ -139,6 +140,7 @@ impl ExecutionStore for Redis {
             record,
             inbox,
             closed,
+            large_joins: Vec::new(),
         })))
     }
 
@@ -147,6 +149,10 @@ impl ExecutionStore for Redis {
             Some(held) => Ok(Acquired::Held(Box::new(held))),
             None => self.acquire(scope, lease_ms).await,
         }
+    }
+
+    async fn read_results(&self, parent: &ScopeRef, fork: u32) -> Result<Vec<(u32, BranchResult)>> {
+        self.results_of(parent, fork).await
     }
 
     async fn attempt(&self, scope: &ScopeRef) -> Result<u32> {
@@ -174,7 +180,8 @@ impl ExecutionStore for Redis {
             return Ok(None);
         }
         let closed = reply.text()? == "1";
-        let items = read_items(reply.list()?, &lease.scope.to_string())?;
+        let mut items = read_items(reply.list()?, &lease.scope.to_string())?;
+        self.add_results(&lease.scope, &mut items).await?;
         Snapshot::change(lease, |known| {
             known.lease = None;
             if !items.is_empty() {

@@ -137,11 +137,21 @@ impl Redis {
             }
             answer => answer,
         };
-        let (mut token, mut after, mut is_notified) = (None, plan.after, false);
+        let (mut token, mut after, mut complete) = (None, plan.after, None);
         match answer {
             Value::Nil => return Ok(None),
             Value::Int(_) => {}
-            Value::BulkString(text) if text == b"j" => is_notified = true,
+            Value::BulkString(text) if text.starts_with(b"j ") => {
+                let bad = || damaged("the answer to a commit", "it is not a complete fork");
+                let text = std::str::from_utf8(&text[2..]).ok();
+                let parts = text.and_then(|text| text.split_once(' '));
+                let Some((results, bytes)) =
+                    parts.and_then(|(one, other)| Some((one.parse().ok()?, other.parse().ok()?)))
+                else {
+                    return Err(bad());
+                };
+                complete = Some(self.is_large_join(results, bytes));
+            }
             Value::BulkString(text) => {
                 let text = String::from_utf8(text).ok();
                 let number = text.as_ref().and_then(|text| text.split_once(' '));
@@ -156,15 +166,15 @@ impl Redis {
                 return Err(damaged("the answer to a commit", what));
             }
         }
+        let of = |name: &str| ScopeRef {
+            instance: scope.instance.clone(),
+            scope: ScopeId::new(name),
+        };
         let names = plan.wakes.iter().map(String::as_str);
-        let wake = names
-            .chain(is_notified.then_some("r"))
-            .map(|name| ScopeRef {
-                instance: scope.instance.clone(),
-                scope: ScopeId::new(name),
-            });
+        let names = names.chain((complete == Some(false)).then_some("r"));
         let own = plan.is_woken.then(|| scope.clone());
-        let mut wake = wake.chain(own).collect();
+        let mut wake = names.map(of).chain(own).collect();
+        let joins = (complete == Some(true)).then(|| of("r"));
         let freed = freed(commit);
         if let Some(waits) = waits {
             self.settle_waits(&scope.instance, &freed, mark, waits, &mut wake)
@@ -180,6 +190,7 @@ impl Redis {
         Ok(Some(Committed::Done {
             outbox,
             wake,
+            joins: joins.into_iter().collect(),
             released: plan.released,
             token,
         }))

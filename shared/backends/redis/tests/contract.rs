@@ -16,6 +16,7 @@ fn quick(options: Options) -> Options {
         grace_ms: 0,
         repeat_ms: 0,
         instance_bytes: swirl_contract::INSTANCE_BYTES,
+        join_limits: swirl_contract::JOIN_LIMITS,
         ..options
     }
 }

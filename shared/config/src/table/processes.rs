@@ -23,6 +23,21 @@ pub const SETTINGS: &[Setting] = &[
     .default("100")
     .worker(),
     Setting::new(
+        "worker.join_results_max",
+        count(0, 100_000),
+        "The results of a fork that the worker of its last branch joins itself. If there are more, or if they are \
+         larger than `worker.join_bytes_max`, a coordinator joins them.",
+    )
+    .default("64")
+    .worker(),
+    Setting::new(
+        "worker.join_bytes_max",
+        ValueKind::Bytes,
+        "The size of these results together, as JSON.",
+    )
+    .default("256KiB")
+    .worker(),
+    Setting::new(
         "worker.lease",
         duration(SECOND_MS, 3600 * SECOND_MS),
         "How long a scope belongs to a worker that doesn't renew its lease. After a crash, another worker continues after this time.",

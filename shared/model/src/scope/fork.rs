@@ -181,6 +181,11 @@ impl Fork {
         self.open == self.needed && self.open < self.total
     }
 
+    /// Whether the parent reads the results when it is notified.
+    pub fn passes_results(&self) -> bool {
+        !self.closed && (self.failed > 0 || !self.is_batch())
+    }
+
     /// The data that a branch begins with: everything but the results of the others.
     pub fn origin_of_branch(&self) -> Fork {
         Fork {

@@ -42,7 +42,7 @@ impl Driver {
     /// `lease`: the current one, which is still held if the outcome is anything but true.
     async fn turn_over_data(&self, held: Held, lease: &mut Lease) -> Result<bool, Error> {
         let def = self.registry.get(&held.header.definition).await?;
-        if !def.needs_no_worker || held.closed {
+        if !def.needs_no_worker || held.closed || !held.large_joins.is_empty() {
             return Ok(false);
         }
         let mut run = self.begin(held).await?;

@@ -70,6 +70,7 @@ impl Driver {
             suspects: run.suspects.take(),
             attempt: run.attempt.take(),
             active: run.active.take(),
+            joins_only: run.joins_only,
             ..again
         })
     }

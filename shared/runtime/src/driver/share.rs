@@ -48,7 +48,7 @@ pub(super) enum Admission {
 /// The workflow has as many places as it may.
 pub(super) struct AtCapacity;
 
-fn must_end(held: &Held) -> bool {
+pub(super) fn must_end(held: &Held) -> bool {
     held.closed || held.inbox.iter().any(|item| item.input.is_operator())
 }
 

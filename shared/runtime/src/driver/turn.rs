@@ -7,6 +7,7 @@ use swirl_ports::{Commit, Committed, OutboxEntry};
 
 use super::decide::{Decided, decide};
 use super::inbox::notify_stored;
+use super::join::join_bounds;
 use super::room::Undo;
 use super::{Driver, Next, Run};
 use crate::Error;
@@ -33,7 +34,7 @@ impl Driver {
         let env = Env {
             now: self.clock.now(),
             secrets: run.secrets.clone(),
-            bounds: None,
+            bounds: run.joins_only.then(join_bounds),
             room: run.room.take(),
         };
         let undo = Undo::of(run);
@@ -73,13 +74,14 @@ impl Driver {
         let observed = self.observe(run, &mut decided);
         let entries = decided.history.len();
         let commit = self.commit_of(run, decided, env, answered && undo.is_some());
-        let (outbox, wake, released, token) = match self.store.commit(commit).await? {
+        let (outbox, mut wake, joins, released, token) = match self.store.commit(commit).await? {
             Committed::Done {
                 outbox,
                 wake,
+                joins,
                 released,
                 token,
-            } => (outbox, wake, released, token),
+            } => (outbox, wake, joins, released, token),
             Committed::InboxChanged => {
                 let next = self.retry_after_newer_input(run, undo).await?;
                 return Ok(CommitOutcome::Nothing(next));
@@ -98,6 +100,11 @@ impl Driver {
         self.effects.progressed(entries);
         if let (Some(observer), Some(observed)) = (&self.observer, observed) {
             observer.committed(observed);
+        }
+        if self.leaves_joins(&run.def) {
+            self.leave_joins(joins).await;
+        } else {
+            wake.extend(joins);
         }
         let is_woken = wake.contains(&run.lease.scope);
         self.follow_up(run, outbox, wake, released && !yields && !is_woken)
@@ -204,6 +211,9 @@ impl Driver {
     }
 
     async fn wait_or_release(&self, run: &mut Run, env: &Env) -> Result<Next, Error> {
+        if run.joins_only {
+            return self.release(run).await;
+        }
         self.follow_call(run, env).await?;
         if run.call.is_some() && !run.closed {
             self.wait(run).await

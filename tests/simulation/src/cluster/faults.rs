@@ -29,6 +29,8 @@ pub struct Faults {
     pub late_ms: i64,
     /// The store is a folder, opened again when all processes died together.
     pub durable: bool,
+    /// Forks with more than one result are joined by coordinators, as many or large ones are.
+    pub coordinators_join: bool,
     /// The process is killed once, at this turn.
     pub killed_at: Option<usize>,
     /// All die together once, and the store comes back in an earlier state.
@@ -54,6 +56,7 @@ impl Faults {
             repeated: 0,
             late_ms: 0,
             durable: false,
+            coordinators_join: false,
             killed_at: None,
             rollback: false,
         }
@@ -82,6 +85,7 @@ impl Faults {
             until_ms: 5_000 + some(25_000) as i64,
             processes: 2 + some(3),
             durable: false,
+            coordinators_join: seed.is_multiple_of(2),
             killed_at: None,
             rollback: false,
         }

@@ -116,6 +116,7 @@ impl Process {
             lease_ms: 4_000,
             renew_ms: Some(1_500),
             local_handoff: (skew_ms + ahead_ms) % 2 == 0,
+            coordinators_join: shared.store.join_limits.is_some(),
             ..Settings::default()
         };
         let bare = watch(system.service());
@@ -179,6 +180,14 @@ impl Process {
         self.spawn(async move {
             // Errors are left to the reconciler.
             let _ = driver.drive(&scope).await;
+        });
+    }
+
+    /// As a coordinator.
+    pub fn join(&mut self, scope: ScopeRef) {
+        let driver = self.driver.clone();
+        self.spawn(async move {
+            let _ = driver.join(&scope, None).await;
         });
     }
 

@@ -20,7 +20,13 @@ struct Inner {
     faults: Faults,
     random: Random,
     /// With the time from which they are available.
-    under_way: Vec<(Timestamp, ScopeRef)>,
+    under_way: Vec<(Timestamp, Message)>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Message {
+    Task(ScopeRef),
+    Join(ScopeRef),
 }
 
 impl Messages {
@@ -62,7 +68,7 @@ impl Messages {
     }
 
     /// Takes the available message at this place.
-    pub fn take(&self, place: usize) -> Option<ScopeRef> {
+    pub fn take(&self, place: usize) -> Option<Message> {
         let now = self.clock.now();
         let mut inner = self.inner();
         let mut due = inner.under_way.iter().enumerate();
@@ -75,11 +81,21 @@ impl Messages {
 #[async_trait]
 impl Queue for Messages {
     async fn push(&self, tasks: Vec<ScopeRef>) {
+        self.send(tasks.into_iter().map(Message::Task));
+    }
+
+    async fn push_joins(&self, scopes: Vec<ScopeRef>) {
+        self.send(scopes.into_iter().map(Message::Join));
+    }
+}
+
+impl Messages {
+    fn send(&self, messages: impl Iterator<Item = Message>) {
         let now = self.clock.now();
         let mut inner = self.inner();
         let inner = &mut *inner;
         let mut chance = |chance: usize| inner.random.below(1000) < chance;
-        for task in tasks {
+        for message in messages {
             if chance(inner.faults.lost) {
                 continue;
             }
@@ -89,7 +105,7 @@ impl Queue for Messages {
                     true => 1 + chance(500) as u64 * 4000 + chance(500) as u64 * 37,
                     false => 0,
                 };
-                inner.under_way.push((now.plus_ms(late), task.clone()));
+                inner.under_way.push((now.plus_ms(late), message.clone()));
             }
         }
     }

@@ -20,7 +20,7 @@ use super::faults::{Faults, Mutant};
 use super::names::{Names, Produced};
 use super::outside::{Called, Outside};
 use super::process::{Process, Shared, lower};
-use super::queue::Messages;
+use super::queue::{Message, Messages};
 use super::store::{Counts, Logged, SharedStore};
 use crate::random::Random;
 use crate::reference::Outcome;
@@ -123,7 +123,10 @@ pub fn run(plan: &Plan, faults: &Faults, mutant: Mutant) -> Result<Trace> {
     };
     let folder = scratch.as_ref().map(|scratch| scratch.path().join("store"));
     let clock = Arc::new(VirtualClock::new(Timestamp(START)));
-    let calm = Faults::none(faults.seed);
+    let calm = Faults {
+        coordinators_join: faults.coordinators_join,
+        ..Faults::none(faults.seed)
+    };
     let store = SharedStore::new(clock.clone(), calm, mutant, folder.clone())?;
     let shared = Shared {
         messages: Arc::new(Messages::new(clock.clone(), faults.clone())),
@@ -333,8 +336,13 @@ impl Cluster {
             Some(place) => self.processes[index].poll(place),
             None => {
                 let which = if calm { 0 } else { self.random.below(messages) };
-                if let Some(scope) = self.shared.messages.take(which) {
-                    self.processes[index].drive(scope);
+                match self.shared.messages.take(which) {
+                    Some(Message::Task(scope)) => self.processes[index].drive(scope),
+                    Some(Message::Join(scope)) => {
+                        self.shared.store.state().counts.joins += 1;
+                        self.processes[index].join(scope);
+                    }
+                    None => {}
                 }
             }
         }

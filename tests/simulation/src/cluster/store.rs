@@ -2,6 +2,7 @@
 //! took effect, a folder that is opened again; and a log of all effects.
 
 mod broken;
+mod counts;
 mod definitions;
 mod events;
 mod queries;
@@ -17,6 +18,7 @@ use swirl_embedded::{Embedded, Options};
 use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
+use swirl_model::scope::BranchResult;
 use swirl_model::time::Timestamp;
 use swirl_ports::*;
 use swirl_world::VirtualClock;
@@ -25,6 +27,8 @@ use super::faults::{Faults, Mutant};
 use crate::random::Random;
 use crate::store::give_way;
 use broken::{miscount, twice};
+
+pub use counts::Counts;
 
 /// A commit that took effect.
 #[derive(Debug, Clone)]
@@ -39,39 +43,12 @@ pub struct Logged {
     pub commands: Vec<Command>,
 }
 
-#[derive(Debug, Default, Clone)]
-pub struct Counts {
-    pub commits: usize,
-    /// Instances that ran where they were started and left effects.
-    pub with_effects: usize,
-    pub refused_commits: usize,
-    pub leases_run_out: usize,
-    pub failed_calls: usize,
-    pub lost_answers: usize,
-    pub reopened: usize,
-    pub kills: usize,
-    pub pauses: usize,
-}
-
-impl Counts {
-    pub fn add(&mut self, other: &Counts) {
-        self.commits += other.commits;
-        self.with_effects += other.with_effects;
-        self.refused_commits += other.refused_commits;
-        self.leases_run_out += other.leases_run_out;
-        self.failed_calls += other.failed_calls;
-        self.lost_answers += other.lost_answers;
-        self.reopened += other.reopened;
-        self.kills += other.kills;
-        self.pauses += other.pauses;
-    }
-}
-
 pub struct SharedStore {
     inner: Mutex<Arc<Embedded>>,
     folder: Option<PathBuf>,
     clock: Arc<VirtualClock>,
     pub mutant: Mutant,
+    pub join_limits: Option<JoinLimits>,
     state: Mutex<State>,
 }
 
@@ -88,10 +65,17 @@ pub struct State {
     ended: BTreeSet<InstanceId>,
 }
 
-fn open(folder: Option<&PathBuf>) -> anyhow::Result<Arc<Embedded>> {
+fn open(
+    folder: Option<&PathBuf>,
+    join_limits: Option<JoinLimits>,
+) -> anyhow::Result<Arc<Embedded>> {
+    let options = Options {
+        join_limits,
+        ..Options::default()
+    };
     Ok(Arc::new(match folder {
-        Some(folder) => Embedded::open(folder, Options::default())?,
-        None => Embedded::memory(),
+        Some(folder) => Embedded::open(folder, options)?,
+        None => Embedded::memory_with(options),
     }))
 }
 
@@ -102,8 +86,13 @@ impl SharedStore {
         mutant: Mutant,
         folder: Option<PathBuf>,
     ) -> anyhow::Result<SharedStore> {
+        let join_limits = faults.coordinators_join.then_some(JoinLimits {
+            results: 1,
+            bytes: 1_000,
+        });
         Ok(SharedStore {
-            inner: Mutex::new(open(folder.as_ref())?),
+            inner: Mutex::new(open(folder.as_ref(), join_limits)?),
+            join_limits,
             folder,
             clock,
             mutant,
@@ -147,7 +136,7 @@ impl SharedStore {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         *inner = Arc::new(Embedded::memory());
         before(folder)?;
-        *inner = open(Some(folder))?;
+        *inner = open(Some(folder), self.join_limits)?;
         let mut state = self.state();
         state.leases.clear();
         state.unseen.clear();
@@ -393,6 +382,11 @@ impl ExecutionStore for SharedStore {
             Ok(acquired)
         })
         .await
+    }
+
+    async fn read_results(&self, parent: &ScopeRef, fork: u32) -> Result<Vec<(u32, BranchResult)>> {
+        self.call(|inner| block_on(inner.read_results(parent, fork)))
+            .await
     }
 
     async fn attempt(&self, scope: &ScopeRef) -> Result<u32> {

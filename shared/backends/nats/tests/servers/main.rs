@@ -12,8 +12,8 @@ use futures::TryStreamExt as _;
 use swirl_model::CloudEvent;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_nats::{
-    Bus, DeadLetters, Error, Incoming, Intake, Options, StreamOptions, Streams, TaskQueue,
-    TaskSource, Template, connect,
+    Bus, DeadLetters, Error, Incoming, Intake, JoinSource, Options, StreamOptions, Streams,
+    TaskQueue, TaskSource, Template, connect,
 };
 use swirl_ports::{EventBus, Queue, Severity, StreamPlace, Tasks};
 use swirl_servers::{NatsOptions, NatsServer, eventually};
@@ -305,13 +305,14 @@ async fn streams_are_looked_at_and_left_as_they_are() {
     let seen = rig.streams.inspect(&rig.client).await;
     assert_eq!((seen.findings, seen.missing), (Vec::new(), Vec::new()));
     let names: Vec<&str> = seen.streams.iter().map(|(name, _)| name.as_str()).collect();
-    let made = ["TASKS", "LANES", "EVENTS", "DEAD"].map(|name| format!("SWIRL_default_{name}"));
+    let made =
+        ["TASKS", "LANES", "JOINS", "EVENTS", "DEAD"].map(|name| format!("SWIRL_default_{name}"));
     assert_eq!(names, made);
 
     let other = streams(&rig.client, "other").inspect(&rig.client).await;
-    assert_eq!((other.streams.len(), other.missing.len()), (0, 4));
+    assert_eq!((other.streams.len(), other.missing.len()), (0, 5));
     let again = streams(&rig.client, "other").inspect(&rig.client).await;
-    assert_eq!(again.missing.len(), 4, "nothing was made");
+    assert_eq!(again.missing.len(), 5, "nothing was made");
 
     // Differences from the configuration are reported; unsuitable settings are errors.
     let codes = async |options: StreamOptions, subjects: &[&str]| {
@@ -387,7 +388,7 @@ async fn a_server_without_room_is_found_before_the_streams_are_made() {
         let codes: Vec<_> = found.findings.iter().map(|finding| finding.code).collect();
         let wanted: &[&str] = if has_room { &[] } else { &["room"] };
         assert_eq!(codes, wanted, "{:?}", found.findings);
-        assert_eq!(found.missing.len(), 4);
+        assert_eq!(found.missing.len(), 5);
         assert_eq!(streams.ensure().await.is_ok(), has_room);
         // Nothing of it is left, and existing streams need no more room.
         let found = streams.inspect(&client).await;

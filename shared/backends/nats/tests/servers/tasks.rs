@@ -88,6 +88,51 @@ async fn tasks_of_a_crowded_workflow_wait_in_a_lane() {
     assert_eq!((tasks.pending, tasks.unacknowledged), (0, 0));
 }
 
+/// They are apart from tasks, come again after a failure, and are counted.
+#[tokio::test(flavor = "multi_thread")]
+async fn joins_are_for_coordinators() {
+    let rig = rig().await;
+    let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
+    let joins = JoinSource::new(rig.streams.clone(), 4);
+    let tasks = TaskSource::new(rig.streams.clone(), 16);
+    queue.push_joins(vec![task("a")]).await;
+    queue.push(vec![task("b")]).await;
+    rig.client.flush().await.unwrap();
+    let backlog = async || rig.streams.joins_backlog().await.unwrap();
+    eventually("its count", async || {
+        (backlog().await.pending == 1).then_some(())
+    })
+    .await;
+    let join = timeout(SOON, joins.pull()).await.unwrap();
+    assert_eq!((join.scope, join.is_late), (task("a"), false));
+    assert_eq!(pull(&tasks).await.scope, task("b"));
+    assert!(!join.receipt.unwrap().again(1, "not now").await);
+    let again = timeout(SOON, joins.pull()).await.unwrap();
+    assert_eq!((again.scope, again.is_late), (task("a"), true));
+    again.receipt.unwrap().done().await;
+    eventually("nothing left", async || {
+        let left = backlog().await;
+        (left.pending + left.unacknowledged == 0).then_some(())
+    })
+    .await;
+    // Messages fetched ahead are given back to the other coordinators.
+    queue.push_joins(vec![task("c")]).await;
+    joins.close().await;
+    let other = JoinSource::new(rig.streams.clone(), 4);
+    let join = timeout(SOON, other.pull()).await.unwrap();
+    assert_eq!(join.scope, task("c"));
+    join.receipt.unwrap().done().await;
+    let garbage = rig.client.publish("swirl-joins.default", "hello".into());
+    garbage.await.unwrap();
+    assert!(
+        timeout(Duration::from_millis(500), other.pull())
+            .await
+            .is_err()
+    );
+    let letters = DeadLetters::new(rig.streams.clone());
+    assert_eq!(letters.list(0, 10).await.unwrap().len(), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_task_is_a_dead_letter() {
     let rig = rig().await;

@@ -7,6 +7,8 @@ local cursor
 local gone
 -- Ids for the answer; all ids, once there are new ones.
 local effects, outbox
+-- Forks to be joined: parent, how many results it reads, their bytes.
+local complete
 
 local function take()
   cursor = cursor + 1
@@ -58,7 +60,8 @@ local function consume()
   return timers
 end
 
--- Notifies the parent of the results of a fork's branches so far.
+-- Notifies the parent that a fork is complete, or that a branch of it failed. The parent reads the results itself, none
+-- of them after a batch that isn't the last one.
 local function tell(name)
   local fork = fork_of(name)
   local parent, number = string.match(name, '^(.+)%.(%d+)$')
@@ -66,21 +69,13 @@ local function tell(name)
   fork.notification_count = fork.notification_count + 1
   put_fork(name, fork)
   if not is_there(parent) then return end
-  local parts = {}
-  local is_batch = fork.open == fork.needed and fork.open < fork.total
-  if fork.failed > 0 or not is_batch then
-    local fields = {}
-    for index = 0, fork.open - 1 do fields[#fields + 1] = 'b:' .. name .. '.' .. index end
-    fetch(fields)
-    for at, field in ipairs(fields) do
-      local result = known[field]
-      if result then parts[#parts + 1] = '[' .. (at - 1) .. ',' .. result .. ']' end
-    end
-  end
-  local input = '{"Joined":{"fork":' .. number .. ',"results":[' .. table.concat(parts, ',')
-    .. '],"done":' .. fork.done .. '}}'
-  if inbox_add(parent, 'fork-' .. number .. '-' .. fork.notification_count, 'k', input) == 1 then
-    wake(parent)
+  local input = '{"Joined":{"fork":' .. number .. ',"results":[],"done":' .. fork.done .. '}}'
+  if inbox_add(parent, 'fork-' .. number .. '-' .. fork.notification_count, 'k', input) ~= 1 then return end
+  wake(parent)
+  if fork.failed > 0 or fork.open ~= fork.needed or fork.open == fork.total then
+    complete[#complete + 1] = parent
+    complete[#complete + 1] = fork.done + fork.failed
+    complete[#complete + 1] = string.format('%.0f', fork.bytes)
   end
 end
 

@@ -7,12 +7,12 @@
 -- (sequence, time, kind); lines of history, and elements that hold them; then commands. KEYS: those of Span::All; 10..
 -- the listings, where a command needs them; last the index of attributes, if a command needs it. Returns { 'refused' }, { 'news' }, { 'full', the KiB that there is room for
 -- } or { 'done', ids of effects, woken scopes, the mark if it is dirty, was given back, the token if the lease is taken
--- now or 0, and if it is dirty what it waits for }. An effect's id comes with the instance that is to end, or '' where
+-- now or 0, if it is dirty what it waits for, and the parents of complete forks: name, number of results, bytes }. An effect's id comes with the instance that is to end, or '' where
 -- the caller knows the effect.
 
 begin('n', 'hn', 'z', 'x:' .. SCOPE, 't:' .. SCOPE, 'F:' .. SCOPE, 'b:' .. SCOPE, around(true))
 OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
-cursor, effects, outbox = 20, {}, nil
+cursor, effects, outbox, complete = 20, {}, nil, {}
 ME = SCOPE
 gone = ARGV[8] == '1'
 local untaken = ARGV[4] == '0'
@@ -136,4 +136,4 @@ if outbox then
 end
 -- Saves a second request for the instance's waits when they are indexed.
 local fields = is_dirty == 1 and call('HGETALL', EVENTS) or {}
-return { 'done', effects, woken, is_dirty == 1 and MICROS or '', released, token, fields }
+return { 'done', effects, woken, is_dirty == 1 and MICROS or '', released, token, fields, complete }

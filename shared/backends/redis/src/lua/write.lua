@@ -17,7 +17,7 @@
 -- the instances that are dirty and of the events that it has had, digests of events that it hasn't had, changes, prefix of the
 -- waits that go or '', whether the instance is over }; a change is { w (a wait), c (a value) or u (a wait that is over), field,
 -- slots or value }], [the scope's member of the index, if it goes on], [its fork: { name, number, index, stamp or '', change of the branches
--- with a record, place of the result among the words, letter of the result (d done, f failed, '' none), its bytes }],
+-- with a record, letter of the result (d done, f failed, '' none), its bytes }],
 -- [the end: { status, when, fields that are not read }], [timers: { place of their index in KEYS, members that leave it,
 -- pairs of a score and a member that join it, [the lowest score] }], [effects:
 -- { place of the outbox in KEYS, the effects }], [attributes: { place of their index in KEYS, beginnings of members that
@@ -27,17 +27,17 @@
 -- ids in the outbox; with attributes, changes of waits or at an end the place in the listing; at an end the watcher, how long it is kept,
 -- others that may be there.
 --
--- Returns false if nothing was written, otherwise 1, 'j' if the parent was notified of the branches, or token and end of
--- the lease that was taken; with effects or changed waits a list:
--- that, the id of the first effect, which the others follow, or '', and the mark of the instance and all that it waits for, or ''
--- and nothing.
+-- Returns false if nothing was written, otherwise 1; token and end of the lease that was taken; or 'j' if the fork is
+-- complete and the parent was notified, with the number of results that it has to read, and their bytes. With effects or
+-- changed waits it returns a list: that, the id of the first effect, which the others follow, or '', and the mark of the
+-- instance and all that it waits for, or '' and nothing.
 
 -- Libraries, which are not available yet when this is loaded.
-local call, match, find, sub, concat, pack, unpacked
--- A fork with more branches is left to the general function.
-local WIDE = 500
+local call, match, find, sub, pack, unpacked
 -- Elements of history that are removed with one commit, as in commit.lua.
 local TRIMMED = 1000
+-- Values of one command: Lua passes on some thousands at most.
+local AT_ONCE = 4000
 -- Places of a fork's numbers.
 local TOTAL, OPEN, NEEDED, TOLD, CLOSED, TELLINGS, DONE, FAILED, LIVE = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local STAMP, BYTES, MOST = 10, 11, 12
@@ -72,29 +72,15 @@ local function counted(branch, text, letter, size)
   if fork[MOST] > 0 and fork[BYTES] > fork[MOST] and letter == 'd' then return nil end
   local tells = fork[TOLD] == 0 and (letter == 'f' or fork[DONE] >= fork[NEEDED])
   if tells then
-    if fork[OPEN] > WIDE then return nil end
     fork[TOLD], fork[TELLINGS] = 1, fork[TELLINGS] + 1
   end
   return fork, tells, math.floor(fork[BYTES] / 1024) - math.floor(before / 1024)
 end
 
--- The input that reports a fork to its parent: with the results of its branches in order, or without them if the parent
--- only has to open the next batch. `own`: the result that isn't written yet.
-local function joined(K, branch, fork, own)
-  local parts = {}
-  if fork[FAILED] > 0 or fork[OPEN] ~= fork[NEEDED] or fork[OPEN] == fork[TOTAL] then
-    local results = {}
-    if fork[OPEN] > 1 then
-      local fields = {}
-      for at = 1, fork[OPEN] do fields[at] = 'b:' .. branch[1] .. '.' .. (at - 1) end
-      results = call('HMGET', K, unpack(fields))
-    end
-    results[branch[3] + 1] = own
-    for at = 1, fork[OPEN] do
-      if results[at] then parts[#parts + 1] = '[' .. (at - 1) .. ',' .. results[at] .. ']' end
-    end
-  end
-  return '{"Joined":{"fork":' .. branch[2] .. ',"results":[' .. concat(parts, ',') .. '],"done":' .. fork[DONE] .. '}}'
+-- The number of results that the parent of a complete fork reads: none after a batch that isn't the last one.
+local function to_read(fork)
+  if fork[FAILED] == 0 and fork[OPEN] == fork[NEEDED] and fork[OPEN] < fork[TOTAL] then return 0 end
+  return fork[DONE] + fork[FAILED]
 end
 
 -- Notifies listeners of a timer that is due before all others.
@@ -182,7 +168,7 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
   if branch then
     place = place + 1
     local grown
-    fork, tells, grown = counted(branch, found[place], branch[7], branch[8])
+    fork, tells, grown = counted(branch, found[place], branch[6], branch[7])
     if not fork then return false end
     if gain then gain = gain + grown end
     if tells then
@@ -250,12 +236,13 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     local box = around[2] and unpacked(around[2]) or {}
     box[#box + 1] = { number, 'fork-' .. branch[2] .. '-' .. fork[TELLINGS], 'k', '' }
     set[s + 1], set[s + 2], set[s + 3], set[s + 4] = 'q:r', pack(box), 'n', number
-    set[s + 5], set[s + 6] = 'i:r:' .. number, joined(K, branch, fork, ARGV[at + elements + branch[6]])
+    set[s + 5] = 'i:r:' .. number
+    set[s + 6] = '{"Joined":{"fork":' .. branch[2] .. ',"results":[],"done":' .. fork[DONE] .. '}}'
     s = s + 6
     call('ZADD', KEYS[2], 'LT', millis, INST .. '/r')
     local till, holder = match(around[1] or '', '^%d+ (%d+) %d (%S+) ')
     if till and tonumber(till) > tonumber(millis) then call('PUBLISH', NS .. ':p:' .. holder, INST .. '/r') end
-    answer = 'j'
+    answer = 'j ' .. to_read(fork) .. ' ' .. string.format('%.0f', fork[BYTES])
   end
   if gain and gain ~= 0 then
     weight = math.max(weight + gain, 0)
@@ -279,12 +266,14 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     if watcher then call('PUBLISH', NS .. ':p:' .. watcher, INST) end
   end
   if ARGV[wakes] then
-    local add = { 'ZADD', KEYS[2], 'LT' }
-    for woken = wakes, #ARGV do
-      add[#add + 1] = millis
-      add[#add + 1] = ARGV[woken]
+    for first = wakes, #ARGV, AT_ONCE / 2 do
+      local add, size = { 'ZADD', KEYS[2], 'LT' }, 3
+      for woken = first, math.min(first + AT_ONCE / 2 - 1, #ARGV) do
+        add[size + 1], add[size + 2] = millis, ARGV[woken]
+        size = size + 2
+      end
+      call(unpack(add))
     end
-    call(unpack(add))
   end
   if stays then call('ZADD', KEYS[2], millis, stays) end
   if timers then arm(NS, KEYS[timers[1]], timers[2], timers[3], timers[4]) end
@@ -300,7 +289,7 @@ end
 
 local function main(KEYS, ARGV)
   if not call then
-    call, match, find, sub, concat = redis.call, string.match, string.find, string.sub, table.concat
+    call, match, find, sub = redis.call, string.match, string.find, string.sub
     pack, unpacked = cmsgpack.pack, cmsgpack.unpack
   end
   local K = KEYS[1]
@@ -342,7 +331,9 @@ local function main(KEYS, ARGV)
     call('HSET', K, unpack(ARGV, at + 1, at + words))
   end
   at = at + words
-  if gone > 0 then call('HDEL', K, unpack(ARGV, at + 1, at + gone)) end
+  for first = at + 1, at + gone, AT_ONCE do
+    call('HDEL', K, unpack(ARGV, first, math.min(first + AT_ONCE - 1, at + gone)))
+  end
   if leaves then call('ZREM', KEYS[2], leaves) end
   if first or mark then return { answer, first or '', mark or '', all or {} } end
   return answer

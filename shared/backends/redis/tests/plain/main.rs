@@ -32,9 +32,12 @@ fn notified(committed: &Committed) -> String {
         Committed::Done {
             outbox,
             wake,
+            joins,
             released,
             token,
-        } => masked(&format!("{outbox:?} {wake:?} {released} {token:?}")),
+        } => masked(&format!(
+            "{outbox:?} {wake:?} {joins:?} {released} {token:?}"
+        )),
         Committed::InboxChanged => "news".to_owned(),
         Committed::Full(room) => format!("full {}", room.bytes),
         Committed::Refused => "refused".to_owned(),

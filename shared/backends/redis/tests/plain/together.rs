@@ -48,7 +48,7 @@ async fn branches_that_end_together_dont_conflict() {
     });
     let committed = futures::future::join_all(reports).await;
     let notified = committed.iter().filter(
-        |committed| matches!(committed, Committed::Done { wake, .. } if *wake == [root("a")]),
+        |committed| matches!(committed, Committed::Done { joins, .. } if *joins == [root("a")]),
     );
     assert_eq!(notified.count(), 1, "the last one tells the parent");
     assert!(

@@ -1,50 +1,50 @@
 //! Instances that cannot be driven are suspended for an operator: otherwise the reconciler would name them
 //! for ever. Their history says why, in an entry before the suspension.
 
-use std::time::Duration;
-
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;
 use swirl_model::redact::Redactor;
 use swirl_ports::execution::Record;
 use swirl_ports::{Acquired, Commit, Committed, Error, Held};
-use swirl_runtime::Driver;
+
+use super::Driver;
 
 /// How often, and after which pause, a root scope with another holder is tried again.
 const TRIES: usize = 5;
-const PAUSE: Duration = Duration::from_millis(200);
+const PAUSE_MS: u64 = 200;
 /// Long enough to write the entry.
 const LEASE_MS: u64 = 10_000;
 
-pub(crate) async fn quarantine(driver: &Driver, scope: &ScopeRef, why: &swirl_runtime::Error) {
-    match note(driver, scope, why).await {
-        Ok(true) => {}
-        Ok(false) => tracing::warn!("the history doesn't say why: the instance is unavailable"),
-        Err(error) => tracing::warn!(%error, "the history doesn't say why"),
-    }
-    let (instance, now) = (&scope.instance, driver.clock.now());
-    match driver.store.suspend(instance, true, now).await {
-        Ok(Some(_)) => tracing::error!(
-            "the instance cannot be driven and was suspended: fix the cause, then continue it with \
-             'swirl resume {instance}'"
-        ),
-        Ok(None) => {
-            tracing::warn!(
-                "a task cannot be driven and is given up: its instance isn't running any more"
-            )
+impl Driver {
+    /// Suspends the instance of a scope, with the reason in its history.
+    pub async fn quarantine(&self, scope: &ScopeRef, why: &crate::Error) {
+        match note(self, scope, why).await {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!("the history doesn't say why: the instance is unavailable"),
+            Err(error) => tracing::warn!(%error, "the history doesn't say why"),
         }
-        Err(error) => tracing::error!(%error, "the instance can be neither driven nor suspended"),
+        let (instance, now) = (&scope.instance, self.clock.now());
+        match self.store.suspend(instance, true, now).await {
+            Ok(Some(_)) => tracing::error!(
+                "the instance cannot be driven and was suspended: fix the cause, then continue it with \
+                 'swirl resume {instance}'"
+            ),
+            Ok(None) => {
+                tracing::warn!(
+                    "a task cannot be driven and is given up: its instance isn't running any more"
+                )
+            }
+            Err(error) => {
+                tracing::error!(%error, "the instance can be neither driven nor suspended")
+            }
+        }
     }
 }
 
 /// Adds the entry through the root scope: every instance has one. False: it has ended, or another
 /// process holds it.
-async fn note(
-    driver: &Driver,
-    scope: &ScopeRef,
-    why: &swirl_runtime::Error,
-) -> Result<bool, Error> {
+async fn note(driver: &Driver, scope: &ScopeRef, why: &crate::Error) -> Result<bool, Error> {
     let root = ScopeRef::root(scope.instance.clone());
     for _ in 0..TRIES {
         match driver.store.acquire(&root, LEASE_MS).await? {
@@ -58,7 +58,10 @@ async fn note(
                 return noted.map(|noted| noted.is_some());
             }
             Acquired::Gone => return Ok(false),
-            Acquired::Busy => tokio::time::sleep(PAUSE).await,
+            Acquired::Busy => {
+                let until = driver.clock.now().plus_ms(PAUSE_MS);
+                driver.clock.sleep_until(until).await;
+            }
         }
     }
     Ok(false)
@@ -69,7 +72,7 @@ async fn commit(
     driver: &Driver,
     held: Held,
     scope: &ScopeRef,
-    why: &swirl_runtime::Error,
+    why: &crate::Error,
 ) -> Result<Option<bool>, Error> {
     let Record::Scope(root) = held.record else {
         return Ok(None);
@@ -80,7 +83,7 @@ async fn commit(
     let at = driver.clock.now();
     let reason = match why {
         // It contains nothing of the definition, and reading the definition may crash the process.
-        swirl_runtime::Error::Attempts { .. } => why.to_string(),
+        crate::Error::Attempts { .. } => why.to_string(),
         _ => redacted(driver, &held.header, &why.to_string()).await,
     };
     let entry = HistoryEntry {

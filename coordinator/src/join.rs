@@ -1,0 +1,109 @@
+//! Joins forks with many or large results, as workers ask for by messages.
+//!
+//! A join is one turn of the scope that forked: its results are read a page at a time and merged in the order of the
+//! definition, what is left of the fork is closed, and a worker goes on. Any number of coordinators may do that: of two
+//! that join the same fork one commits. A message that is lost is recovered like a task.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use swirl_ports::{Receipt, Task, Tasks};
+use swirl_runtime::{Driver, Error, Suspects};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+
+/// How many forks are joined at once. All results of each are in memory: at most `limits.fork_bytes` as JSON.
+pub const AT_ONCE: usize = 4;
+/// How soon a join that failed is tried again; longer each time.
+const RETRY_DELAY_MS: u64 = 1_000;
+/// How long joins under way may take when the coordinator stops. Unfinished ones are joined by another.
+const FINISH_MAX: Duration = Duration::from_secs(3);
+
+/// Joins until `stop` is done. `progress`: how often the queue is notified that a message is still being worked on.
+pub async fn join_forks(
+    driver: Arc<Driver>,
+    joins: Arc<dyn Tasks>,
+    progress: Duration,
+    stop: impl Future<Output = ()>,
+) {
+    let mut stop = std::pin::pin!(stop);
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let suspects = Suspects::default();
+    let mut running = JoinSet::new();
+    loop {
+        while running.try_join_next().is_some() {}
+        let next = async {
+            let place = places.clone().acquire_owned().await.ok()?;
+            Some((joins.pull().await, place))
+        };
+        let pulled = tokio::select! {
+            biased;
+            () = &mut stop => None,
+            pulled = next => pulled,
+        };
+        let Some((task, place)) = pulled else {
+            break;
+        };
+        let (driver, suspects) = (driver.clone(), suspects.clone());
+        running.spawn(async move {
+            let _place = place;
+            join(&driver, task, suspects, progress).await;
+        });
+    }
+    let finish = async { while running.join_next().await.is_some() {} };
+    let (_, finished) = tokio::join!(
+        timeout(FINISH_MAX, joins.close()),
+        timeout(FINISH_MAX, finish)
+    );
+    if finished.is_err() {
+        tracing::debug!("joins that are under way are left to other coordinators");
+    }
+    running.shutdown().await;
+}
+
+async fn join(driver: &Driver, task: Task, suspects: Suspects, progress: Duration) {
+    let Task {
+        scope,
+        is_late,
+        receipt,
+    } = task;
+    let joining = driver.join(&scope, is_late.then_some(suspects));
+    let joined = match &receipt {
+        None => joining.await,
+        Some(receipt) => {
+            tokio::select! {
+                joined = joining => joined,
+                never = keep_alive(&**receipt, progress) => match never {},
+            }
+        }
+    };
+    let Some(receipt) = receipt else {
+        return;
+    };
+    let Err(error) = joined else {
+        return receipt.done().await;
+    };
+    tracing::warn!(%scope, %error, "a fork is joined later");
+    match error {
+        Error::Attempts { .. } => {
+            driver.quarantine(&scope, &error).await;
+            receipt.give_up(&error.to_string()).await;
+        }
+        error if error.is_retryable() => receipt.later(RETRY_DELAY_MS).await,
+        error => {
+            if receipt.again(RETRY_DELAY_MS, &error.to_string()).await {
+                driver.quarantine(&scope, &error).await;
+            }
+        }
+    }
+}
+
+async fn keep_alive(receipt: &dyn Receipt, every: Duration) -> std::convert::Infallible {
+    let mut ticks = interval_at(Instant::now() + every, every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        receipt.progress().await;
+    }
+}

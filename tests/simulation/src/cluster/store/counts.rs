@@ -1,0 +1,32 @@
+//! What happened in a run.
+
+#[derive(Debug, Default, Clone)]
+pub struct Counts {
+    pub commits: usize,
+    /// Instances that ran where they were started and left effects.
+    pub with_effects: usize,
+    pub refused_commits: usize,
+    pub leases_run_out: usize,
+    pub failed_calls: usize,
+    pub lost_answers: usize,
+    pub reopened: usize,
+    pub kills: usize,
+    pub pauses: usize,
+    /// Join messages that a coordinator got.
+    pub joins: usize,
+}
+
+impl Counts {
+    pub fn add(&mut self, other: &Counts) {
+        self.commits += other.commits;
+        self.with_effects += other.with_effects;
+        self.refused_commits += other.refused_commits;
+        self.leases_run_out += other.leases_run_out;
+        self.failed_calls += other.failed_calls;
+        self.lost_answers += other.lost_answers;
+        self.reopened += other.reopened;
+        self.kills += other.kills;
+        self.pauses += other.pauses;
+        self.joins += other.joins;
+    }
+}
