@@ -9,8 +9,6 @@ use url::Url;
 const SECRET_BYTES_MAX: usize = 64 << 10;
 /// The text in place of a secret.
 pub const MASK: &str = "***";
-/// The largest file that holds one secret, in bytes.
-const SECRET_BYTES_MAX: usize = 64 << 10;
 
 /// A password, a token.
 #[derive(Clone, PartialEq, Eq)]

@@ -4,7 +4,6 @@
 use swirl_model::error::names;
 use swirl_model::{Data, WorkflowError};
 
-
 /// The size of an event without its data and attributes, including the additions at its publication.
 const EVENT_OVERHEAD: usize = 1024;
 

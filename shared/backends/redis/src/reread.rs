@@ -7,7 +7,8 @@ use swirl_ports::{Lease, Result};
 use crate::Redis;
 use crate::commit::kib;
 use crate::connect::damaged;
-use crate::lazy::{Item, unpack};
+use crate::lazy::Item;
+use crate::reply::unpack;
 use crate::snapshot::{self, Joining, Snapshot};
 use crate::steps::Steps;
 
