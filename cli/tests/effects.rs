@@ -106,6 +106,7 @@ const CASES: &[Case] = &[
     ("worker.join_bytes_max", "1KiB", NONE),
     ("history.data", "all", NONE),
     ("history.data_bytes", "1KiB", NONE),
+    ("history.keep_data", "1h", NONE),
     ("coordinator.batch_instances", "7", NONE),
     ("coordinator.batch_examined", "1000000", NONE),
     ("coordinator.batches_active", "7", NONE),

@@ -73,7 +73,7 @@ mod tests {
             assert_eq!(found("a.rs", line), [""; 0], "{line}");
         }
         assert_eq!(
-            found("a.rs", "\n// (docs/language.md#decision-9)"),
+            found("a.rs", "\n// (decision 9)"),
             ["a.rs:2: 'decision 9' isn't a link to docs/language.md"]
         );
         assert_eq!(

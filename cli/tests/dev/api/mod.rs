@@ -189,6 +189,7 @@ async fn every_route() {
     console::check(&dev).await;
     lifecycle::check(&dev).await;
     definitions::running_instances_keep_theirs(&dev).await;
+    dev.get("/api/v1/instances/%ff").await.is(400);
 
     let document = dev.get("/api/v1/openapi.json").await.is(200);
     let seen = dev.http.seen();

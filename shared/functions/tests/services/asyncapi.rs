@@ -375,7 +375,7 @@ async fn what_cannot_be_sent_is_told_at_deployment() {
                 "schemaFormat: application/vnd.apache.avro;version=1.9.0",
             ),
             "onLight",
-            "the format `application/vnd.apache.avro;version=1.9.0` isn't carried out",
+            "the format `application/vnd.apache.avro;version=1.9.0` isn't supported",
         ),
         (
             good.replace("mqtt://b", "{host}"),
