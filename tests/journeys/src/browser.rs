@@ -5,12 +5,17 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
+use thirtyfour::error::WebDriverErrorInner;
+use thirtyfour::prelude::WebDriverError;
 use thirtyfour::{By, TypingData, WebDriver, WebElement};
 
 use crate::wait::until;
 
 /// The rules for a page.
 const AUDIT: &str = include_str!("audit.js");
+
+/// How often a control is looked for that a live page replaces before it is clicked.
+const CLICKS_MAX: usize = 5;
 
 pub struct Browser {
     driver: WebDriver,
@@ -21,6 +26,19 @@ pub struct Browser {
     refusals: RefCell<Vec<u16>>,
     /// The folder for pictures of pages.
     pictures: Option<PathBuf>,
+}
+
+/// The page has replaced the element since it was found.
+fn is_stale(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<WebDriverError>())
+        .any(|cause| {
+            matches!(
+                cause.as_inner(),
+                WebDriverErrorInner::StaleElementReference(_)
+            )
+        })
 }
 
 impl Browser {
@@ -66,10 +84,20 @@ impl Browser {
             "{part}//*[self::a or self::button or self::summary][normalize-space(.)={}]",
             quoted(words)
         );
-        let control = self.visible(&path, words).await?;
-        control.scroll_into_view().await?;
-        control.click().await.with_context(|| words.to_owned())?;
+        let mut attempts = 1;
+        while let Err(error) = self.click(&path, words).await {
+            if !is_stale(&error) || attempts == CLICKS_MAX {
+                return Err(error);
+            }
+            attempts += 1;
+        }
         self.check().await
+    }
+
+    async fn click(&self, path: &str, words: &str) -> Result<()> {
+        let control = self.visible(path, words).await?;
+        control.scroll_into_view().await?;
+        control.click().await.with_context(|| words.to_owned())
     }
 
     /// As [`press`](Browser::press), where the server refuses with this status.
