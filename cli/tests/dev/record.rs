@@ -252,9 +252,15 @@ async fn fifty_instances_of_the_examples_pass_as_they_are() {
         let path = format!("/api/v1/instances/{id}");
         // An instance that waits for an event that will not come stays as it is.
         let waits = |body: &Value| !body["scopes"][0]["waitsFor"].is_null();
+        // A call that nothing waits for may be made after the end.
+        let calls = |body: &Value| {
+            let open = body["scopes"].as_array();
+            body["status"] == "completed" && open.is_some_and(|open| !open.is_empty())
+        };
         let body = eventually("an end", async || {
             let body = dev.get(&path).await.is(200);
-            (body["status"] != "running" || waits(&body)).then_some(body)
+            let is_over = body["status"] != "running" && !calls(&body);
+            (is_over || waits(&body)).then_some(body)
         });
         let body = body.await;
         let history = dev.get(&format!("{path}/history")).await.is(200);
