@@ -25,11 +25,12 @@ pub async fn sign_in(stage: Stage) -> Result<()> {
     browser.shows(&["You are not signed in"]).await?;
 
     enter(browser, &cluster.viewer).await?;
-    let address = browser.address().await?;
-    ensure!(
-        address.ends_with("/console/instances?status=faulted"),
-        "the page that was wanted follows, not {address}"
-    );
+    crate::wait::until("the page that was wanted", async || {
+        let address = browser.address().await?;
+        let is_wanted = address.ends_with("/console/instances?status=faulted");
+        Ok(if is_wanted { Ok(()) } else { Err(address) })
+    })
+    .await?;
     browser.open("/definitions").await?;
     browser.shows(&["Definitions"]).await?;
     browser.lacks("Deploy a definition").await?;

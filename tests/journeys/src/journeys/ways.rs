@@ -9,6 +9,15 @@ use crate::definitions::{APPROVAL, HOURLY, ORDER, VISIT};
 use crate::server::Dev;
 use crate::stage::Stage;
 
+/// Waits until the control with this name has the focus.
+async fn focus_comes(browser: &Browser, name: &str) -> Result<()> {
+    crate::wait::until(name, async || {
+        let now = focused(browser).await?;
+        Ok(if now == name { Ok(()) } else { Err(now) })
+    })
+    .await
+}
+
 /// The name of what has the focus, once it is visible that it has it.
 async fn focused(browser: &Browser) -> Result<String> {
     let found = browser
@@ -70,7 +79,7 @@ pub async fn keyboard(stage: Stage) -> Result<()> {
 
     tab_to(browser, "Suspend…").await?;
     browser.keys(Key::Enter).await?;
-    ensure!(focused(browser).await? == "Reason, for the history");
+    focus_comes(browser, "Reason, for the history").await?;
     browser.keys(Key::Escape).await?;
     ensure!(focused(browser).await? == "Suspend…", "Escape leads back");
     browser.keys(Key::Enter).await?;
@@ -86,6 +95,8 @@ pub async fn keyboard(stage: Stage) -> Result<()> {
         .await?;
     tab_to(browser, "Resume…").await?;
     browser.keys(Key::Enter).await?;
+    // The field gets the focus after the form has opened.
+    focus_comes(browser, "Reason, for the history").await?;
     browser.keys(Key::Enter).await?;
     browser
         .shows(&["It continues.", "▶ running", "It waits for an event"])
