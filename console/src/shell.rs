@@ -62,7 +62,7 @@ impl Shell {
         self
     }
 
-    /// The page of this instance is told about changes.
+    /// The page of this instance is notified of changes.
     #[must_use]
     pub fn with_hints(mut self, id: &str) -> Shell {
         self.hints = format!("/console/instances/{}/hints", segment(id));

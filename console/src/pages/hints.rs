@@ -21,7 +21,7 @@ pub async fn stream(
     Path(id): Path<String>,
     State(console): State<Console>,
 ) -> Response {
-    // Nobody is told about an instance that they may not see.
+    // There are no hints about an instance that the viewer may not see.
     if let Err(refusal) = stamp(&visitor.asking, &id).await {
         return refusal.status.into_response();
     }

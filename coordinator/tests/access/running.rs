@@ -124,7 +124,7 @@ pub struct Setup {
     pub starts: StartLimits,
     pub origins: Vec<String>,
     pub store: Arc<Embedded>,
-    /// What requests that only read ask; `None`: the store.
+    /// The queries behind requests that only read; `None`: the store.
     pub queries: Option<Arc<dyn InstanceQueries>>,
     pub limits: BatchLimits,
 }

@@ -147,7 +147,7 @@ async fn load(running: &Running, client: &Client, seen: &str) -> String {
 async fn a_thousand_viewers_cost_as_much_as_one() {
     let (running, store, reads) = with_instance(Access::open("shop")).await;
     let client = client();
-    // What one viewer costs while nothing happens, and when something does.
+    // The cost of one viewer while nothing happens, and when something does.
     let polls = async |streams: &mut Vec<Response>, at: i64| {
         let before = reads.load(Ordering::Relaxed);
         // Time has to pass: what is counted is done by the second.
@@ -183,7 +183,7 @@ async fn a_thousand_viewers_cost_as_much_as_one() {
     let late = 3 * (seconds + 2);
     assert!(busy_of_all <= busy + late, "{busy_of_all}, not {busy}");
 
-    // Who goes away costs nothing.
+    // A viewer that leaves costs nothing.
     drop(streams);
     let silent = async || {
         let before = reads.load(Ordering::Relaxed);

@@ -409,7 +409,7 @@ impl Shape {
         }
     }
 
-    /// What no document of 0.7 has: errors that are described where they are handled, or a subflow state. The reader
+    /// A sign that no document of 0.7 has: errors that are described where they are handled, or a subflow state. The reader
     /// of 0.6 reads the names of later editions, but not those of their handlers.
     fn of_0_6_for_certain(&self) -> Option<&str> {
         let has = |why: &str| self.found.iter().any(|(_, found)| found == why);

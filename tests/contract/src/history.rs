@@ -157,7 +157,7 @@ pub async fn recorded_data_goes_before_its_entries(b: Backend) {
     assert_eq!(kept().await, before[1..]);
     b.events.expire(at(250)).await.unwrap();
     assert_eq!(kept().await, [1, 2]);
-    // What comes after that is found, too.
+    // Later entries are found, too.
     append(&b, vec![recorded(500, Some(280))]).await;
     let history = b.store.history(&id).await.unwrap();
     assert_eq!(history.last().unwrap().data, Some(Data::string("d500")));

@@ -167,7 +167,7 @@ pub async fn a_failure_of_many_is_for_the_worker(b: Backend) {
     report(&b, &branch(3), large(3, 10)).await;
     let failed = report(&b, &branch(5), BranchResult::Failed(fault())).await;
     assert_eq!(failed, (vec![root("a")], vec![]));
-    // What ends before the parent reads counts as well.
+    // Branches that end before the parent reads count as well.
     assert_eq!(report(&b, &branch(0), large(0, 10)).await, (vec![], vec![]));
     let held = b.hold_lazily(&root("a")).await;
     assert_eq!(indexes(results(&held.inbox[0])), [0, 3, 5]);

@@ -14,7 +14,7 @@ use crate::state::State;
 
 /// How many instances are worked on in one turn.
 const INSTANCES_AT_ONCE: usize = 100;
-/// What can't be read is looked at again after this time.
+/// A history that can't be read is looked at again after this time.
 const DAMAGED_MS: i64 = 3_600_000;
 
 /// Removes the data whose time is over. True: there was some.

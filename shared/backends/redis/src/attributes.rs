@@ -27,7 +27,7 @@ pub(crate) fn heads(attributes: &Attributes) -> String {
         .collect()
 }
 
-/// What a commit changes in the index of attributes: the position of its key in the call's keys, beginnings of members
+/// A commit's changes of the index of attributes: the position of its key in the call's keys, beginnings of members
 /// that leave, and of those that join.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct IndexChange {

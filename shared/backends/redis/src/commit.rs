@@ -249,7 +249,7 @@ impl Redis {
         if !released {
             wake.retain(|found| found != scope);
         }
-        // What the scope itself has to join it sees as its next input.
+        // The scope sees its own joins as its next input.
         let (joins, wake) = wake
             .into_iter()
             .partition(|woken| woken != scope && joins.contains(woken));

@@ -25,7 +25,7 @@ pub(crate) const INDEX: &str = "recorded";
 const INSTANCES_AT_ONCE: usize = 50;
 /// How many elements of a history are read at a time, of up to 64 KB each.
 const ELEMENTS_AT_ONCE: isize = 32;
-/// What can't be read is looked at again after this time.
+/// A history that can't be read is looked at again after this time.
 const DAMAGED_MS: i64 = 3_600_000;
 
 /// When the first data of these entries is due.

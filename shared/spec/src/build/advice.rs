@@ -33,7 +33,7 @@ pub(crate) fn flag(text: &str) -> Option<bool> {
     text.eq_ignore_ascii_case("false").then_some(false)
 }
 
-/// What YAML 1.1 read as a flag.
+/// A text that YAML 1.1 read as a flag.
 fn answer(text: &str) -> Option<bool> {
     let is_one_of = |words: [&str; 2]| words.iter().any(|word| word.eq_ignore_ascii_case(text));
     if is_one_of(["yes", "on"]) {

@@ -37,7 +37,7 @@ pub(super) struct Gift<'a> {
     pub instance: &'a InstanceId,
     /// The waits that were found, or all.
     pub only: Option<&'a [(ScopeId, u32)]>,
-    /// What [`Redis::look_waiting`] has said a moment ago.
+    /// The last answer of [`Redis::look_waiting`].
     pub seen: Option<(Waiting, Option<String>)>,
 }
 
