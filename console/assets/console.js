@@ -98,13 +98,15 @@ if (main) {
   setInterval(() => readable(document), 30000);
 }
 
-// One open at a time; Escape closes.
-document.addEventListener('toggle', (event) => {
-  const one = event.target;
-  if (!one.matches?.('details.action') || !one.open) return;
-  document.querySelectorAll('details.action[open]').forEach((other) => { if (other !== one) other.open = false; });
+// One open at a time, with the focus in it before the next key arrives; Escape closes.
+document.addEventListener('click', (event) => {
+  const one = event.target.closest?.('details.action > summary')?.parentElement;
+  if (!one || one.open) return;
+  event.preventDefault();
+  document.querySelectorAll('details.action[open]').forEach((other) => { other.open = false; });
+  one.open = true;
   one.querySelector('input:not([type=hidden]), textarea, select, button')?.focus();
-}, true);
+});
 document.addEventListener('keydown', (event) => {
   if (event.key !== 'Escape') return;
   for (const one of document.querySelectorAll('details.action[open]')) {

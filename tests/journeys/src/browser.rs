@@ -14,8 +14,8 @@ use crate::wait::until;
 /// The rules for a page.
 const AUDIT: &str = include_str!("audit.js");
 
-/// How often a control is looked for that a live page replaces before it is clicked.
-const CLICKS_MAX: usize = 5;
+/// How often a control is looked for that a live page replaces before it is used.
+const ATTEMPTS_MAX: usize = 5;
 
 pub struct Browser {
     driver: WebDriver,
@@ -39,6 +39,18 @@ fn is_stale(error: &anyhow::Error) -> bool {
                 WebDriverErrorInner::StaleElementReference(_)
             )
         })
+}
+
+/// Uses a control, which it finds again if a live page has replaced it meanwhile.
+async fn unless_replaced(mut act: impl AsyncFnMut() -> Result<()>) -> Result<()> {
+    let mut attempts = 1;
+    while let Err(error) = act().await {
+        if !is_stale(&error) || attempts == ATTEMPTS_MAX {
+            return Err(error);
+        }
+        attempts += 1;
+    }
+    Ok(())
 }
 
 impl Browser {
@@ -84,20 +96,13 @@ impl Browser {
             "{part}//*[self::a or self::button or self::summary][normalize-space(.)={}]",
             quoted(words)
         );
-        let mut attempts = 1;
-        while let Err(error) = self.click(&path, words).await {
-            if !is_stale(&error) || attempts == CLICKS_MAX {
-                return Err(error);
-            }
-            attempts += 1;
-        }
+        unless_replaced(async || {
+            let control = self.visible(&path, words).await?;
+            control.scroll_into_view().await?;
+            control.click().await.with_context(|| words.to_owned())
+        })
+        .await?;
         self.check().await
-    }
-
-    async fn click(&self, path: &str, words: &str) -> Result<()> {
-        let control = self.visible(path, words).await?;
-        control.scroll_into_view().await?;
-        control.click().await.with_context(|| words.to_owned())
     }
 
     /// As [`press`](Browser::press), where the server refuses with this status.
@@ -108,10 +113,12 @@ impl Browser {
 
     /// Replaces the text of the field with this label.
     pub async fn fill(&self, label: &str, text: &str) -> Result<()> {
-        let field = self.field(label).await?;
-        field.clear().await?;
-        field.send_keys(text).await?;
-        Ok(())
+        unless_replaced(async || {
+            let field = self.field(label).await?;
+            field.clear().await?;
+            Ok(field.send_keys(text).await?)
+        })
+        .await
     }
 
     /// The text that is in a field.
@@ -122,12 +129,14 @@ impl Browser {
 
     /// Chooses an option of the list with this label.
     pub async fn choose(&self, label: &str, option: &str) -> Result<()> {
-        let field = self.field(label).await?;
         let path = format!("./option[normalize-space(.)={}]", quoted(option));
-        let found = field.find(By::XPath(path)).await;
-        let found = found.with_context(|| format!("{label} has no option {option}"))?;
-        found.click().await?;
-        Ok(())
+        unless_replaced(async || {
+            let field = self.field(label).await?;
+            let found = field.find(By::XPath(&path)).await;
+            let found = found.with_context(|| format!("{label} has no option {option}"))?;
+            Ok(found.click().await?)
+        })
+        .await
     }
 
     /// The field whose label begins with these words.

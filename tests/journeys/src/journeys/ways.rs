@@ -83,6 +83,7 @@ pub async fn keyboard(stage: Stage) -> Result<()> {
     browser.keys(Key::Escape).await?;
     ensure!(focused(browser).await? == "Suspend…", "Escape leads back");
     browser.keys(Key::Enter).await?;
+    focus_comes(browser, "Reason, for the history").await?;
     browser.keys("over lunch").await?;
     tab_to(browser, "Suspend").await?;
     browser.keys(Key::Space).await?;
@@ -95,7 +96,6 @@ pub async fn keyboard(stage: Stage) -> Result<()> {
         .await?;
     tab_to(browser, "Resume…").await?;
     browser.keys(Key::Enter).await?;
-    // The field gets the focus after the form has opened.
     focus_comes(browser, "Reason, for the history").await?;
     browser.keys(Key::Enter).await?;
     browser
