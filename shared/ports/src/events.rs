@@ -88,9 +88,7 @@ pub trait EventLog: Send + Sync {
     /// Whether instances may wait for these events now, each. They are looked for in the order of the events: a wait
     /// that an event finds, the next one finds too, unless it is over. `listeners`: as in [`Listening`]. True also
     /// where that isn't known.
-    async fn awaited(&self, events: &[&CloudEvent], _listeners: &Listeners) -> Result<Vec<bool>> {
-        Ok(vec![true; events.len()])
-    }
+    async fn awaited(&self, events: &[&CloudEvent], listeners: &Listeners) -> Result<Vec<bool>>;
 
     /// All effects of an event are done.
     async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()>;

@@ -134,7 +134,7 @@ const ABOUT: [(&str, &str); 82] = [
     ),
     (
         "history",
-        "in `metadata.swirl`: with `data`, the data that the history keeps (`none`, `errors` or `all`)",
+        "in `metadata.swirl`: `data` that the history keeps (`none`, `errors` or `all`), and `keepData`, how long (`P7D`)",
     ),
     ("id", "by which the workflow is started and referred to"),
     (

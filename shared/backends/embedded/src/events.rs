@@ -9,7 +9,8 @@ use swirl_model::instance::Status;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::{
-    Correlation, Outcome, PendingStart, Set, addressee, attributes_to_keep, has_all, roles,
+    Correlation, Listeners, Outcome, PendingStart, Set, addressee, attributes_to_keep, has_all,
+    roles,
 };
 use swirl_ports::{Error, EventLog, Ingested, Listening, Result, Trigger};
 
@@ -30,6 +31,11 @@ impl EventLog for Embedded {
         let (triggers, consumed) = (listening.triggers, listening.consumed);
         self.write(|state| state.ingest(event, triggers, consumed, at))
             .await?
+    }
+
+    // The search costs no trip here, so nothing is gained by asking first.
+    async fn awaited(&self, events: &[&CloudEvent], _: &Listeners) -> Result<Vec<bool>> {
+        Ok(vec![true; events.len()])
     }
 
     async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {

@@ -16,6 +16,7 @@ use swirl_model::ids::{DefinitionId, InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
 use swirl_model::scope::{BranchResult, Scope};
 use swirl_model::time::Timestamp;
+use swirl_ports::matching::Listeners;
 use swirl_ports::*;
 
 struct Restarting {
@@ -225,6 +226,10 @@ impl EventLog for Restarting {
         at: Timestamp,
     ) -> Result<Ingested> {
         self.get().ingest(event, listening, at).await
+    }
+
+    async fn awaited(&self, events: &[&CloudEvent], listeners: &Listeners) -> Result<Vec<bool>> {
+        self.get().awaited(events, listeners).await
     }
 
     async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {

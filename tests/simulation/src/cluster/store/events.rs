@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
 use swirl_model::time::Timestamp;
+use swirl_ports::matching::Listeners;
 use swirl_ports::*;
 
 use super::{Mutant, SharedStore};
@@ -20,6 +21,11 @@ impl EventLog for SharedStore {
             listening.consumed = &[];
         }
         self.call(|inner| block_on(inner.ingest(event, listening, at)))
+            .await
+    }
+
+    async fn awaited(&self, events: &[&CloudEvent], listeners: &Listeners) -> Result<Vec<bool>> {
+        self.call(|inner| block_on(inner.awaited(events, listeners)))
             .await
     }
 
