@@ -80,6 +80,9 @@ struct View {
     #[serde(default, deserialize_with = "present")]
     output: Option<Value>,
     error: Option<Failed>,
+    /// Those that have not ended.
+    #[serde(default)]
+    scopes: Vec<serde::de::IgnoredAny>,
 }
 
 /// A null output counts as present.
@@ -111,6 +114,8 @@ pub struct Recorded {
     pub history: Vec<HistoryEntry>,
     /// How many older entries are no longer kept.
     pub gone: u64,
+    /// It has ended, and calls that it doesn't wait for are still to come.
+    pub is_calling: bool,
 }
 
 impl Export {
@@ -217,6 +222,7 @@ impl Exported {
         };
         Ok(Recorded {
             header,
+            is_calling: view.status == "completed" && !view.scopes.is_empty(),
             status: view.status,
             suspended: view.suspended,
             output: view.output.as_ref().map(data),

@@ -87,6 +87,13 @@ pub fn facts(instances: &[Recorded], workflows: &[&Workflow]) -> Facts {
                 one.gone
             ));
         }
+        if one.is_calling {
+            facts.missing.insert(format!(
+                "instance {} has ended, but calls that it doesn't wait for ('invoke: async') have not: record it again \
+                 when they have",
+                one.header.id
+            ));
+        }
         calls(index, one, workflow, &mut facts);
         for entry in &one.history {
             match &entry.event {

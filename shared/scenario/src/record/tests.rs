@@ -76,6 +76,18 @@ fn made(export: &Export) -> Result<Made, RecordError> {
 }
 
 #[test]
+fn detached_calls_must_have_ended() {
+    let mut export = exported(&json!({"id": "abc"}));
+    export.instances[0].instance["scopes"] = json!([{"scope": "r/1"}]);
+    let error = made(&export).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "instance 4f2d has ended, but calls that it doesn't wait for ('invoke: async') have not: record it again when \
+         they have"
+    );
+}
+
+#[test]
 fn a_retry_with_a_secret() {
     let made = made(&exported(&json!({"id": "abc", "paid": "for ${1}"}))).unwrap();
     assert_eq!(made.differences, []);
