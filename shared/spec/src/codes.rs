@@ -129,6 +129,7 @@ codes! {
     TOO_MANY_VALUES = "too-many-values": "The document has too many values.";
     UNCLOSED_EXPRESSION = "unclosed-expression": "A '${' that is never closed.";
     UNKNOWN_AUTH = "unknown-auth": "A reference to an auth definition that does not exist.";
+    UNKNOWN_CONSTANT = "unknown-constant": "A constant that 'constants' does not have.";
     UNKNOWN_CONTEXT = "unknown-context": "A member that '$WORKFLOW' does not have.";
     UNKNOWN_ERROR = "unknown-error": "A reference to an error that is not defined.";
     UNKNOWN_EVENT = "unknown-event": "A reference to an event that is not defined.";

@@ -1,8 +1,22 @@
-//! The members of `$WORKFLOW` that an expression names.
+//! The members of `$WORKFLOW` and `$CONST` that an expression names.
 
-const VARIABLE: &str = "$WORKFLOW.";
+/// A variable whose members are known when a definition is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Variable {
+    Workflow,
+    Const,
+}
 
-/// The members that there are (docs/language.md#decision-15); `key` is of edition 0.9.
+impl Variable {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Variable::Workflow => "$WORKFLOW",
+            Variable::Const => "$CONST",
+        }
+    }
+}
+
+/// The members of `$WORKFLOW` (docs/language.md#decision-15); `key` is of edition 0.9.
 pub(super) const MEMBERS: [&str; 8] = [
     "error",
     "id",
@@ -15,13 +29,13 @@ pub(super) const MEMBERS: [&str; 8] = [
 ];
 
 /// The members that are named outside of quotes.
-pub(super) fn members(text: &str) -> impl Iterator<Item = &str> {
-    let places = text.match_indices(VARIABLE);
+pub(super) fn members(text: &str, of: Variable) -> impl Iterator<Item = &str> {
+    let places = text.match_indices(of.as_str());
     let outside = places.filter(|(place, _)| !is_quoted(text, *place));
-    let names = outside.map(|(place, _)| {
-        let rest = &text[place + VARIABLE.len()..];
+    let names = outside.filter_map(move |(place, variable)| {
+        let rest = text[place + variable.len()..].strip_prefix('.')?;
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
-        &rest[..end.unwrap_or(rest.len())]
+        Some(&rest[..end.unwrap_or(rest.len())])
     });
     names.filter(|name| !name.is_empty())
 }
@@ -47,12 +61,16 @@ mod tests {
 
     #[test]
     fn named_outside_of_quotes() {
-        let of = |text| members(text).collect::<Vec<&str>>();
+        let of = |text| members(text, Variable::Workflow).collect::<Vec<&str>>();
         assert_eq!(of("$WORKFLOW.input.id + $WORKFLOW.name"), ["input", "name"]);
         assert_eq!(of("$WORKFLOW.headers[\"a\"]"), ["headers"]);
         assert!(of("\"$WORKFLOW.headers\"").is_empty());
         assert!(of("\"a \\\" $WORKFLOW.headers\"").is_empty());
         assert!(of("$WORKFLOW | .input").is_empty());
         assert!(of("$WORKFLOW.").is_empty());
+        assert!(of("$WORKFLOWS.headers").is_empty());
+        let constants: Vec<&str> =
+            members("$CONST.rate * $CONST.unit.size", Variable::Const).collect();
+        assert_eq!(constants, ["rate", "unit"]);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use swirl_model::workflow::{Count, ExprId, ExprSource, FunctionKind, Language, PathId};
 
 use super::check::{Checked, check_expression};
-use super::context;
+use super::context::{self, Variable};
 use super::ctx::{Ctx, Obj, and, did_you_mean};
 use super::location::Location;
 use super::pool::Key;
@@ -297,9 +297,22 @@ impl Ctx<'_> {
         compiles
     }
 
-    /// Members of `$WORKFLOW` that there aren't: they would be null.
+    /// Warns of unknown members of `$WORKFLOW` and `$CONST`, which are null.
     fn context_members(&mut self, location: &Location, text: &str) {
-        let missing = context::members(text).filter(|name| !context::MEMBERS.contains(name));
+        let constants = self.workflow.constants.clone();
+        for name in context::members(text, Variable::Const) {
+            if constants.get(name).is_some() {
+                continue;
+            }
+            let known = constants.as_object().into_iter().flat_map(|all| all.keys());
+            let known: Vec<String> = known.map(ToString::to_string).collect();
+            let hint = did_you_mean(name, known.iter().map(String::as_str))
+                .unwrap_or_else(|| format!("add '{name}' to 'constants'"));
+            let message = format!("the workflow has no constant '{name}': this is null");
+            self.warn_at(location, codes::UNKNOWN_CONSTANT, message, hint);
+        }
+        let missing = context::members(text, Variable::Workflow)
+            .filter(|name| !context::MEMBERS.contains(name));
         for name in missing {
             let hint = did_you_mean(name, context::MEMBERS)
                 .unwrap_or_else(|| format!("it has {}", and(&context::MEMBERS)));
@@ -477,6 +490,12 @@ mod tests {
             (
                 "condition: '${ fn:f }', functionRef: f",
                 format!("error not-an-expression-function {at}/condition 7"),
+            ),
+            (
+                "condition: '$CONST.rate == $WORKFLOW.caller', functionRef: f",
+                format!(
+                    "warning unknown-constant {at}/condition 7\nwarning unknown-context {at}/condition 7"
+                ),
             ),
             (
                 "condition: '$SECRETS.X == 1', functionRef: f",
