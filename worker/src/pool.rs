@@ -131,8 +131,8 @@ enum Source {
     Lane(usize, Arc<Semaphore>),
 }
 
-/// A task has a place before it is pulled from the queue. In a lane, tasks of workflows wait that may have no further
-/// place: so it is pulled first, and waits for a place here.
+/// A task of the queue gets its place before it is pulled. A task of a lane is pulled first, and waits for its place
+/// here, because its workflow may have none left.
 enum Permit {
     Place(OwnedSemaphorePermit),
     Waiting(OwnedSemaphorePermit),
@@ -325,7 +325,7 @@ impl TaskRun {
         if matches!(waiting, Some(Err(_))) && task.receipt.is_some() {
             return None;
         }
-        // The notified task may not have needed the place.
+        // The wait has a limit: a task that was notified of a free place may not have needed it.
         let room = timeout(CAPACITY_RECHECK, shared.room(workflow));
         tokio::select! {
             _ = room => self.places.clone().acquire_owned().await.ok(),

@@ -158,7 +158,7 @@ impl Service {
         Ok(created)
     }
 
-    /// Carries out what instances that ran here have left.
+    /// Carries out the effects of instances that ran here.
     pub(crate) async fn flush(&self, effects: Vec<OutboxEntry>) {
         if let Some(driver) = self.driver.as_ref().filter(|_| !effects.is_empty()) {
             driver.flush(effects).await;
@@ -174,7 +174,7 @@ impl Service {
         ends_with_parent: bool,
         effects: &mut Vec<OutboxEntry>,
     ) -> Result<Result<Created, WorkflowError>, Error> {
-        // Then a start by an event or another instance is late, but not lost: it is repeated.
+        // An event or another instance repeats a start that is refused: it is late, but not lost.
         let cause = match new.events.is_empty() {
             true => start_cause(new.hops, new.parent.as_ref()),
             false => StartCause::Chain,
@@ -195,7 +195,7 @@ impl Service {
         })
     }
 
-    /// With the instance, if it has already run.
+    /// Also returns the instance, if it ran here and has ended. The two flags are those of [`NewRecords`].
     async fn create_watched(
         &self,
         definition: &Arc<Definition>,

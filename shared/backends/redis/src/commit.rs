@@ -1,4 +1,5 @@
-//! A commit, as arguments of one script.
+//! Commits: on the fast path (`write.rs`) if it can write them, otherwise by the general function (`lua/commit.lua`),
+//! whose arguments are put together here.
 
 use redis::{Cmd, Value};
 use swirl_model::attribute::Attributes;
@@ -67,7 +68,7 @@ fn added_by(commands: &[Command]) -> usize {
     added.sum()
 }
 
-/// The arguments of a script, while they are put together.
+/// The arguments of the general function, while they are put together.
 pub(crate) struct Arguments<'a> {
     call: Cmd,
     scope: &'a ScopeRef,

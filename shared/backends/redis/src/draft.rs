@@ -67,8 +67,10 @@ impl<'a> Draft<'a> {
         self.gone.push(field);
     }
 
-    /// Nobody else holds the scope, or its holder still does; and its record is the one that was read. Returns the
-    /// token that must hold, and how the marks must begin, where their texts aren't known.
+    /// Guards the scope's lease and its marks (`m:`: revision, flags, stamp): nobody else has taken the scope, and its
+    /// record is the one that was read. Where their stored texts aren't known, they can't be compared as a whole:
+    /// returns the token that the lease must have, and the beginning of the marks. `None`: the general function
+    /// decides.
     pub fn lease(
         &mut self,
         lease: &Lease,
@@ -93,7 +95,7 @@ impl<'a> Draft<'a> {
             return None;
         }
         if let Some(text) = text {
-            // Of another holder, or of one that doesn't know yet that its fork is closed.
+            // It is another holder's, or its holder has been notified that the fork is closed.
             let mut words = text.split(' ');
             let token = words.next().and_then(|token| token.parse().ok());
             if token != Some(lease.token) || words.nth(1) != Some("0") {

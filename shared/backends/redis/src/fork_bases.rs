@@ -2,8 +2,9 @@
 //! be as large as the list that is iterated over. Reading them for each branch would take quadratic time.
 //!
 //! Both are written once, with the fork or before it; when the instance is moved to another version of its definition, the
-//! fork gets another time. So a cached origin is valid as long as the fork's creation time, in microseconds, is the same. A later fork of the same name, because an instance was
-//! removed and started again or a failover lost the first, has another time.
+//! fork gets another time. So a cached origin is valid as long as the fork's creation time, in microseconds, is the same.
+//! A later fork of the same name, because an instance was removed and started again or a failover lost the first, has
+//! another time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

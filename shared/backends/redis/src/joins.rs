@@ -1,6 +1,6 @@
 //! The results of forks, as their parents read them: from the fields where the branches left them, a page at a time.
 //!
-//! A commit that completes a fork only tells the parent so, since reading the results would hold up the server.
+//! A commit that completes a fork only notifies the parent, since reading the results would hold up the server.
 
 use redis::Cmd;
 use swirl_model::event::Input;

@@ -257,7 +257,7 @@ impl Redis {
         let [Some(status), None, None, Some(held), around @ ..] = &*found else {
             return Ok(false);
         };
-        // Its token, until when, and that its holder was told of everything.
+        // Its token, its end, and that its holder hasn't been notified of a closed fork.
         let mut held = held.split(|byte| *byte == b' ');
         let token = lease.token.to_string();
         let is_held = held.next() == Some(token.as_bytes()) && held.nth(1) == Some(b"0");

@@ -43,7 +43,7 @@ pub(crate) fn freeing() -> [&'static Script; 3] {
     [&SUSPEND, &REMOVE, &CLEAR]
 }
 
-/// One of an earlier build is put in its place first.
+/// The first attempt may only put an instance of an earlier build in its place in the index.
 const REMOVAL_ATTEMPTS: usize = 2;
 
 impl Redis {

@@ -494,7 +494,7 @@ impl Draft<'_> {
     }
 }
 
-/// The rest of the text of a lease: its holder was told of everything.
+/// The rest of the text of a lease, whose holder hasn't been notified of a closed fork.
 fn after_till(holder: &str, attempt: u64) -> String {
     format!(" 0 {holder} {attempt}")
 }

@@ -1,4 +1,4 @@
-//! The steps of a commit on the fast path, which most commits take.
+//! Which commits the fast path (`write.rs`) can write, and what they do besides storing the record.
 
 use swirl_model::event::Command;
 use swirl_model::instance::EndStatus;
@@ -8,7 +8,7 @@ use swirl_ports::Commit;
 /// More inputs or lines of history at once are for the general function.
 pub(crate) const WIDE: usize = 500;
 
-/// The steps of such a commit in addition to storing the record.
+/// What a commit on the fast path does in addition to storing the record.
 #[derive(Default)]
 pub(crate) struct Steps<'a> {
     pub close: Option<u32>,

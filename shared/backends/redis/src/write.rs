@@ -1,5 +1,5 @@
-//! The fast path for most commits: they are worked out here (`plan.rs`), and written if what they were worked out from
-//! still holds (`lua/write.lua`). Otherwise the general function decides.
+//! The fast path for most commits: a plan has guards and writes (`plan.rs`), and one function writes it if the guards
+//! still hold (`lua/write.lua`). Otherwise the general function decides (`commit.rs`).
 
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};

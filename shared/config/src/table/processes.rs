@@ -425,7 +425,8 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "secrets.files",
         ValueKind::List(&ValueKind::Path),
-        "JSON or YAML files of names and values. A change is seen by the next call.",
+        "JSON or YAML files of names and values. A change is seen when a worker next takes up an instance; calls that \
+         follow each other have the same values.",
     ),
     Setting::new(
         "secrets.folders",

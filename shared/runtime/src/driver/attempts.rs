@@ -48,7 +48,7 @@ impl Driver {
     /// another.
     ///
     /// # Errors
-    /// [`Error::Attempts`]: it must not.
+    /// [`Error::Attempts`]: it must not be tried again.
     pub(super) async fn begin_attempt(
         &self,
         scope: &ScopeRef,

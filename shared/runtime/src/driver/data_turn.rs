@@ -1,4 +1,5 @@
-//! A turn that takes data alone, in the process that gave the scope its input: without a task, and without a worker.
+//! A turn that needs only data, taken in the process that gave the scope its input: without a task, and without a
+//! worker.
 
 use swirl_engine::Env;
 use swirl_model::Data;

@@ -69,7 +69,7 @@ impl Driver {
         Ok(())
     }
 
-    /// As `begin`; `None`: a coordinator takes the next turn, and has got a message.
+    /// As `begin`; `None`: a coordinator takes the next turn, and has been sent a message.
     pub(super) async fn begin_unless_left(&self, held: Held) -> Result<Option<Run>, Error> {
         let may = self.settings.coordinators_join && !held.large_joins.is_empty();
         if may && only_joins(&held) {

@@ -1,4 +1,5 @@
-//! A scope computes when it is its workflow's turn ([`crate::shares`]).
+//! How a scope waits for its workflow's share of the worker: it needs a place to be driven ([`crate::places`]), must be
+//! admitted before it is active, and needs a permit for each turn that it computes (both [`crate::shares`]).
 
 use std::pin::{Pin, pin};
 
