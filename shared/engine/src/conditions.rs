@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_compared_as_numbers_where_both_look_like_them() {
+    fn values_that_look_like_numbers_compare_as_numbers() {
         for (left, right, as_text, expected) in [
             (data!(9), data!("10"), false, Ordering::Less),
             (data!("9"), data!("10"), true, Ordering::Greater),

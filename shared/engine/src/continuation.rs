@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_the_other_is_there() {
+    fn it_ends_when_the_continuation_exists() {
         let (mut run, call) = Run::continuing();
         let other = run.step(came(call + 1, Ok(Data::NULL)));
         assert_eq!(other, Err(Rejection::CallOver));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_starts_the_other_again() {
+    fn a_retry_starts_the_continuation_again() {
         let (mut run, call) = Run::continuing();
         let error = WorkflowError::new(names::SUBFLOW_NOT_FOUND, "there is no 'next'");
         run.step(came(call, Err(error))).unwrap();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_one_ends_the_other_too() {
+    fn cancelling_it_ends_the_continuation() {
         let (mut run, _) = Run::continuing();
         let status = EndStatus::Cancelled;
         let (_, commands) = run.step(Input::Cancel { status }).unwrap();

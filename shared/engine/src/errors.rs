@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_must_be_all_that_is_given() {
+    fn all_given_properties_of_a_problem_must_match() {
         let error = WorkflowError {
             problem: Some(Box::new(Description {
                 kind: "t".to_owned(),

@@ -137,7 +137,7 @@ impl Ctx<'_> {
         done: Option<u32>,
     ) -> Result<(), Rejection> {
         if self.scope.apart.contains(&fork) {
-            self.heard_of_apart(fork, results);
+            self.detached_branch_reported(fork, results);
             return Ok(());
         }
         if let Some(entry) = self.entry_of(fork) {
@@ -172,7 +172,7 @@ impl Ctx<'_> {
     }
 
     /// Nothing waits for the branch, but it may end the instance or take a transition of its handler.
-    fn heard_of_apart(&mut self, fork: u32, results: Vec<(u32, BranchResult)>) {
+    fn detached_branch_reported(&mut self, fork: u32, results: Vec<(u32, BranchResult)>) {
         self.command(Command::CloseFork(fork));
         let left = self.scope.apart.iter().copied();
         let left = left.filter(|other| *other != fork).collect();

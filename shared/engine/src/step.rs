@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_around_sleeps_of_no_length_ends() {
+    fn a_loop_of_zero_sleeps_ends() {
         for (period, ends) in [("PT0S", true), ("PT0.005S", true), ("PT0.01S", false)] {
             let period = swirl_model::time::IsoDuration::parse(period).unwrap();
             let mut run = Run::new(circle(vec![StateKind::Sleep(period.into())]));
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_waits_goes_on() {
+    fn a_loop_that_waits_continues() {
         let second = swirl_model::time::IsoDuration::parse("PT1S").unwrap();
         let mut states = vec![StateKind::Inject(Data::object()); 15];
         states.push(StateKind::Sleep(second.into()));
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_fails_its_schema_is_noted() {
+    fn invalid_data_is_recorded() {
         for fail in [false, true] {
             let mut workflow = circle(vec![StateKind::Inject(Data::object())]);
             workflow.input_schema = Some(Schema {

@@ -119,7 +119,7 @@ const ORDER: (&str, AttributeKind, &str) = ("orderId", AttributeKind::Text, ".or
 const TOTAL: (&str, AttributeKind, &str) = ("total", AttributeKind::Number, ".total");
 
 #[test]
-fn they_are_what_the_last_state_left() {
+fn they_follow_the_last_ended_state() {
     let inject = |data| StateKind::Inject(data);
     let states = vec![
         pause(),
@@ -146,7 +146,7 @@ fn they_are_what_the_last_state_left() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_left_out_and_said_once() {
+fn invalid_values_are_left_out_and_reported_once() {
     let inject = |data| StateKind::Inject(data);
     let long = "x".repeat(257);
     let mut injected = data!({"total": "much", "when": "tomorrow", "ok": 1});
@@ -224,7 +224,7 @@ fn secrets_are_left_out() {
 }
 
 #[test]
-fn without_any_nothing_happens() {
+fn without_attributes_nothing_is_indexed() {
     let input = data!({"order": {"id": "o1"}});
     let mut run = Run::new(vec![StateKind::Inject(data!({})), pause()], &[], input);
     assert_eq!(run.step(Input::Wake), (0, vec![]));

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_is_tried_and_closes() {
+    fn a_circuit_opens_is_probed_and_closes() {
         let (breakers, begun) = (breakers(), Instant::now());
         for _ in 0..3 {
             assert_eq!(breakers.let_through("a", begun), Ok(false));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn only_failures_in_a_row_and_within_the_window_count() {
+    fn only_consecutive_failures_within_the_window_count() {
         let (breakers, begun) = (breakers(), Instant::now());
         for _ in 0..10 {
             breakers.failed("a", false, begun);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_given_up_counts_only_when_it_is_late() {
+    async fn abandoned_calls_count_only_when_late() {
         let breakers = breakers();
         for (limit, open) in [(60 * SECOND, 0), (Duration::ZERO, 1)] {
             for _ in 0..3 {
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_try_that_is_given_up_leaves_it_to_the_next() {
+    fn an_abandoned_probe_is_repeated_by_the_next_call() {
         let (breakers, begun) = (breakers(), Instant::now());
         for _ in 0..3 {
             breakers.failed("a", false, begun.checked_sub(SECOND).unwrap());

@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_are_judged_by_their_addresses() {
+    async fn names_are_checked_by_their_addresses() {
         let own = [
             ("localhost".to_owned(), 6379),
             ("10.9.9.9".to_owned(), 4222),

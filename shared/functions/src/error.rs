@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_says_whether_trying_again_can_help() {
+    fn a_status_determines_whether_a_retry_can_help() {
         for (status, can_retry) in [
             (301, false),
             (400, false),

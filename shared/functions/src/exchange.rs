@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn secrets_are_in_no_note() {
+    async fn secrets_are_not_recorded() {
         let url =
             Url::parse("http://me:pw@h.example/bot-t0ken-long/send?key=s3cret&a%26b=1#x").unwrap();
         let seen = Seen::default();
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(seen.get(), Some(found));
     }
     #[tokio::test]
-    async fn other_protocols_are_noted_too() {
+    async fn other_protocols_are_recorded_too() {
         let seen = Seen::default();
         let secrets = Arc::new(Redactor::new(["s3cret-long"]));
         noted(seen.clone(), secrets.clone(), async {

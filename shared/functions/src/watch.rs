@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_is_held_back_ends_before_it_goes_out() {
+    async fn a_call_that_is_held_back_ends_before_it_is_sent() {
         let watch = Watch::holding();
         let call = async {
             sending(|| sending_one(Content::Bytes(b"{}".to_vec()))).await;
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn secrets_are_in_nothing_that_is_shown() {
+    async fn secrets_are_not_shown() {
         let watch = Watch::new();
         let call = async {
             assert!(!holds());

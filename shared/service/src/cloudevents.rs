@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn invalid_events_are_rejected() {
         for (members, error) in [
             (r#""id":"""#, Invalid::NoText("id".into())),
             (r#""id":7"#, Invalid::NoText("id".into())),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_events_that_are_refused() {
+    fn invalid_binary_events_are_rejected() {
         let form = "application/x-www-form-urlencoded";
         let sent = headers(&[("ce-source", "/s"), ("content-type", form)]);
         assert_eq!(binary(&sent, b"{}"), Err(Invalid::Form(form.into())));

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_together_shares_a_key() {
+    fn related_events_share_a_key() {
         let event = |text: &str| read_message(std::iter::empty(), text.as_bytes()).unwrap();
         let consumed = |kind: &str, names: &[&str]| EventMatch {
             def: EventId(0),

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_a_cloudevent() {
+    fn an_entry_becomes_a_cloudevent() {
         assert_eq!(
             event(Event::InstanceStarted).unwrap(),
             concat!(
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_is_cut_off() {
+    fn a_long_message_is_truncated() {
         let error = WorkflowError::new("E", "ä".repeat(MESSAGE_BYTES_MAX));
         let event = event(Event::Ended {
             status: EndStatus::Faulted,
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_is_named() {
+    fn the_event_names_the_operator() {
         let operated = |action: &str| {
             event(Event::Operated {
                 action: action.into(),

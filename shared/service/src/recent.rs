@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_has_a_bound_and_the_newest_comes_first() {
+    fn only_the_last_events_are_kept_newest_first() {
         let recent = Recent::default();
         for number in 0..KNOWN_MAX + 5 {
             let text = json!({"specversion": "1.0", "id": format!("{number}"), "source": "é".repeat(500), "type": "t"});

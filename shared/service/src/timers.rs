@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timer_that_is_refused_is_not_fired_over_and_over() {
+    fn a_refused_timer_is_deferred() {
         let due = DueTimer {
             scope: ScopeRef::root(InstanceId::new("i")),
             timer: Timer {

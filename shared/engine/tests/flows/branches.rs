@@ -38,7 +38,7 @@ fn some_of(at_least: Option<Count>, names: &[&str], collect: bool) -> Make {
 }
 
 #[test]
-fn as_many_branches_as_are_needed_end_the_state() {
+fn the_needed_number_of_branches_ends_the_state() {
     const NAMES: [&str; 3] = ["f9", "f1", "f5"];
     for (count, at, output) in [
         (None, 9, data!({"f9": true, "f1": true, "f5": true})),
@@ -58,7 +58,7 @@ fn as_many_branches_as_are_needed_end_the_state() {
 }
 
 #[test]
-fn how_many_are_needed_may_be_in_the_data() {
+fn the_needed_number_may_come_from_data() {
     let mut make = some_of(None, &["f9", "f1", "f5"], false);
     let count = make.expr(".n");
     let StateKind::Parallel(parallel) = &mut make.0.states[0].kind else {
@@ -78,7 +78,7 @@ fn how_many_are_needed_may_be_in_the_data() {
 }
 
 #[test]
-fn a_branch_that_fails_counts_only_while_others_are_needed() {
+fn a_failing_branch_counts_only_while_branches_are_needed() {
     let run = |count: u32| {
         let make = some_of(Some(Count::Fixed(count)), &["x4", "f1", "f9"], false);
         Rig::new(make.0, data!({}), timed).run().unwrap()
@@ -116,7 +116,7 @@ fn within(window: Schedule, deployed_at: Option<i64>, started_at: i64) -> Data {
 }
 
 #[test]
-fn a_branch_outside_of_its_window_leaves_the_data_as_it_is() {
+fn a_branch_outside_its_window_leaves_the_data_unchanged() {
     let ran = data!([{"in": 0, "f0": true}, {"in": 0, "f1": true}]);
     let left = data!([{"in": 0}, {"in": 0, "f1": true}]);
     let hour = "1970-01-01T01:00:00Z/PT1H";
@@ -128,7 +128,7 @@ fn a_branch_outside_of_its_window_leaves_the_data_as_it_is() {
 }
 
 #[test]
-fn a_window_without_a_beginning_counts_from_the_deployment() {
+fn a_window_without_start_counts_from_the_deployment() {
     let ran = data!([{"in": 0, "f0": true}, {"in": 0, "f1": true}]);
     let left = data!([{"in": 0}, {"in": 0, "f1": true}]);
     for (deployed, at, expected) in [(10, 69, &ran), (10, 70, &left), (500, 559, &ran)] {
@@ -140,7 +140,7 @@ fn a_window_without_a_beginning_counts_from_the_deployment() {
 }
 
 #[test]
-fn a_start_says_when_instances_may_come_into_being() {
+fn a_start_window_limits_when_instances_start() {
     let allowed = |exclusive: bool, at: i64| {
         let mut make = some_of(None, &["f0"], true);
         make.0.schedule = Some(window("1970-01-01T01:00:00Z/PT1H", exclusive));

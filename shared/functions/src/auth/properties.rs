@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_named() {
+    fn missing_and_invalid_properties_are_named() {
         for (scheme, properties, expected) in [
             (
                 AuthScheme::Basic,

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_may_be_left_out() {
+    fn this_machine_can_be_excluded() {
         let url = Url::parse("http://127.0.0.1:8090/a").unwrap();
         for (entries, expected) in [(&[][..], false), (&["*"], false), (&["127.0.0.1"], true)] {
             let hosts = Hosts::parse(entries).unwrap();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_allow_what_they_name() {
+    fn entries_allow_the_hosts_they_name() {
         for (entry, url, expected) in [
             ("*", "http://10.0.0.1/", true),
             ("example.org", "https://EXAMPLE.org:8443/a", true),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused() {
+    fn invalid_hosts_are_rejected() {
         for entry in [
             "",
             "http://example.org",

@@ -382,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn redirects_that_would_widen_what_is_reached_are_refused() {
+    fn redirects_to_forbidden_targets_are_rejected() {
         let hosts = Hosts::parse(&["example.org", "*.example.org"]).unwrap();
         let resources = HttpResources::new(HttpOptions {
             hosts,

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_process_has_no_such_variable() {
+    async fn a_missing_variable_is_a_missing_secret() {
         let names = ["a name that nobody sets".to_owned()];
         assert_eq!(Environment::new().get(&names).await, data!({}));
     }

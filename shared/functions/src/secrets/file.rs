@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn json_and_yaml_are_read_and_a_change_is_seen() {
+    async fn json_and_yaml_are_read_and_changes_are_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secrets.yaml");
         std::fs::write(&path, "key: s3cret\npin: 5\nunused: x\n").unwrap();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused_without_its_content() {
+    fn a_file_without_an_object_is_rejected_without_quoting_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secrets");
         for (content, expected) in [

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_without_the_value() {
+    fn errors_do_not_contain_the_value() {
         for argument in ["s3cret", "=s3cret"] {
             let error = Fixed::parse(&[argument]).unwrap_err();
             assert_eq!(error, SecretsError::NoName);

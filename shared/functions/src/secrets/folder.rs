@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_folder_is_refused() {
+    fn a_missing_folder_is_rejected() {
         let error = Folder::new("/nowhere/at/all").unwrap_err().to_string();
         assert!(
             error.starts_with("/nowhere/at/all is not a readable folder: "),

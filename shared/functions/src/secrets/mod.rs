@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_first_provider_that_has_a_name_gives_it() {
+    async fn the_first_provider_with_a_name_wins() {
         let first = Fixed::parse(&["a=1", "b=2"]).unwrap();
         let second = Fixed::parse(&["b=3", "c=4"]).unwrap();
         let chain = Chain::new().then(first).then(second);

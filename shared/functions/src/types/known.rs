@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn some_expressions_tell_what_they_give() {
+    fn some_expressions_reveal_their_result_type() {
         for (text, expected) in [
             (" now ", Known::Number(None)),
             (".items | length", Known::Number(None)),

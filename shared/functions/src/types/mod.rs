@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_found_by_its_name() {
+    fn types_are_found_by_name() {
         assert_eq!(find("rest").map(|known| known.word), Some("rest"));
         assert!(find("REST").is_none() && find("expression").is_none());
     }

@@ -105,7 +105,7 @@ async fn output_is_bounded() {
 }
 
 /// Whether a process of this id is there, and is more than a zombie.
-fn lives(id: &str) -> bool {
+fn is_alive(id: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     !status.is_empty() && !status.contains("State:\tZ")
 }

@@ -78,7 +78,7 @@ async fn credentials_are_sent() {
 }
 
 #[tokio::test]
-async fn failures_keep_what_the_service_says() {
+async fn failures_keep_the_services_error() {
     let given = data!({"error": {"name": "MailboxFull", "code": 552, "message": "no room"}});
     for (status, body, expected) in [
         (
@@ -134,7 +134,7 @@ async fn failures_keep_what_the_service_says() {
 }
 
 #[tokio::test]
-async fn a_type_without_a_connector_is_refused() {
+async fn a_type_without_a_connector_is_rejected() {
     let caller = caller("mail=http://127.0.0.1:1/", config());
     let problems = prepare(&caller, &function("fax", false)).unwrap_err();
     assert_eq!(

@@ -80,7 +80,7 @@ async fn a_reply_is_the_result() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_at_once_and_no_reply_in_time() {
+async fn a_missing_responder_fails_at_once_and_a_silent_one_in_time() {
     let server = NatsServer::start().unwrap();
     let target = format!("mail=nats://{}/f.mail", server.address());
     let patient = caller(&target, config());
@@ -104,7 +104,7 @@ async fn nobody_there_is_told_at_once_and_no_reply_in_time() {
 }
 
 #[tokio::test]
-async fn credentials_are_the_definitions_or_the_operators() {
+async fn credentials_come_from_the_definition_or_the_operator() {
     let options = NatsOptions {
         config: "authorization { user: me, password: \"p@w\" }".to_owned(),
         ..NatsOptions::default()
@@ -165,7 +165,7 @@ async fn a_function_in_python_is_called() {
     let mut program = Command::new("python3");
     program.arg(examples().join("price.py"));
     program.args([server.address().as_str(), "f.price"]);
-    asked_for_prices(&server, &mut program).await;
+    call_price_service(&server, &mut program).await;
 }
 
 /// The same in Rust, where it has been built: `cargo test` builds the examples of this crate.
@@ -181,10 +181,10 @@ async fn a_function_in_rust_is_called() {
     let server = NatsServer::start().unwrap();
     let mut program = Command::new(program);
     program.args([server.address().as_str(), "f.price"]);
-    asked_for_prices(&server, &mut program).await;
+    call_price_service(&server, &mut program).await;
 }
 
-async fn asked_for_prices(server: &NatsServer, program: &mut Command) {
+async fn call_price_service(server: &NatsServer, program: &mut Command) {
     let program = program.stdout(Stdio::null()).spawn().unwrap();
     let _program = Program(program);
     let caller = caller(

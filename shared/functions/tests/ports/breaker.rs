@@ -114,7 +114,7 @@ impl Fixture {
     }
 
     /// Calls, and lets go of the call once the host has been asked `count` times and `time` is over.
-    async fn gives_up(&self, count: usize, time: Duration) {
+    async fn drop_call_after(&self, count: usize, time: Duration) {
         let asked = async {
             eventually("the request", async || {
                 (self.asked() == count).then_some(())
@@ -146,7 +146,7 @@ impl Host {
 }
 
 #[tokio::test]
-async fn a_host_is_left_alone() {
+async fn a_failing_host_is_not_called() {
     let fixture = Fixture::new(PATIENT, None).await;
     for status in [502, 503, 504] {
         fixture.answers(status);
@@ -161,7 +161,7 @@ async fn a_host_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_host_is_tried_until_it_answers() {
+async fn a_host_is_probed_until_it_answers() {
     let limits = Limits {
         pause: Duration::from_millis(1),
         ..PATIENT
@@ -189,7 +189,7 @@ async fn a_host_is_tried_until_it_answers() {
 }
 
 #[tokio::test]
-async fn answers_that_say_somebody_is_there_close_it() {
+async fn error_answers_close_the_circuit() {
     let fixture = Fixture::new(PATIENT, None).await;
     for status in [500, 429, 404, 401, 501] {
         fixture.answers(status);
@@ -205,7 +205,7 @@ async fn answers_that_say_somebody_is_there_close_it() {
 }
 
 #[tokio::test]
-async fn a_host_that_says_nothing_is_away() {
+async fn a_silent_host_opens_the_circuit() {
     let limits = Limits {
         timeout: Duration::from_millis(150),
         ..PATIENT
@@ -223,7 +223,7 @@ async fn a_host_that_says_nothing_is_away() {
 }
 
 #[tokio::test]
-async fn a_port_that_nobody_listens_at_is_a_host_that_is_away() {
+async fn a_closed_port_opens_the_circuit() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -239,10 +239,10 @@ async fn a_port_that_nobody_listens_at_is_a_host_that_is_away() {
 
 /// The engine gives a call up after the action's own time, which is before the client's.
 #[tokio::test]
-async fn what_is_given_up_in_time_says_nothing_of_the_host() {
+async fn calls_dropped_in_time_do_not_count() {
     let fixture = Fixture::new(PATIENT, Some(IsoDuration::from_secs(60 * 60))).await;
     for count in 1..=5 {
-        fixture.gives_up(count, Duration::ZERO).await;
+        fixture.drop_call_after(count, Duration::ZERO).await;
     }
     assert_eq!(fixture.circuits(), Circuits::default());
     let own = IsoDuration {
@@ -251,7 +251,9 @@ async fn what_is_given_up_in_time_says_nothing_of_the_host() {
     };
     let fixture = Fixture::new(PATIENT, Some(own)).await;
     for count in 1..=3 {
-        fixture.gives_up(count, Duration::from_millis(120)).await;
+        fixture
+            .drop_call_after(count, Duration::from_millis(120))
+            .await;
     }
     assert_eq!(fixture.circuits().open, 1);
 }

@@ -152,7 +152,7 @@ async fn the_demo_service_is_called_by_a_workflows_functions() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_called_is_told_at_deployment() {
+async fn uncallable_functions_are_rejected_at_deployment() {
     let document = "openapi: 3.0.3\npaths: {/a: {get: {operationId: getA}}}";
     let resources = [
         ("http://127.0.0.1:1/a.yaml".to_owned(), document.to_owned()),
@@ -296,7 +296,7 @@ async fn the_longest_timeout_of_the_actions_bounds_a_call() {
 }
 
 #[test]
-fn a_document_is_needed_once_with_the_auth_that_any_function_gives() {
+fn a_document_is_needed_once_with_the_auth_of_any_function() {
     let with_auth = Function {
         resource_auth: Some(AuthId(0)),
         ..rest("b", "http://h/a#b")

@@ -27,7 +27,7 @@ fn definitions() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_example_is_read_and_its_functions_can_be_called() {
+fn all_functions_of_all_examples_can_be_called() {
     const URI: &str = "http://127.0.0.1:8090/openapi.json";
     let resources = [(URI.to_owned(), swirl_demo_service::openapi().to_string())];
     let settings = Settings {

@@ -37,7 +37,7 @@ async fn who(headers: HeaderMap) -> String {
 }
 
 #[tokio::test]
-async fn the_demo_services_document_is_fetched_also_from_blocking_code() {
+async fn the_demo_document_can_be_fetched_from_blocking_code() {
     let base = serve(swirl_demo_service::router()).await;
     let uri = format!("{base}/openapi.json#greet");
     let resources = HttpResources::new(HttpOptions::default()).unwrap();
@@ -58,7 +58,7 @@ async fn the_demo_services_document_is_fetched_also_from_blocking_code() {
 }
 
 #[tokio::test]
-async fn size_status_and_connection_are_told() {
+async fn errors_state_size_status_and_connection() {
     let router = Router::new()
         .route("/large", get(async || "x".repeat(1001)))
         .route("/full", get(async || "x".repeat(1000)))
@@ -100,7 +100,7 @@ async fn size_status_and_connection_are_told() {
 }
 
 #[tokio::test]
-async fn a_document_that_does_not_come_ends_the_fetch() {
+async fn a_fetch_without_an_answer_times_out() {
     let router = Router::new().route("/slow", get(std::future::pending::<()>));
     let uri = format!("{}/slow", serve(router).await);
     let limit = Duration::from_millis(200);
@@ -117,7 +117,7 @@ async fn a_document_that_does_not_come_ends_the_fetch() {
 }
 
 #[tokio::test]
-async fn other_hosts_are_asked_only_if_they_are_allowed() {
+async fn other_hosts_are_contacted_only_if_allowed() {
     let uri = "http://example.invalid/openapi.json?key=s3cret";
     let error = resources().fetch(uri).await.unwrap_err();
     assert_eq!(
@@ -211,7 +211,7 @@ async fn credentials_go_to_their_document_and_no_other_host() {
 }
 
 #[tokio::test]
-async fn a_fetcher_takes_files_and_allowed_hosts_by_what_refers_to_them() {
+async fn the_referring_document_decides_between_files_and_hosts() {
     let router = Router::new().route("/docs/a.json", get(async || "over http"));
     let base = serve(router).await;
     let folder = tempfile::tempdir().unwrap();

@@ -43,7 +43,7 @@ fn echo(base: &str, security: &str) -> Operation {
 
 /// The document says how the credentials are sent.
 #[tokio::test]
-async fn credentials_go_where_the_document_wants_them() {
+async fn credentials_are_sent_as_the_document_requires() {
     let base = demo().await;
     let basic_header = "Basic bWU6cMOkc3M6d29yZA==";
     for (security, auth, place, expected) in [
@@ -92,7 +92,7 @@ async fn an_api_key_may_be_an_argument_beside_auth() {
 }
 
 #[tokio::test]
-async fn credentials_that_fit_nothing_are_refused() {
+async fn credentials_without_a_use_are_rejected() {
     let base = demo().await;
     for (security, auth, wanted) in [
         ("[{header: []}]", basic(), "an API key `X-Key` (header)"),
@@ -123,7 +123,7 @@ async fn credentials_that_fit_nothing_are_refused() {
 }
 
 #[tokio::test]
-async fn an_authorization_argument_beside_auth_is_refused() {
+async fn an_authorization_argument_excludes_auth() {
     let base = demo().await;
     let operation = operation(
         &base,
@@ -244,7 +244,7 @@ async fn run(caller: &RestCaller, operation: &Operation, oauth2: &OAuth2) -> Res
 const BASIC: &str = "Basic aWQ6Y2wlM0FpZW50LXMzY3JldA==";
 
 #[tokio::test]
-async fn each_grant_type_asks_in_its_way() {
+async fn each_grant_type_sends_its_own_request() {
     let (fake, base, operation, caller) = fake().await;
     let credentials = client(&format!("{base}/direct/token"));
     let password = OAuth2 {
@@ -342,7 +342,7 @@ async fn the_token_endpoint_is_found() {
 }
 
 #[tokio::test]
-async fn a_token_is_kept_until_it_expires_and_for_its_credentials_only() {
+async fn tokens_are_cached_per_credentials_until_they_expire() {
     let (fake, base, operation, caller) = fake().await;
     let oauth2 = client(&format!("{base}/direct/token"));
     let asked = || fake.lock().unwrap().asked.len();
@@ -376,7 +376,7 @@ async fn a_token_is_kept_until_it_expires_and_for_its_credentials_only() {
 }
 
 #[tokio::test]
-async fn calls_at_once_ask_for_one_token() {
+async fn concurrent_calls_share_one_token_request() {
     let (fake, base, operation, caller) = fake().await;
     let oauth2 = client(&format!("{base}/direct/token"));
     let (a, b, c) = tokio::join!(
@@ -412,7 +412,7 @@ async fn a_refused_token_is_renewed_once() {
 }
 
 #[tokio::test]
-async fn a_token_that_cannot_be_had() {
+async fn a_failed_token_request_is_an_error() {
     let (fake, base, operation, caller) = fake().await;
     let oauth2 = client(&format!("{base}/direct/token"));
     let refusal = |status, body| fake.lock().unwrap().refusal = Some((status, body));
@@ -477,7 +477,7 @@ async fn a_token_that_cannot_be_had() {
 }
 
 #[tokio::test]
-async fn a_missing_auth_is_told() {
+async fn missing_auth_is_an_error() {
     let base = serve(Router::new().route("/echo", on_get(async || StatusCode::UNAUTHORIZED))).await;
     let error = call(&echo(&base, "[{bearer: []}]"), Data::NULL)
         .await

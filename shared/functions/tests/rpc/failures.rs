@@ -61,7 +61,7 @@ async fn a_status_is_the_code_of_the_error() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_never_sent() {
+async fn invalid_arguments_are_never_sent() {
     let (server, seen) = service::serve().await;
     let get = Callable::new(&server, "GetUser", config());
     let (code, message) = get.fails(data!({"name": "Ada", "nick": "A"})).await;
@@ -113,7 +113,7 @@ async fn answers_are_bounded() {
 }
 
 #[tokio::test]
-async fn an_answer_of_the_wrong_count_is_no_answer() {
+async fn an_answer_with_the_wrong_number_of_messages_is_an_error() {
     let (server, _) = service::serve().await;
     let get = Callable::new(&server, "GetUser", config());
     for (name, expected) in [("nobody", "no message"), ("twins", "more than one message")] {
@@ -126,7 +126,7 @@ async fn an_answer_of_the_wrong_count_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_call_ends_with_its_time() {
+async fn a_call_times_out() {
     let (server, seen) = service::serve().await;
     let brief = HttpConfig {
         timeout: Duration::from_secs(2),
@@ -142,7 +142,7 @@ async fn a_call_ends_with_its_time() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_ends_at_the_server() {
+async fn a_dropped_call_is_cancelled_on_the_server() {
     let (server, seen) = service::serve().await;
     let get = Callable::new(&server, "GetUser", config());
     let arrived = eventually("the call", async || {
@@ -158,7 +158,7 @@ async fn a_call_that_is_dropped_ends_at_the_server() {
 }
 
 #[tokio::test]
-async fn no_server_and_no_grpc_server_are_told_apart() {
+async fn missing_servers_and_non_grpc_servers_have_different_errors() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let nobody = format!("grpc://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -201,7 +201,7 @@ async fn no_server_and_no_grpc_server_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_server_that_comes_back_is_found_again() {
+async fn a_restarted_server_is_found_again() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -216,7 +216,7 @@ async fn a_server_that_comes_back_is_found_again() {
 }
 
 #[tokio::test]
-async fn secrets_that_a_server_tells_are_cut_out() {
+async fn secrets_in_a_servers_message_are_removed() {
     let (server, _) = service::serve().await;
     let get = Callable::new(&server, "GetUser", config());
     let auth = Some((AuthScheme::Bearer, data!({"token": "hunter22"})));

@@ -13,7 +13,7 @@ use swirl_servers::{MosquittoOptions, MosquittoServer, PATIENCE, eventually};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::fixture::{Callable, Server, basic, bearer, config, json as answer, told};
+use crate::fixture::{Callable, Server, basic, bearer, config, error_parts, json as answer};
 
 pub const URI: &str = "file://streetlightsapi.yaml";
 
@@ -65,12 +65,12 @@ pub fn make(document: &str, operation: &str, metadata: Data) -> Result<Callable,
 }
 
 pub fn code(error: WorkflowError) -> (String, String) {
-    let (_, code, _, message) = told(error);
+    let (_, code, _, message) = error_parts(error);
     (code, message)
 }
 
 /// A call of a server that was stopped doesn't end. It may take a moment until it stops.
-pub async fn hangs(call: impl AsyncFn() -> Result<Data, WorkflowError>) {
+pub async fn does_not_end(call: impl AsyncFn() -> Result<Data, WorkflowError>) {
     eventually("a call without an answer", async || {
         // Time has to pass: more than an answer takes.
         let answered = timeout(Duration::from_secs(1), call()).await;
@@ -115,7 +115,7 @@ async fn next<T>(receiver: &mut UnboundedReceiver<T>) -> T {
 }
 
 #[tokio::test]
-async fn the_texts_example_is_sent_over_mqtt() {
+async fn the_specifications_example_is_sent_over_mqtt() {
     let broker = MosquittoServer::start().unwrap();
     let mut messages = subscribe(broker.port(), "light/#").await;
     let publish = function(&mqtt(&broker, ""), "onLightMeasured");
@@ -164,7 +164,7 @@ async fn the_texts_example_is_sent_over_mqtt() {
 }
 
 #[tokio::test]
-async fn mqtt_3_is_spoken_where_the_document_says_so() {
+async fn mqtt_3_is_used_if_the_document_says_so() {
     let broker = MosquittoServer::start().unwrap();
     let mut messages = subscribe(broker.port(), "light/#").await;
     let document = mqtt(&broker, ", protocolVersion: 3.1.1");
@@ -181,7 +181,7 @@ async fn mqtt_3_is_spoken_where_the_document_says_so() {
 }
 
 #[tokio::test]
-async fn a_broker_asks_for_credentials() {
+async fn credentials_are_sent_to_a_broker() {
     let broker = MosquittoServer::start_with(MosquittoOptions {
         login: Some(("ada".to_owned(), "s3cret".to_owned())),
     })
@@ -204,7 +204,7 @@ async fn a_broker_asks_for_credentials() {
 }
 
 #[tokio::test]
-async fn a_broker_that_comes_back_is_used_again() {
+async fn a_restarted_broker_is_used_again() {
     let mut broker = MosquittoServer::start().unwrap();
     let publish = function(&mqtt(&broker, ""), "onLightMeasured");
     let call = async || publish.call(data!({"id": 1})).await;
@@ -221,7 +221,7 @@ async fn a_broker_that_comes_back_is_used_again() {
     call().await.unwrap();
     // One that says nothing any more costs no more than the call's time.
     broker.pause().unwrap();
-    hangs(call).await;
+    does_not_end(call).await;
 }
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn over_http_the_answer_is_the_result() {
         .call(data!({"id": 7, "what": "a/b ?"}))
         .await
         .unwrap_err();
-    let (_, code, status, message) = told(error);
+    let (_, code, status, message) = error_parts(error);
     assert_eq!((code.as_str(), status), ("503", Some(503)));
     assert!(
         message.contains("/api/light/7/a%2Fb%20%3F: 503"),
@@ -260,7 +260,7 @@ async fn over_http_the_answer_is_the_result() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_the_schema_is_not_sent() {
+async fn invalid_messages_are_not_sent() {
     let server = Server::start(|_| answer(200, &json!(null))).await;
     let document = document(&format!("{{url: '{}', protocol: http}}", server.base));
     let measured = function(&document, "onLightMeasured");
@@ -331,7 +331,7 @@ async fn a_server_can_be_chosen() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_told_at_deployment() {
+async fn unsupported_operations_are_rejected_at_deployment() {
     let good = document("{url: 'mqtt://b', protocol: mqtt}");
     for (document, operation, reason) in [
         (
@@ -392,7 +392,7 @@ async fn what_cannot_be_sent_is_told_at_deployment() {
 }
 
 #[tokio::test]
-async fn documents_refer_to_others() {
+async fn documents_may_refer_to_other_documents() {
     let server = Server::start(|seen| answer(200, &json!({"got": seen.body}))).await;
     let main = format!(
         "

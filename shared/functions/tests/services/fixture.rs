@@ -227,7 +227,7 @@ fn definition() -> DefinitionId {
 }
 
 /// Name, code and status of an error, and its message.
-pub fn told(error: WorkflowError) -> (String, String, Option<u16>, String) {
+pub fn error_parts(error: WorkflowError) -> (String, String, Option<u16>, String) {
     let code = error.code.unwrap_or_default();
     (error.name, code, error.status, error.message)
 }

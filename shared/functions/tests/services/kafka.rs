@@ -88,7 +88,7 @@ async fn messages_go_over_kafka() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_leads_nobody_where_calls_may_not_go() {
+async fn a_cluster_cannot_redirect_to_forbidden_addresses() {
     let server = loop {
         let server = KafkaMock::start(2).unwrap();
         server.produce("light.7", "k:{\"lumens\": 0}\n").unwrap();
@@ -126,7 +126,7 @@ async fn a_cluster_leads_nobody_where_calls_may_not_go() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_not_there_is_told() {
+async fn a_missing_cluster_is_an_error() {
     let text = document("kafka://127.0.0.1:1", "light.{id}", json!({}));
     for (operation, arguments) in [("tell", data!({"lumens": 1})), ("hear", data!({}))] {
         let call = function(&text, operation);

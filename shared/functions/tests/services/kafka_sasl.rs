@@ -168,7 +168,7 @@ async fn a_message_is_sent_after_a_login() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_an_error_of_its_own() {
+async fn a_wrong_password_has_its_own_error() {
     let broker = Broker::start("PLAIN").await;
     for operation in ["tell", "hear"] {
         let arguments = match operation {
@@ -188,7 +188,7 @@ async fn a_wrong_password_is_an_error_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_broker_without_the_mechanism_is_told() {
+async fn a_missing_mechanism_is_an_error() {
     let broker = Broker::start("SCRAM-SHA-256").await;
     let tell = function(&of(&broker), "tell");
     let result = tell.request(data!({"lumens": 1}), None, basic("ada", "s3cret"));

@@ -119,7 +119,7 @@ async fn exchange(document: &str) {
 }
 
 #[tokio::test]
-async fn a_message_is_heard_over_nats() {
+async fn a_message_is_received_over_nats() {
     let mut server = NatsServer::start().unwrap();
     let text = document(&server.url(), "light.{id}", json!({}));
     exchange(&text).await;
@@ -158,7 +158,7 @@ async fn a_message_is_heard_over_nats() {
 }
 
 #[tokio::test]
-async fn one_of_a_group_hears_a_message_over_nats() {
+async fn one_of_a_group_receives_a_message_over_nats() {
     let server = NatsServer::start().unwrap();
     let text = document(&server.url(), "light.{id}", json!({}));
     let mut grouped: Value = serde_json::from_str(&text).unwrap();
@@ -173,18 +173,18 @@ async fn one_of_a_group_hears_a_message_over_nats() {
     let mut all = Vec::new();
     while !waits.is_empty() {
         let next = futures::StreamExt::next(&mut waits);
-        let told = heard(async { next.await.unwrap() }, async || {
+        let error_parts = heard(async { next.await.unwrap() }, async || {
             sent.set(sent.get() + 1);
             let payload = format!("{{\"lumens\": {}}}", sent.get());
             client.publish("light.7", payload.into()).await.unwrap();
         });
-        all.push(told.await.unwrap());
+        all.push(error_parts.await.unwrap());
     }
     assert_ne!(all[0], all[1]);
 }
 
 #[tokio::test]
-async fn a_message_is_heard_over_mqtt() {
+async fn a_message_is_received_over_mqtt() {
     let mut broker = MosquittoServer::start().unwrap();
     for version in ["5", "3.1.1"] {
         let server = format!("mqtt://{}", broker.address());
@@ -274,7 +274,7 @@ async fn messages_go_over_redis() {
 }
 
 #[tokio::test]
-async fn the_side_can_be_given() {
+async fn the_direction_can_be_set() {
     let text = document("nats://127.0.0.1:1", "light.{id}", json!({}));
     let refused = |operation: &str, metadata: Data, server: &str| {
         let text = text.replace("nats", server);
@@ -300,7 +300,7 @@ async fn the_side_can_be_given() {
 }
 
 #[tokio::test]
-async fn a_wait_ends_with_its_time() {
+async fn a_wait_times_out() {
     let server = NatsServer::start().unwrap();
     let text = document(&server.url(), "light.{id}", json!({}));
     let mut short = config();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use swirl_model::{Data, data};
 use swirl_servers::{NatsOptions, NatsServer};
 
-use crate::asyncapi::{code, document, function, hangs, make};
+use crate::asyncapi::{code, document, does_not_end, function, make};
 use crate::fixture::{basic, bearer};
 
 fn nats(server: &NatsServer) -> String {
@@ -94,11 +94,11 @@ async fn a_message_is_sent_with_its_id() {
     server.restart().unwrap();
     measured.call(data!({"id": 7})).await.unwrap();
     server.pause().unwrap();
-    hangs(async || measured.call(data!({"id": 7})).await).await;
+    does_not_end(async || measured.call(data!({"id": 7})).await).await;
 }
 
 #[tokio::test]
-async fn a_stream_drops_repeats() {
+async fn a_stream_drops_duplicates() {
     let server = NatsServer::start().unwrap();
     let client = async_nats::connect(server.url()).await.unwrap();
     let jetstream = async_nats::jetstream::new(client);
@@ -154,7 +154,7 @@ async fn a_reply_is_the_result() {
 }
 
 #[tokio::test]
-async fn the_server_says_who_may_send_what() {
+async fn the_servers_permissions_are_reported() {
     let permissions = "authorization { users: [ \
         {user: ada, password: s3cret, permissions: {publish: [\"light.measured\"], subscribe: \">\"}}, \
         {user: bob, password: s3cret} ] }";

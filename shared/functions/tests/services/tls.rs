@@ -111,7 +111,7 @@ fn port_of(address: &str) -> u16 {
 async fn messages_go_over_tls_to_servers_whose_certificate_is_trusted() {
     if let Ok(servers) = std::env::var(SERVERS) {
         for url in servers.split(' ') {
-            there_and_back(url).await;
+            send_and_receive(url).await;
         }
         return;
     }
@@ -153,7 +153,7 @@ async fn messages_go_over_tls_to_servers_whose_certificate_is_trusted() {
 }
 
 /// A message that is sent is heard.
-async fn there_and_back(url: &str) {
+async fn send_and_receive(url: &str) {
     let text = document(url, "light.{id}", json!({}));
     let (tell, hear) = (function(&text, "tell"), function(&text, "hear"));
     let lumens = data!({"lumens": 5});

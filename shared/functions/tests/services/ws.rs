@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 
 use crate::asyncapi::code;
-use crate::fixture::{bearer, told};
+use crate::fixture::{bearer, error_parts};
 use crate::listen::{document, function, made};
 
 /// Path, headers and first message of each conversation.
@@ -113,7 +113,7 @@ async fn messages_go_over_websocket() {
 
     for (operation, arguments) in [("tell", data!({"lumens": 3})), ("hear", data!({}))] {
         let closed = function(&of(port, "closed/{id}"), operation);
-        let (_, code, status, message) = told(closed.call(arguments).await.unwrap_err());
+        let (_, code, status, message) = error_parts(closed.call(arguments).await.unwrap_err());
         assert_eq!((code.as_str(), status), ("403", Some(403)), "{message}");
         let nobody = function(&of(1, "tell/{id}"), operation);
         let arguments = match operation {
@@ -126,7 +126,7 @@ async fn messages_go_over_websocket() {
 }
 
 #[tokio::test]
-async fn a_query_of_the_binding_is_refused() {
+async fn a_query_in_the_binding_is_rejected() {
     let binding = json!({"bindings": {"ws": {"query": {"type": "object"}}}});
     let text = document("ws://127.0.0.1:1", "a", binding);
     let error = made(&text, "tell", Data::NULL).err().unwrap();

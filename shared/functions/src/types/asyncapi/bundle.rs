@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_referred_to_is_taken_in() {
+    fn referenced_documents_are_included() {
         let mut root = json!({
             "channels": {"a": {"$ref": "parts/channels.yaml#/a"}},
             "components": {"unused": {"$ref": "nowhere.yaml"}, "id": {"type": "integer"}},
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_told() {
+    fn missing_and_invalid_documents_are_reported() {
         let with = |reference: &str, uri: &str, content: Option<&'static str>| {
             let mut root = json!({"channels": {"a": {"$ref": reference}}});
             bundle(&mut root, uri, &begin(), |_| content).unwrap_err()

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_relay_leads_over_tls_to_one_server_that_calls_may_reach() {
+    async fn a_relay_connects_over_tls_to_one_permitted_server() {
         let (port, tls) = server().await;
         let relay = async |own: u16, host: &str| {
             let gate = Gate::new(Egress::default().without([("127.0.0.1".to_owned(), own)]));

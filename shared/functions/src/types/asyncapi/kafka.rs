@@ -312,7 +312,7 @@ mod tests {
     use super::partition;
 
     #[test]
-    fn a_key_has_the_partition_that_kafkas_client_gives_it() {
+    fn a_key_gets_the_same_partition_as_in_kafkas_client() {
         // Utils.murmur2 of Kafka's own tests, without the sign, of 1000 partitions.
         for (key, hash) in [
             ("21", -973932308_i32),

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_live_connection_is_used_again_and_a_dead_one_replaced() {
+    async fn live_connections_are_reused_and_dead_ones_replaced() {
         let kept: Kept<&str, u32> = Kept::default();
         let get = async |alive: bool, new: Result<u32, ()>| {
             kept.get(&"a", |_| async { alive }, async { new }).await
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_one_used_longest_ago_gives_way() {
+    async fn the_least_recently_used_connection_is_closed() {
         let kept: Kept<usize, usize> = Kept::default();
         for key in 0..=CONNECTIONS_MAX {
             let made: Result<usize, ()> =

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn http_takes_all_from_its_arguments() {
+    fn http_takes_everything_from_its_arguments() {
         let arguments =
             data!({"method": "post", "url": "http://h/x?a=1", "query": {"b": 2}, "body": {"c": 3}});
         let (made, sent) = Http::request(&arguments).unwrap();
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_in() {
+    fn built_in_operations_are_recognised() {
         let refused = |operation: &str| find(operation).and_then(Result::err);
         for operation in [
             "sysout",

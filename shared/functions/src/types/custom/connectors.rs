@@ -234,7 +234,7 @@ mod tests {
 
     #[cfg(not(feature = "wasm"))]
     #[test]
-    fn a_build_without_webassembly_says_so() {
+    fn a_build_without_webassembly_rejects_modules() {
         let error = Connectors::parse(&["a=wasm:a.wasm"]).unwrap_err();
         assert!(error.to_string().contains("`--features wasm`"), "{error}");
     }

@@ -136,7 +136,7 @@ mod tests {
     use crate::CallErrorKind;
 
     #[test]
-    fn an_answer_is_an_error_only_if_it_says_nothing_else() {
+    fn an_answer_is_an_error_only_without_other_members() {
         for (answer, expected) in [
             (data!({"error": {"name": "Full", "code": 7}}), true),
             (data!({"error": {"message": "no"}}), true),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_goes_first() {
+    fn given_names_and_codes_take_precedence() {
         let answer = data!({"error": {"name": "Full", "code": 7, "message": "s3cret!\n", "retryable": false}});
         let own = CallError::new(CallErrorKind::Status(503), "own");
         let given = Given::of(&answer).unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_codes_lose_credentials_only() {
+    fn only_credentials_are_removed_from_names_and_codes() {
         let own = || CallError::new(CallErrorKind::Failed, "own");
         let answer = data!({"error": {"name": "admin only", "code": "token-1", "message": "admin, token-1"}});
         let hidden = Hidden {

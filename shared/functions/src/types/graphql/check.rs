@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_fit_the_types_that_are_given() {
+    fn arguments_are_checked_against_stated_types() {
         let types = [
             ("id", "ID!"),
             ("tags", "[String!]"),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_fit_the_schema() {
+    fn arguments_are_checked_against_the_schema() {
         let schema = schema();
         let roots = schema.roots(OperationKind::Query).unwrap();
         for (field, given, expected) in [
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn selection_sets_fit_the_schema() {
+    fn selection_sets_are_checked_against_the_schema() {
         let schema = schema();
         let roots = schema.roots(OperationKind::Query).unwrap();
         for (field, text, expected) in [
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_a_schema_says_so() {
+    fn an_answer_without_a_schema_is_an_error() {
         for (answer, reason) in [
             ("<html>", "its answer is not valid JSON"),
             (

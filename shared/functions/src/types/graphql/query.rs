@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_literals() {
+    fn other_arguments_are_literals() {
         let value = json!({"a": [1, 2.5, null, true], "b_": "say \"hi\"\n\u{1}", "c": {}});
         assert_eq!(
             query(json!({"of": value}), &[]).unwrap(),

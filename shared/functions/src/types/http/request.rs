@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_is_found_before() {
+    fn arguments_without_a_place_are_found_before_the_call() {
         let template = r#"{"method": "get", "uri": "http://a/pet/{petId}"}"#;
         let template = Template::read(template).unwrap();
         let found = |arguments: Value| {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_have_their_places() {
+    fn arguments_go_to_their_places() {
         let get = r#"{"method": "get", "uri": "http://a/pet/{petId}?tag={tag}"}"#;
         let post = r#"{"method": "POST", "uri": "http://a/pet/", "headers": {"X-A": "1"}, "cookies": {"c": "1"}}"#;
         let form = r#"{"method": "POST", "uri": "http://a/", "headers": {"Content-Type": "application/x-www-form-urlencoded"}}"#;

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_schema_does_not_allow_is_refused() {
+    fn invalid_options_are_rejected() {
         for (arguments, reason) in [
             (json!([]), "the arguments must be an object"),
             (json!({"filter": "a"}), "there is no argument `filter`"),

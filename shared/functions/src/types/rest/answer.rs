@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_content_type_it_is_guessed() {
+    fn without_a_content_type_the_format_is_guessed() {
         for (body, expected) in [
             (&b"{\"a\":1}"[..], data!({"a": 1})),
             (b"hello", data!("hello")),

@@ -286,7 +286,7 @@ mod tests {
     const JSON: &str = "{required: true, content: {application/json: {schema: {type: object}}}}";
 
     #[test]
-    fn what_is_left_over_is_a_json_body() {
+    fn remaining_arguments_become_a_json_body() {
         for (arguments, expected) in [
             (json!({"b": 1, "a": null}), r#"{"b":1,"a":null}"#),
             (json!({}), "{}"),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_no_object_is_given_whole() {
+    fn a_body_that_is_not_an_object_is_given_as_a_whole() {
         let array = "{required: true, content: {application/json: {schema: {type: array}}}}";
         assert_eq!(text(array, json!({"body": [1]})), "[1]");
         assert_eq!(
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn multipart_has_a_part_for_each_value() {
+    fn multipart_bodies_have_a_part_for_each_value() {
         let operation = operation(
             "{content: {multipart/form-data: {schema: {properties: {file: {type: string, format: binary}, \
              pics: {type: array, items: {type: string, format: byte}}}}, encoding: {pics: {contentType: image/png}}}}}",
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_bytes_are_given_whole() {
+    fn text_and_bytes_are_given_as_a_whole() {
         let text_body = "{content: {text/plain: {}}}";
         assert_eq!(text(text_body, json!({"body": "plain"})), "plain");
         assert_eq!(text(text_body, json!({"body": {"a": 1}})), r#"{"a":1}"#);

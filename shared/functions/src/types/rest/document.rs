@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_supported_document_is_refused() {
+    fn unsupported_documents_are_rejected() {
         for (text, expected) in [
             ("{\"openapi\": ", "neither JSON nor YAML (line 1, column"),
             // Nothing of it is quoted.
@@ -341,7 +341,7 @@ paths:
     }
 
     #[test]
-    fn an_unknown_operation_is_told_with_near_or_available_ones() {
+    fn an_unknown_operation_lists_similar_or_available_ones() {
         for (id, expected) in [
             (
                 "getpet",
@@ -368,7 +368,7 @@ paths:
     }
 
     #[test]
-    fn references_that_lead_nowhere_are_named() {
+    fn dangling_references_are_named() {
         let with = |reference: &str| {
             format!(
                 "openapi: 3.0.0\npaths: {{/a: {{get: {{operationId: a, parameters: [{{$ref: '{reference}'}}]}}}}}}\n\

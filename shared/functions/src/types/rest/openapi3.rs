@@ -441,7 +441,7 @@ paths:
     }
 
     #[test]
-    fn security_is_the_operations_else_the_documents() {
+    fn security_of_the_operation_overrides_the_documents() {
         let bearer = Scheme::Bearer {
             token_url: None,
             discovery_url: None,
@@ -468,7 +468,7 @@ paths:
     }
 
     #[test]
-    fn the_operations_parameter_wins_over_the_paths() {
+    fn operation_parameters_override_path_parameters() {
         let seen: Vec<_> = operation("override")
             .unwrap()
             .parameters
@@ -485,7 +485,7 @@ paths:
     }
 
     #[test]
-    fn what_cannot_be_called_is_refused_with_its_place() {
+    fn uncallable_operations_are_rejected_with_their_location() {
         for (id, expected) in [
             (
                 "undefined",
@@ -514,7 +514,7 @@ paths:
     }
 
     #[test]
-    fn an_operation_survives_being_stored() {
+    fn an_operation_can_be_stored_and_read() {
         let upload = operation("upload").unwrap();
         let stored = serde_json::to_string(&upload).unwrap();
         assert_eq!(serde_json::from_str::<Operation>(&stored).unwrap(), upload);

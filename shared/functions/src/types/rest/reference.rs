@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_relative_to_the_document_that_they_stand_in() {
+    fn references_are_relative_to_their_document() {
         for (base, reference, expected) in [
             ("https://h/a/b.yaml?v=1", "c.yaml", "https://h/a/c.yaml"),
             ("https://h/a/b.yaml", "../c.yaml", "https://h/c.yaml"),

@@ -302,7 +302,7 @@ paths:
     }
 
     #[test]
-    fn arguments_go_to_the_parameters_of_their_names() {
+    fn arguments_go_to_parameters_by_name() {
         let arguments = data!({
             "id": "a/b", "kind": [1, 2], "q": 1.5, "filter": {"x": {"y": true}}, "json": {"k": []},
             "X-Trace": "t", "session": "s p", "apikey": "s3cret",
@@ -321,7 +321,7 @@ paths:
     }
 
     #[test]
-    fn a_name_that_stands_twice_is_qualified() {
+    fn duplicate_names_are_qualified() {
         let url = |arguments| build("both", arguments).map(|request| request.url.to_string());
         assert_eq!(
             url(data!({"path.id": 1, "query.id": 2})).unwrap(),
@@ -348,7 +348,7 @@ paths:
     }
 
     #[test]
-    fn arguments_that_do_not_fit_are_refused_before_sending() {
+    fn invalid_arguments_are_rejected_before_sending() {
         let full = |name: &str, value: Data| {
             let mut arguments = data!({"id": "1", "kind": "k", "q": "q"});
             arguments.set(name, value);

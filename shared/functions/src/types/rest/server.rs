@@ -159,7 +159,7 @@ mod tests {
     const HTTP: &str = "https://example.org/api/v1/openapi.json";
 
     #[test]
-    fn the_nearest_server_holds_and_is_relative_to_the_document() {
+    fn the_nearest_server_is_used_relative_to_the_document() {
         let (op, path, root) = ("https://op.example", "/path", "../root/");
         let document = |op: Option<&str>, path: Option<&str>, root: Option<&str>| {
             let servers = |url: Option<&str>| url.map_or(json!([]), |url| json!([{"url": url}]));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_take_their_defaults() {
+    fn variables_are_replaced_by_their_defaults() {
         let document = |variables: Value| {
             json!({"openapi": "3.1.0", "paths": {"/x": {"get": {"operationId": "op"}}},
                 "servers": [{"url": "https://{region}.example.org:{port}/v1", "variables": variables}]})
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn swagger_2_has_schemes_host_and_base_path() {
+    fn swagger_2_servers_are_read() {
         let document = |extra: Value| {
             let mut document =
                 json!({"swagger": "2.0", "paths": {"/x": {"get": {"operationId": "op"}}}});

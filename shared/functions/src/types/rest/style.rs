@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_goes_with_deep_object_and_json_only() {
+    fn nesting_needs_deep_object_or_json() {
         let nested = json!({"a": {"b": [1, 2]}, "c": true});
         assert_eq!(
             query(&parameter(Style::DeepObject, true), &nested),

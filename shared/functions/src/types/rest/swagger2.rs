@@ -273,7 +273,7 @@ paths:
     }
 
     #[test]
-    fn a_body_parameter_is_given_whole_or_by_its_members() {
+    fn a_body_parameter_is_given_as_a_whole_or_by_member() {
         for arguments in [
             data!({"name": "Rex"}),
             data!({"pet": {"name": "Rex"}}),

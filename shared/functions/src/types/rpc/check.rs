@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_fields_of_the_message() {
+    fn arguments_are_checked_against_the_message() {
         for (value, expected) in [
             (
                 json!({"userName": "Ada", "age": "36", "active": true, "colour": "RED", "tags": ["a"],
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_and_values_have_arguments_of_their_own() {
+    fn streams_and_wrapped_values_are_checked() {
         assert_eq!(found("All", json!({"messages": [{"age": 1}]})), "");
         assert!(found("All", json!({"messages": [{"agee": 1}]})).contains("agee"));
         assert!(found("All", json!({"age": 1})).contains("its only argument is `messages`"));

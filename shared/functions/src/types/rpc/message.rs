@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn invalid_arguments_are_named() {
         for (arguments, expected) in [
             (data!({"nam": 1}), "unrecognized field name 'nam'"),
             (data!({"count": "x"}), "`count`: "),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_and_messages_that_are_no_objects_have_an_argument_of_their_own() {
+    fn streams_and_wrapped_messages_have_a_special_argument() {
         let method = method("Many");
         let messages = requests(&method, &data!({"messages": [{"count": 1}, {}]})).unwrap();
         assert_eq!(messages.len(), 2);
@@ -316,14 +316,14 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_such_message_are_told() {
+    fn invalid_messages_are_rejected() {
         let error = answer(&method("One").output(), Bytes::from_static(b"\x0a\xff")).unwrap_err();
         assert!(error.contains("it is not a valid All"), "{error}");
     }
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_are_a_message_or_not(bytes: Vec<u8>) {
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
             let _ = answer(&method("One").output(), bytes.into());
         }
     }

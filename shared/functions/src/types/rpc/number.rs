@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_those_of_the_kinds() {
+    fn numbers_are_checked_against_the_range_of_their_kind() {
         for (kind, given, fits) in [
             (Kind::Int32, "2147483647", true),
             (Kind::Int32, "2147483648", false),

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_compile_is_told_with_its_place() {
+    fn compile_errors_include_their_location() {
         let error =
             refused("syntax = \"proto3\";\nservice S { rpc M(Missing) returns (Missing); }");
         assert!(
@@ -204,7 +204,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_compiles_or_is_refused(text in "[a-z{}\\[\\]<>()=;\"'/* \n0-9.]{0,200}") {
+        fn arbitrary_text_never_panics(text in "[a-z{}\\[\\]<>()=;\"'/* \n0-9.]{0,200}") {
             let _ = compile("a.proto", &text);
             let _ = compile("a.proto", &format!("syntax = \"proto3\";\nmessage A {{ {text} }}"));
         }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_full_name_goes_before_the_short_one() {
+    fn the_full_name_takes_precedence() {
         let servers = Servers::parse(&[
             "Users=grpc://a:1",
             "acme.Users = grpc://b:1",

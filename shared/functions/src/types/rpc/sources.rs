@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn imports_are_relative_to_the_folder_or_to_that_of_the_package() {
+    fn imports_are_relative_to_the_folder_or_the_package_root() {
         let a = "syntax = \"proto3\"; package acme.v1; import \"acme/v1/b.proto\"; import \"google/protobuf/any.proto\";";
         let b = "syntax = \"proto3\"; package acme.v1; import \"acme/v1/a.proto\"; import \"acme/c.proto\";";
         let c = "syntax = \"proto3\"; package acme;";
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_is_asked_for() {
+    fn files_outside_are_never_requested() {
         for import in [
             "../b.proto",
             "/etc/passwd",
