@@ -16,7 +16,7 @@ use crate::ids::continuation_id;
 use crate::step::Rejection;
 
 impl Ctx<'_> {
-    /// An object, as any workflow's input (docs/language.md#decision-12 and #decision-36).
+    /// The input of the other instance: an object, as for any workflow (docs/language.md#decision-12 and #decision-36).
     pub(crate) fn input_of(&self, continuation: &ContinueAs) -> Result<Data, WorkflowError> {
         let data = &self.scope.data;
         let input = match &continuation.data {
@@ -34,7 +34,7 @@ impl Ctx<'_> {
         Err(WorkflowError::new(names::INPUT_VALIDATION, message))
     }
 
-    /// The timeout that the other instance has in place of its definition's own.
+    /// The timeout that replaces the one in the other instance's definition.
     pub(crate) fn continued_timeout(
         &self,
         continuation: &ContinueAs,
@@ -83,7 +83,7 @@ impl Ctx<'_> {
         self.work(Work::Continue { call, way, input });
     }
 
-    /// The outcome of the start.
+    /// Processes the outcome of starting the other instance.
     pub(crate) fn continued(
         &mut self,
         call: u32,
@@ -106,7 +106,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Ends the instance that was started in place of this one, as this one ends differently.
+    /// This instance ends differently, so the instance that was started in its place is ended.
     pub(crate) fn abandon_continuation(&mut self, status: EndStatus) {
         let position = self.scope.position();
         if position.is_some_and(|position| matches!(position.work, Work::Continue { .. })) {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     impl Run {
-        /// An instance that waits for its continuation, and the number of that start.
+        /// An instance that waits for its continuation, and the call number of that start.
         fn continuing() -> (Run, u32) {
             let end = End {
                 continue_as: Some(ContinueAs {

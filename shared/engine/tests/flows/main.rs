@@ -1,5 +1,4 @@
-//! Behaviour that editions other than 0.8 need of the engine: branches of states, boolean waits, handlers of actions,
-//! pauses.
+//! Engine behaviour that editions other than 0.8 need: branches of states, boolean waits, handlers of actions, pauses.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -256,7 +255,7 @@ fn an_error_of_an_entry_cancels_the_others() {
     completed(rig.run(), 2, data!({"a": 1, "b": 2, "handled": true}));
 }
 
-/// One action with these handlers, then a state that is reached by transition only.
+/// One action with these handlers, then a state that only a transition reaches.
 fn handled(handlers: Vec<ActionHandler>, answers: fn(&str, usize) -> rig::Answer) -> Rig {
     let mut make = Make::new();
     let mut action = make.call("f");
@@ -342,13 +341,13 @@ fn a_result_can_be_retried_and_change_the_transition() {
         ..ActionHandler::default()
     };
     let mut rig = handled(vec![handler(twice(3))], answers);
-    // A text can't be merged into the data: the action's own error, which no handler takes.
+    // A text can't be merged into the data. This is the action's own error, and no handler takes it.
     assert_eq!(
         rig.run().unwrap().error,
         Some("MergeTypeMismatch".to_owned())
     );
     assert_eq!(rig.called.len(), 3);
-    // Each is a new request: a service that knows a key would give the same answer again.
+    // Each attempt is a new request, because a service that knows the key would repeat its answer.
     rig.keys.sort();
     rig.keys.dedup();
     assert_eq!(rig.keys.len(), 3);
@@ -393,7 +392,7 @@ fn a_state_repeats_only_its_failed_part() {
     }];
     let mut rig = Rig::new(make.0.clone(), data!({}), flaky);
     completed(rig.run(), 4, data!({"g": 1, "f": 3}));
-    // As a whole it begins with the data of the successful part.
+    // As a whole, it begins with the data of the successful part.
     make.0.states[0].on_errors[0].retry.as_mut().unwrap().source = false;
     let mut rig = Rig::new(make.0, data!({}), flaky);
     completed(rig.run(), 4, data!({"g": 3, "f": 3}));

@@ -1,4 +1,4 @@
-//! Retries: finished work stays finished, failed work continues, and nothing that was reported meanwhile is lost.
+//! Retries: completed work isn't repeated, failed work continues, and results reported meanwhile are not lost.
 
 use swirl_engine::{Command, Event, Input, Rejection};
 use swirl_model::instance::EndStatus;
@@ -206,7 +206,7 @@ fn a_retry_after_an_action_continues_its_repetition() {
             ..Repeat::default()
         });
     });
-    // Each sleep is cut short by the timeout of the state.
+    // The state's timeout cuts each sleep short.
     let mut make = Make::new();
     let mut action = make.call("f");
     action.sleep_after = seconds(5);
@@ -228,7 +228,7 @@ fn a_retry_after_an_action_continues_its_repetition() {
     completed(rig.run(), 15, data!({"f": 3, "g": 1}));
 }
 
-/// A state that can be compensated, then one that an action's handler leads out of.
+/// A state with compensation, then one that an action's handler leaves.
 fn left_by_action(way: End) -> Rig {
     let mut make = Make::new();
     let first = make.calls("f");
@@ -244,7 +244,7 @@ fn left_by_action(way: End) -> Rig {
     make.state(ROOT, StateKind::Operation(undo), None);
     make.0.states[0].compensated_by = Some(StateId(2));
     make.0.states[2].used_for_compensation = true;
-    // Were the state asked again, its handler would take the error.
+    // If the state's handlers were tried again, they would take the error.
     make.0.states[1].on_errors = vec![Handler::default()];
     make.expr("error(\"no\")");
     make.event("made");
@@ -365,7 +365,7 @@ fn a_failed_async_call_is_not_repeated() {
     assert!(rig.history.iter().any(failed), "{:?}", rig.history);
 }
 
-/// Iterations that take five seconds each; the fork's number.
+/// Iterations that take five seconds each; returns the fork's number.
 fn iterating(mode: IterationMode, pause: Option<Period>) -> (Rig, u32) {
     let mut make = Make::new();
     let (input, body) = (make.expr("[1, 2, 3]"), make.calls("f"));

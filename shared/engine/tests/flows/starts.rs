@@ -38,7 +38,7 @@ fn an_instance_begins_with_the_entry_whose_expression_is_true() {
     assert_eq!(run(&["b", "a"]), Some((1, both)));
     assert_eq!(run(&["c"]), Some((1, data!({"c": 0, "f": true}))));
     assert_eq!(run(&["d"]), Some((1, data!({"d": 0, "g": true}))));
-    // Half of the events that it needs begin nothing.
+    // Half of the events that it needs start no instance.
     assert_eq!(run(&["a"]), None);
 }
 
@@ -68,8 +68,7 @@ fn each_entry_of_a_start_has_its_own_transition() {
     assert_eq!(run("d"), None);
 }
 
-/// An instance that is kept active collects the next set, event by event, and begins again when it is
-/// complete.
+/// An instance with `keepActive` collects the next set, event by event, and starts over when it is complete.
 #[test]
 fn an_active_instance_restarts_when_the_expression_is_true_again() {
     let mut make = starting(expression(), true);

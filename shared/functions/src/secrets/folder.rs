@@ -8,8 +8,8 @@ use swirl_ports::Secrets;
 
 use super::{SecretsError, collect, read_text};
 
-/// The file of a name is its value, without the last line end. It is read at each call, so a
-/// rotated secret is seen at once.
+/// Each file is one secret: its name is the secret's name, its content without the last line end is the value. Files
+/// are read at each call, so a rotated secret is used immediately.
 #[derive(Debug, Clone)]
 pub struct Folder(PathBuf);
 
@@ -28,8 +28,8 @@ impl Folder {
     }
 
     fn look_up(&self, name: &str) -> Option<Data> {
-        // A name comes from a definition: it must not lead out of the folder. Names with a dot in
-        // front are the mount's own.
+        // A name comes from a definition and must not lead out of the folder. Names that begin with a dot belong to the
+        // mount itself.
         if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', '\0']) {
             return None;
         }

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::fixture::{as_sent, call, caller, config, function, prepare};
 
-/// A service that answers as the argument says, with the request that it got.
+/// A service that answers according to the arguments, with the request that it received.
 async fn serve() -> String {
     let answer = |headers: HeaderMap, Json(call): Json<Value>| async move {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());

@@ -16,7 +16,7 @@ fn seen(error: &WorkflowError) -> (&str, Option<&str>) {
     (error.name.as_str(), error.code.as_deref())
 }
 
-/// Returns when the server knows the client's subscriptions.
+/// Returns when the server has processed the client's subscriptions.
 async fn settle(client: &async_nats::Client) {
     let inbox = client.new_inbox();
     let mut echo = client.subscribe(inbox.clone()).await.unwrap();
@@ -24,7 +24,7 @@ async fn settle(client: &async_nats::Client) {
     echo.next().await.unwrap();
 }
 
-/// Replies to each call with the call itself, or as its arguments say.
+/// Replies to each call with the call itself, or as the arguments specify.
 async fn replier(server: &NatsServer) -> async_nats::Client {
     let client = async_nats::connect(server.address()).await.unwrap();
     let mut calls = client.subscribe("f.mail").await.unwrap();
@@ -139,7 +139,7 @@ async fn credentials_come_from_the_definition_or_the_operator() {
     assert_eq!(call(&own, data!({}), None).await.unwrap(), data!(7));
 }
 
-/// Ended with the test.
+/// Killed when the test ends.
 struct Program(Child);
 
 impl Drop for Program {
@@ -153,7 +153,7 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/nats-function")
 }
 
-/// The program of the guide, exactly as printed there.
+/// The program from the guide, exactly as printed there.
 #[tokio::test]
 async fn a_function_in_python_is_called() {
     let python = Command::new("python3").arg("--version").output();

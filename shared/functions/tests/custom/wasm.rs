@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::fixture::{as_sent, call, caller, config, function, prepare};
 
-/// Code that modules share: memory that is given out and never taken back.
+/// Code that modules share: an allocator that never frees memory.
 const HEAD: &str = r#"(module
   (memory (export "memory") 2)
   (global $next (mut i32) (i32.const 4096))
@@ -21,7 +21,7 @@ const HEAD: &str = r#"(module
     global.set $next)
 "#;
 
-/// Returns its input.
+/// Returns its input unchanged.
 const ECHO: &str = r#"
   (func (export "call") (param $at i32) (param $length i32) (result i64)
     local.get $at
@@ -32,7 +32,7 @@ const ECHO: &str = r#"
     i64.extend_i32_u
     i64.or))"#;
 
-/// Gives this answer to any input.
+/// Returns this answer for any input.
 fn answering(answer: &str) -> String {
     let (quoted, length) = (answer.replace('"', "\\\""), answer.len());
     format!(
@@ -43,7 +43,7 @@ fn answering(answer: &str) -> String {
     ) + ")"
 }
 
-/// Its body is this.
+/// A module with this body.
 fn with_body(body: &str) -> String {
     format!("(func (export \"call\") (param i32 i32) (result i64) {body}))")
 }
@@ -74,7 +74,7 @@ async fn a_module_takes_the_call_and_returns_the_result() {
 #[tokio::test]
 async fn calls_share_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    // The second call of one instance would give 1.
+    // A second call of the same instance would return 1.
     let count = "(global $calls (mut i32) (i32.const 0))
         (func (export \"call\") (param i32 i32) (result i64)
           i32.const 16
@@ -122,7 +122,7 @@ async fn a_module_that_fails_is_an_error() {
             "limit",
             "its answer has 2147483647 bytes",
         ),
-        // 65 MiB of memory, of which two pages are there.
+        // 65 MiB of memory, with two pages initially.
         (
             with_body(
                 "i32.const 1040 memory.grow i32.const -1 i32.ne if unreachable end i64.const 0",
@@ -164,7 +164,7 @@ async fn an_endless_module_is_stopped() {
     let text = with_body("(loop br 0) i64.const 0");
     let error = run(&text, data!({}), short).await.unwrap_err();
     assert_eq!(error.code.as_deref(), Some("timeout"));
-    // The runtime waits for the threads of its calls before the test ends: this one has been given up.
+    // The runtime waits for the threads of its calls before the test ends, so this one must have been stopped.
 }
 
 #[test]

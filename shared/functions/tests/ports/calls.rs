@@ -45,7 +45,7 @@ pub fn rest(name: &str, operation: &str) -> Function {
     function(name, FunctionKind::Rest, operation)
 }
 
-/// A workflow with an action for each function, of this timeout.
+/// A workflow with an action for each function. The actions have this timeout.
 pub fn workflow(functions: Vec<Function>, timeout: Option<IsoDuration>) -> Workflow {
     let actions = (0..functions.len() as u32).map(|index| Action {
         kind: ActionKind::Call(Call {
@@ -289,7 +289,7 @@ async fn the_longest_timeout_of_the_actions_bounds_a_call() {
         seen(error),
         ("FunctionError".into(), Some("timeout".into()), None)
     );
-    // The engine's own timeout is to come first: the call is still under way.
+    // The engine's own timeout must come first, so the call is still under way.
     let timed = workflow(vec![wait.clone()], Some(IsoDuration::from_secs(60 * 60)));
     caller.prepare(&definition(), &timed, &resources).unwrap();
     assert!(call(Duration::from_secs(1)).await.is_err());

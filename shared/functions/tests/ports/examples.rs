@@ -1,4 +1,4 @@
-//! The demo service has everything that the examples call.
+//! The demo service provides everything that the examples call.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ fn all_functions_of_all_examples_can_be_called() {
         let Some(workflow) = reading.workflow else {
             panic!("{}: {:#?}", path.display(), reading.diagnostics);
         };
-        // Those of other editions may name functions of types that a user adds.
+        // Examples of other editions may use function types that a user adds.
         if workflow.edition != "0.8" {
             let mut codes = reading
                 .diagnostics

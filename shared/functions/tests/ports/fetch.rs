@@ -1,4 +1,4 @@
-//! Documents are fetched within the limits.
+//! Fetching of documents, and its limits.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn failed(uri: String, cause: Cause) -> Result<Vec<u8>, FetchError> {
     Err(FetchError { uri, cause })
 }
 
-/// Answers with the `Authorization` that came, or `none`.
+/// Answers with the received `Authorization` header, or `none`.
 async fn who(headers: HeaderMap) -> String {
     let value = headers
         .get("authorization")
@@ -47,7 +47,7 @@ async fn the_demo_document_can_be_fetched_from_blocking_code() {
         serde_json::from_slice::<serde_json::Value>(&bytes).unwrap(),
         expected
     );
-    // Twice: nothing of the first fetch's runtime is used by the second.
+    // Twice, because the second fetch must not use anything from the first fetch's runtime.
     for _ in 0..2 {
         let (resources, uri) = (resources.clone(), uri.clone());
         let again = tokio::task::spawn_blocking(move || resources.get(&uri))
@@ -225,7 +225,7 @@ async fn the_referring_document_decides_between_files_and_hosts() {
         files: None,
         ..fetcher.clone()
     };
-    // As the reader of a definition calls it: from blocking code.
+    // From blocking code, as the reader of a definition calls it.
     let check = move || {
         let remote = format!("{base}/docs/index.json");
         let fetch = |uri: &str, base: Option<&str>| match fetcher.fetch(uri, base) {

@@ -1,4 +1,4 @@
-//! Credentials on the wire, and OAuth2 against a fake token endpoint.
+//! Credentials as they are sent, and OAuth2 with a fake token endpoint.
 
 use std::sync::{Arc, Mutex};
 
@@ -41,7 +41,7 @@ fn echo(base: &str, security: &str) -> Operation {
     )
 }
 
-/// The document says how the credentials are sent.
+/// The document determines how the credentials are sent.
 #[tokio::test]
 async fn credentials_are_sent_as_the_document_requires() {
     let base = demo().await;
@@ -140,14 +140,14 @@ async fn an_authorization_argument_excludes_auth() {
     assert_eq!(error.kind, CallErrorKind::Arguments);
 }
 
-/// The requests that the fake token endpoint and the service behind it saw, and their answers.
+/// The requests to the fake token endpoint and the service behind it, and their answers.
 #[derive(Default)]
 struct Fake {
-    /// The token requests: the form, with the `Authorization` header as `authorization`.
+    /// The token requests: the form fields, plus the `Authorization` header as `authorization`.
     asked: Vec<Value>,
-    /// The `Authorization` headers of the service.
+    /// The `Authorization` headers that the service received.
     used: Vec<String>,
-    /// Tokens that the service refuses.
+    /// Tokens that the service rejects.
     revoked: Vec<String>,
     expires_in: Option<Value>,
     discovery: Option<Value>,
@@ -201,7 +201,7 @@ async fn discovery(State(fake): State<Shared>) -> Response {
     }
 }
 
-/// The fake, its base URL, an operation of the service and a caller.
+/// The fake server, its base URL, an operation of the service and a caller.
 async fn fake() -> (Shared, String, Operation, RestCaller) {
     let fake = Shared::default();
     let router = Router::new()
@@ -299,7 +299,7 @@ async fn each_grant_type_sends_its_own_request() {
 #[tokio::test]
 async fn the_token_endpoint_is_found() {
     let (fake, base, operation, caller) = fake().await;
-    // No configuration: the authority's own path, or `/oauth2/token`.
+    // Without a configuration: the authority's own path, or `/oauth2/token`.
     run(&caller, &operation, &client(&format!("{base}/realm")))
         .await
         .unwrap();
@@ -310,7 +310,7 @@ async fn the_token_endpoint_is_found() {
         "token_endpoint": format!("{base}/direct/token"),
         "token_endpoint_auth_methods_supported": ["client_secret_post"],
     }));
-    // A slash at the end, so that it isn't the cached token of above.
+    // With a trailing slash, so that the token cached above isn't used.
     run(&caller, &operation, &client(&format!("{base}/realm/")))
         .await
         .unwrap();
@@ -324,7 +324,7 @@ async fn the_token_endpoint_is_found() {
         ])
     );
 
-    // Without an authority the document's token URL.
+    // Without an authority, the document's token URL is used.
     let operation = self::operation(
         &base,
         &format!(
@@ -363,7 +363,7 @@ async fn tokens_are_cached_per_credentials_until_they_expire() {
         run(&caller, &operation, &other).await.unwrap();
     }
     assert_eq!(asked(), 3);
-    // One that is over at once is asked for each time.
+    // A token that expires immediately is requested each time.
     fake.lock().unwrap().expires_in = Some(json!(0));
     let short = OAuth2 {
         audiences: vec!["short".to_owned()],

@@ -133,7 +133,7 @@ async fn an_argument_may_set_the_idempotency_key() {
 
 #[tokio::test]
 async fn forms_and_files_arrive() {
-    // A service each: one alone would take the second call for a repeat of the first.
+    // Each content type has its own service, because one service would treat the second call as a repeat of the first.
     let body = async |content: &str| {
         let yaml = format!(
             "paths: {{/echo: {{post: {{operationId: op, requestBody: {{content: {content}}}}}}}}}"
@@ -227,7 +227,7 @@ async fn results_follow_the_content_type() {
     }
 }
 
-/// The second call of a caller goes over the connection of the first.
+/// A caller's second call uses the connection of the first.
 #[tokio::test]
 async fn connections_are_reused() {
     let (listener, base) = listener().await;

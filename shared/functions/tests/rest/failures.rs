@@ -1,4 +1,4 @@
-//! How calls fail.
+//! Failures of calls.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -120,7 +120,7 @@ async fn redirects_are_followed_to_the_same_origin() {
     }
 }
 
-/// A compressed answer is read as its original, and the limit applies to its uncompressed size.
+/// A compressed answer is decoded, and the limit applies to the decoded size.
 #[tokio::test]
 async fn compressed_answers_are_read_within_the_limit() {
     let json = b"{\"a\":1}";
@@ -131,7 +131,7 @@ async fn compressed_answers_are_read_within_the_limit() {
     };
     let mut deflate = ZlibEncoder::new(Vec::new(), Compression::default());
     deflate.write_all(json).unwrap();
-    // A stream of one uncompressed block.
+    // A stream with one uncompressed block.
     let brotli = [&[0x0b, 0x03, 0x80][..], json, &[0x03]].concat();
     let bomb = gzip(&vec![b'0'; 9 << 20]);
     assert!(bomb.len() < 20_000);
@@ -190,7 +190,7 @@ async fn https_to_a_plain_http_server_fails() {
     assert!(error.message.contains("corrupt message"), "{error}");
 }
 
-/// Answers the first request with these bytes and closes the connection.
+/// Answers the first request with these bytes, then closes the connection.
 async fn answer_once(bytes: &'static [u8]) -> String {
     let (listener, base) = listener().await;
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Requests that go out and answers that come back.
+//! Requests that are sent and answers that are received.
 
 use axum::routing::post;
 use axum::{Json, Router};
@@ -86,7 +86,7 @@ async fn credentials_are_metadata() {
     assert!(sent.eq(["Basic bWU6cHc=", "Bearer t0ken"]));
 }
 
-/// The server refuses the first token; a fresh one is got, once.
+/// The server rejects the first token. A fresh one is requested once.
 #[tokio::test]
 async fn a_rejected_token_is_renewed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -130,8 +130,8 @@ async fn the_operators_address_takes_precedence() {
     assert_eq!(answer.get("age"), Some(data!(36)));
 }
 
-/// The certificate is trusted through a variable of the process, so the call that succeeds is made
-/// by another one: this test again.
+/// The process trusts the certificate through an environment variable, so a second process makes the call that
+/// succeeds: it runs this test again.
 #[tokio::test]
 async fn certificates_are_checked_against_the_hosts_authorities() {
     const SERVER: &str = "TEST_RPC_TLS_SERVER";

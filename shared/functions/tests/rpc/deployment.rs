@@ -1,4 +1,4 @@
-//! Definitions that are refused at deployment.
+//! Definitions that are rejected at deployment.
 
 use swirl_functions::Caller;
 use swirl_functions::http::Http;
@@ -88,7 +88,7 @@ fn the_proto_file_is_a_needed_document() {
     assert_eq!(needed, [URI]);
 }
 
-/// A file in the folder of its package, with an import; a missing file is asked for until it is there.
+/// A file in the folder of its package, with an import. Missing files are requested until all are there.
 #[test]
 fn imports_are_needed_documents() {
     let root = "http://h/protos/acme/v1/s.proto";

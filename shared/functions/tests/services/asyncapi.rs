@@ -1,4 +1,4 @@
-//! Messages to brokers and services that an AsyncAPI document describes.
+//! Messages to brokers and services that are described by an AsyncAPI document.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::fixture::{Callable, Server, basic, bearer, config, error_parts, json 
 
 pub const URI: &str = "file://streetlightsapi.yaml";
 
-/// The document of the language's own example, with this server, and a channel with parameters.
+/// The example document of the language specification, with this server, and with a parameter in the channel.
 pub fn document(server: &str) -> String {
     format!(
         "
@@ -69,10 +69,10 @@ pub fn code(error: WorkflowError) -> (String, String) {
     (code, message)
 }
 
-/// A call of a server that was stopped doesn't end. It may take a moment until it stops.
+/// Checks that a call of a stopped server doesn't end. The server may take a moment to stop.
 pub async fn does_not_end(call: impl AsyncFn() -> Result<Data, WorkflowError>) {
     eventually("a call without an answer", async || {
-        // Time has to pass: more than an answer takes.
+        // Real time has to pass, more than an answer takes.
         let answered = timeout(Duration::from_secs(1), call()).await;
         answered.is_err().then_some(())
     })
@@ -86,7 +86,7 @@ fn mqtt(broker: &MosquittoServer, more: &str) -> String {
     ))
 }
 
-/// The messages that come to a topic.
+/// The messages that are published to a topic.
 async fn subscribe(port: u16, topic: &str) -> UnboundedReceiver<Publish> {
     let options = MqttOptions::new("the-test", "127.0.0.1", port);
     let (client, mut events) = AsyncClient::new(options, 10);
@@ -99,7 +99,7 @@ async fn subscribe(port: u16, topic: &str) -> UnboundedReceiver<Publish> {
             match event {
                 Event::Incoming(Packet::SubAck(_)) => ready.send(()).unwrap(),
                 Event::Incoming(Packet::Publish(publish)) => {
-                    // The receiver is gone where a test has ended.
+                    // The receiver is gone after a test has ended.
                     let _ = sender.send(publish);
                 }
                 _ => {}
@@ -132,11 +132,11 @@ async fn the_specifications_example_is_sent_over_mqtt() {
         let key = ("Idempotency-Key".to_owned(), "key-1".to_owned());
         assert_eq!(properties.user_properties, [key]);
     }
-    // One connection served all three.
+    // One connection served all three calls.
     let log = broker.log().unwrap();
     assert_eq!(log.matches("as swirl").count(), 1, "{log}");
 
-    // Parameters; one that the payload has too stays there. Quality of service 2.
+    // Parameters. One that the payload has too stays in the payload. Quality of service 2.
     let publish = function(&mqtt(&broker, ""), "onLight");
     publish.call(data!({"id": 7, "what": "on"})).await.unwrap();
     let message = next(&mut messages).await;
@@ -175,7 +175,7 @@ async fn mqtt_3_is_used_if_the_document_says_so() {
             .unwrap();
         assert_eq!(&next(&mut messages).await.payload[..], b"{\"id\":1}");
     }
-    // `p2` in the broker's words; 5 would be `p5`.
+    // `p2` means MQTT 3.1.1 in the broker's log; version 5 would be `p5`.
     let log = broker.log().unwrap();
     assert_eq!(log.matches("(p2, c1, k30)").count(), 2, "{log}");
 }
@@ -215,11 +215,11 @@ async fn a_restarted_broker_is_used_again() {
     let start = format!("message to `light/measured` at {}: ", broker.address());
     assert!(message.starts_with(&start), "{message}");
     broker.restart().unwrap();
-    // The connection that is kept is an old one.
+    // The kept connection is broken.
     call().await.unwrap();
     broker.restart().unwrap();
     call().await.unwrap();
-    // One that says nothing any more costs no more than the call's time.
+    // A silent broker costs only the time limit of the call.
     broker.pause().unwrap();
     does_not_end(call).await;
 }
@@ -298,7 +298,7 @@ async fn a_server_can_be_chosen() {
     );
     let document = document("{url: 'b', protocol: pulsar}")
         .replace("\nchannels:", &format!("{two}\nchannels:"));
-    // The first that is carried out; one by name; one by its URL.
+    // The first supported one; one by name; one by URL.
     for (metadata, is_ok) in [
         (data!(null), true),
         (data!({"server": "third"}), false),

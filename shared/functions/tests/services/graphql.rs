@@ -15,7 +15,7 @@ fn is_introspection(seen: &Seen) -> bool {
     seen.body["query"].as_str().unwrap().contains("__schema")
 }
 
-/// The schema of the language's own example, as a service gives it.
+/// The schema of the example in the language specification, as a service returns it.
 fn schema(seen: &Seen) -> Value {
     let asked = seen.body["query"].as_str().unwrap();
     let (root, field, argument, of) = if asked.contains("mutationType") {
@@ -30,7 +30,7 @@ fn schema(seen: &Seen) -> Value {
     ]}}}})
 }
 
-/// A service with introspection that answers anything else thus.
+/// A service with introspection that answers all other requests with this.
 async fn with_introspection(answer: Answer) -> Server {
     Server::start(move |seen| {
         if is_introspection(seen) {
@@ -42,7 +42,7 @@ async fn with_introspection(answer: Answer) -> Server {
     .await
 }
 
-/// One without.
+/// A service without introspection.
 async fn without_introspection(answer: Answer) -> Server {
     Server::start(move |seen| {
         if is_introspection(seen) {
@@ -71,7 +71,7 @@ async fn the_specifications_examples_run() {
         assert_eq!(Value::from(&result), pet);
     }
     let seen = server.seen();
-    // Asked once, for both calls.
+    // Introspection was requested once for both calls.
     assert_eq!(seen.len(), 3);
     assert!(is_introspection(&seen[0]));
     let call = &seen[1];

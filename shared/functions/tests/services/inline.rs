@@ -1,4 +1,4 @@
-//! Requests that a definition describes itself: `http`, and `rest` with inline OpenAPI paths.
+//! Requests that a definition itself describes: `http`, and `rest` with inline OpenAPI paths.
 
 use serde_json::json;
 use swirl_model::workflow::FunctionKind;

@@ -18,7 +18,7 @@ fn nats(server: &NatsServer) -> String {
     .replace("light/{id}/{what}", "light.{id}.{what}")
 }
 
-/// AsyncAPI 3, with a reply.
+/// AsyncAPI 3 with a reply.
 fn document_3(server: &NatsServer) -> String {
     json!({
         "asyncapi": "3.0.0",
@@ -44,7 +44,7 @@ fn document_3(server: &NatsServer) -> String {
     .to_string()
 }
 
-/// Returns when the server knows the client's subscriptions.
+/// Returns when the server has processed the client's subscriptions.
 async fn settle(client: &async_nats::Client) {
     let inbox = client.new_inbox();
     let mut echo = client.subscribe(inbox.clone()).await.unwrap();
@@ -87,7 +87,7 @@ async fn a_message_is_sent_with_its_id() {
         .unwrap_err();
     assert_eq!(code(error).0, "arguments");
 
-    // Gone, and back again.
+    // The server is stopped and restarted.
     server.kill().unwrap();
     let (found, message) = code(measured.call(data!({"id": 7})).await.unwrap_err());
     assert_eq!(found, "connection", "{message}");
@@ -169,7 +169,7 @@ async fn the_servers_permissions_are_reported() {
         function(&document, "onLight"),
     );
     for user in ["ada", "bob"] {
-        // Ada has no right to publish to her own inbox.
+        // Ada may not publish to her own inbox.
         let sent = measured
             .request(data!({"id": 1}), None, basic(user, "s3cret"))
             .await;

@@ -17,8 +17,8 @@ use crate::listen::{document, function, made};
 /// Path, headers and first message of each conversation.
 type Seen = Arc<Mutex<Vec<(String, http::HeaderMap, Message)>>>;
 
-/// Speaks first at `/hear/...`, answers at `/ask/...`, hangs up at `/rude/...` the first time, and
-/// lets nobody in at `/closed/...`.
+/// Sends first at `/hear/...`, answers at `/ask/...`, closes the connection the first time at `/rude/...`, and refuses
+/// everybody at `/closed/...`.
 async fn serve(seen: Seen) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -33,7 +33,7 @@ async fn serve(seen: Seen) -> u16 {
 
 async fn one(stream: tokio::net::TcpStream, seen: Seen, visits: Arc<Mutex<u32>>) {
     let mut asked = (String::new(), http::HeaderMap::new());
-    // The type is the library's.
+    // The library requires this type.
     #[allow(clippy::result_large_err)]
     let look = |request: &Request, response: Response| {
         asked = (request.uri().path().to_owned(), request.headers().clone());
@@ -99,7 +99,7 @@ async fn messages_go_over_websocket() {
             assert_eq!(headers[name], value, "{name}");
         }
     }
-    // The first message of the service; and again where it hangs up.
+    // The service's first message, also after it has closed the connection once.
     for place in ["hear/{id}", "rude/{id}"] {
         let hear = function(&of(port, place), "hear");
         assert_eq!(hear.call(data!({})).await.unwrap(), data!({"lumens": 5}));

@@ -1,4 +1,4 @@
-//! Connections that calls share.
+//! Connections that several calls share.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,12 +9,12 @@ use std::time::Instant;
 /// The maximum number of kept connections; beyond that, the least recently used one is closed.
 const CONNECTIONS_MAX: usize = 64;
 
-/// One connection for each server and login.
+/// One connection per server and login.
 pub(super) struct Kept<K, C> {
     slots: Mutex<HashMap<K, Slot<C>>>,
 }
 
-/// Callers that need one connection at once wait for one to be made.
+/// Concurrent callers that need the same connection wait until one of them has made it.
 type Place<C> = Arc<tokio::sync::Mutex<Option<C>>>;
 
 struct Slot<C> {
@@ -31,10 +31,10 @@ impl<K, C> Default for Kept<K, C> {
 }
 
 impl<K: Clone + Eq + Hash, C: Clone> Kept<K, C> {
-    /// The kept connection if it is still alive, otherwise a new one.
+    /// Returns the kept connection if it is still alive, otherwise a new one.
     ///
     /// # Errors
-    /// Those of `connect`; then none is kept.
+    /// The errors of `connect`. No connection is kept then.
     pub(super) async fn get<E, A: Future<Output = bool>>(
         &self,
         key: &K,

@@ -28,7 +28,7 @@ pub(crate) struct Part {
 }
 
 impl Body {
-    /// In bytes, without the separators between the parts of a form.
+    /// The size in bytes, without the separators between the parts of a form.
     pub(crate) fn len(&self) -> usize {
         match self {
             Body::Empty => 0,
@@ -38,10 +38,10 @@ impl Body {
     }
 }
 
-/// Makes the body of the arguments that no parameter took.
+/// Builds the body from the arguments that no parameter took.
 ///
 /// # Errors
-/// The misfit, as the end of a sentence that names the operation.
+/// The mismatch, as the end of a sentence that names the operation.
 pub(crate) fn build(operation: &Operation, arguments: Map<String, Value>) -> Result<Body, String> {
     let Some(body) = &operation.body else {
         return match arguments.is_empty() {
@@ -90,7 +90,7 @@ fn unknown(operation: &Operation, arguments: &Map<String, Value>) -> String {
     }
 }
 
-/// The value to send, or none.
+/// The value to send, or `None`.
 fn value(body: &RequestBody, mut arguments: Map<String, Value>) -> Result<Option<Value>, String> {
     let whole = body
         .whole
@@ -131,10 +131,10 @@ fn value(body: &RequestBody, mut arguments: Map<String, Value>) -> Result<Option
     Ok(Some(Value::Object(arguments)))
 }
 
-/// A form's member: its name, its value and its known property.
+/// A member of a form: its name, its value, and its property if that is known.
 type Member<'a> = (&'a str, &'a Value, Option<&'a Property>);
 
-/// A form's members in their order, nulls left out.
+/// The members of a form in order, without nulls.
 fn members<'a>(body: &'a RequestBody, value: &'a Value) -> Result<Vec<Member<'a>>, String> {
     let Value::Object(members) = value else {
         return Err("its body is a form: it must be an object".to_owned());
@@ -223,7 +223,7 @@ fn part(name: &str, value: &Value, property: Option<&Property>) -> Result<Part, 
     })
 }
 
-/// A string bare, the rest as compact JSON.
+/// A string without quotes, anything else as compact JSON.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -235,7 +235,7 @@ fn not_base64(name: &str) -> String {
     format!("the argument `{name}` is sent as bytes, so it must be a string of base64")
 }
 
-/// Standard and URL-safe base64, padded or not.
+/// Standard or URL-safe base64, with or without padding.
 fn decode(text: &str) -> Option<Vec<u8>> {
     const CONFIG: GeneralPurposeConfig =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
@@ -253,7 +253,7 @@ mod tests {
     use super::super::OpenApi;
     use super::*;
 
-    /// An operation with this `requestBody`, as YAML.
+    /// An operation with this `requestBody`, given as YAML.
     fn operation(body: &str) -> Operation {
         let document = format!(
             "{{openapi: 3.0.0, servers: [{{url: 'http://h'}}], paths: {{'/a': {{post: \

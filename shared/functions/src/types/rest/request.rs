@@ -1,4 +1,4 @@
-//! From an operation and arguments to a request, without network.
+//! Builds a request from an operation and arguments, without network access.
 
 use reqwest::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use super::operation::{Location, Operation, Parameter};
 use super::style;
 use crate::CallError;
 
-/// Headers that the connection needs for itself.
+/// Headers that belong to the connection itself.
 const HEADERS_OF_CONNECTION: [&str; 7] = [
     "connection",
     "content-length",
@@ -21,7 +21,7 @@ const HEADERS_OF_CONNECTION: [&str; 7] = [
     "upgrade",
 ];
 
-/// A request before it has credentials.
+/// A request without credentials.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -29,9 +29,9 @@ pub(crate) struct Request {
     pub(crate) headers: HeaderMap,
     pub(crate) cookies: Vec<(String, String)>,
     pub(crate) body: Body,
-    /// The API keys that were given as arguments: their parameters.
+    /// The parameters of the API keys that were given as arguments.
     pub(crate) keys_given: Vec<(Location, String)>,
-    /// Values that must not be seen in an error.
+    /// Values that errors must not show.
     pub(crate) secrets: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ impl Request {
         Ok(())
     }
 
-    /// All headers, cookies among them.
+    /// All headers, including cookies.
     ///
     /// # Errors
     /// A cookie with a control character.
@@ -88,7 +88,7 @@ impl Request {
     }
 }
 
-/// Fills an operation with arguments: an object, or null for none.
+/// Builds the request from an operation and an object of arguments, or null.
 pub(crate) fn build(operation: &Operation, arguments: &Data) -> Result<Request, CallError> {
     let refuse =
         |message: String| CallError::arguments(format!("operation `{}`: {message}", operation.id));
@@ -126,7 +126,7 @@ pub(crate) fn build(operation: &Operation, arguments: &Data) -> Result<Request, 
 
 type Given<'a> = Vec<(&'a Parameter, Value)>;
 
-/// Takes the parameters' values out of the arguments; the rest is the body.
+/// Takes the values of the parameters out of the arguments. The rest is the body.
 fn assign<'a>(
     operation: &'a Operation,
     arguments: &mut Map<String, Value>,
@@ -179,7 +179,7 @@ fn url(operation: &Operation, given: &Given<'_>) -> Result<Url, String> {
     let mut path = String::new();
     for segment in operation.path.trim_start_matches('/').split('/') {
         let (filled, names) = fill(segment, given)?;
-        // Such a segment would make the URL one of another operation.
+        // Such a segment would turn the URL into that of another operation.
         if !names.is_empty() && matches!(filled.as_str(), "" | "." | "..") {
             return Err(format!(
                 "argument `{}`: a path cannot have a part `{filled}`",
@@ -195,7 +195,7 @@ fn url(operation: &Operation, given: &Given<'_>) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Replaces the `{parameters}` of a path segment; returns their names.
+/// Replaces the `{parameters}` of a path segment, and returns their names.
 fn fill<'a>(segment: &'a str, given: &Given<'_>) -> Result<(String, Vec<&'a str>), String> {
     let (mut filled, mut names, mut rest) = (String::new(), Vec::new(), segment);
     while let Some((before, after)) = rest.split_once('{') {
@@ -244,7 +244,7 @@ fn place(request: &mut Request, parameter: &Parameter, value: &Value) -> Result<
     Ok(())
 }
 
-/// Method, URL and body, as tests compare them.
+/// Method, URL and body in a form that tests can compare.
 #[cfg(test)]
 pub(crate) fn request_line(operation: &Operation, arguments: &Data) -> Result<String, CallError> {
     let request = build(operation, arguments)?;
