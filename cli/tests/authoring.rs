@@ -1,4 +1,4 @@
-//! The tools for authors as they are called.
+//! The tools for authors, run as commands.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -367,8 +367,7 @@ fn lsp_serves_an_editor_over_stdio() {
     );
     assert_eq!(receive(&mut output)["error"]["code"], -32601);
 
-    // Once the finding is fixed there are no errors, and there is a picture with the state under
-    // the cursor.
+    // Once the finding is fixed, there are no errors, and there is a picture with the state at the cursor.
     let at = WAITING.lines().last().unwrap().find("A,").unwrap();
     let document = json!({"uri": uri, "version": 2});
     send(

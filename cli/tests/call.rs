@@ -1,4 +1,4 @@
-//! `swirl call`, against a service that echoes the request.
+//! `swirl call` against a service that echoes the request.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -12,7 +12,7 @@ use axum::extract::Request;
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
-/// Answers each request with its content, and counts requests.
+/// Echoes the content of each request, and counts requests.
 struct Service {
     base: String,
     requests: Arc<AtomicUsize>,
@@ -55,7 +55,7 @@ async fn answer(request: Request, count: Arc<AtomicUsize>, base: String) -> impl
         return openapi(&base).into_response();
     }
     if body.contains("__type") || body.contains("__schema") {
-        // It refuses introspection.
+        // It rejects introspection.
         return Json(json!({"errors": [{"message": "no"}]})).into_response();
     }
     count.fetch_add(1, Ordering::SeqCst);
@@ -96,7 +96,7 @@ fn service() -> &'static Service {
     SERVICE.get_or_init(Service::start)
 }
 
-/// A definition with one function, which an action calls.
+/// A definition with one function and an action that calls it.
 fn definition(more: &str, function: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let selected = match function.contains("graphql") {
@@ -275,7 +275,7 @@ fn every_type_that_calls_somebody_is_called() {
             "{function}: {done:?}"
         );
     }
-    // A connector of one's own, and a request that edition 0.9 describes in place.
+    // A user-defined connector, and a request that edition 0.9 describes inline.
     let folder = definition("", "type: mine, operation: x");
     let connector = format!("mine={base}/mine");
     let done = call(folder.path(), &["f", "--connector", &connector]);
@@ -306,7 +306,7 @@ fn every_type_that_calls_somebody_is_called() {
     assert_eq!(as_json(&done)["uri"], "/in-place", "{done:?}");
 }
 
-/// Nothing listens at these addresses: the request that would be sent is enough.
+/// Nothing listens at these addresses. Only the requests that would be sent are checked.
 #[test]
 fn messages_and_rpc_are_shown_before_they_go_out() {
     const ASYNCAPI: &str = "asyncapi: 2.6.0
@@ -370,7 +370,7 @@ fn secrets_are_in_nothing_that_is_shown() {
     ] {
         let folder = definition(&more, &function);
         for output in ["text", "json"] {
-            // The service echoes the request, including the credentials.
+            // The service echoes the request including the credentials.
             let given = [
                 "f",
                 "--args",

@@ -1,7 +1,7 @@
-//! Workers and coordinators as processes, on servers of the test's own, while things fail.
+//! Workers and coordinators as processes, on servers that the test starts, while components fail.
 //!
-//! Each test runs a mix of instances under a fault, and compares every output, call and produced
-//! event with the expected outcome.
+//! Each test runs a mix of instances during a fault, and compares every output, call and produced event with the
+//! expected outcome.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::process::Command;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use swirl_chaos::{Fault, Options, Report, run};
 use swirl_servers::{NatsServer, RedisServer};
 
-/// One cluster at a time: more would only take the processors from each other.
+/// One cluster at a time, because several would only compete for the processors.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// No worker is so late that another one takes a scope from it.
+/// So long that no worker takes over a scope just because another one is slow.
 const LONG: Duration = Duration::from_secs(600);
 
 fn options(faults: &[Fault]) -> Options {

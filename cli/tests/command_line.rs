@@ -123,7 +123,7 @@ fn diagrams_go_to_stdout_or_into_a_file() {
     assert!(output.stdout.is_empty() && text(&output.stderr).contains("unknown-property"));
 }
 
-/// More than a pipe holds is written to a reader that goes away after a byte.
+/// Writes more than a pipe holds to a reader that stops after one byte.
 #[test]
 fn a_reader_that_goes_away_is_no_trouble() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! `swirl doctor` as a process, on servers that are well and on others.
+//! `swirl doctor` as a process, with healthy and unhealthy servers.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -174,7 +174,7 @@ fn a_configuration_that_is_wrong() {
     ]);
     assert_eq!(code, Some(1));
     for (name, status) in [
-        // No client could get access, and the number of shards is checked.
+        // No client could get access. The number of shards is checked as well.
         ("configuration", "error"),
         ("redis", "ok"),
         ("redis-persistence", "error"),
@@ -193,7 +193,7 @@ fn every_node_of_a_cluster_is_looked_at() {
     let nats = NatsServer::start().unwrap();
     let urls = redis.urls();
     let nats_url = nats.url();
-    // One that isn't named.
+    // A node that isn't in the settings.
     let done = doctor(&[
         "--auth-mode",
         "off",

@@ -1,4 +1,4 @@
-//! Processes whose servers are not there yet, refuse them, or can do only a part of what they should.
+//! Processes whose servers are missing, refuse them, or permit only part of their work.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs::File;
@@ -80,7 +80,7 @@ impl Process {
         until(what, || self.child.try_wait().unwrap())
     }
 
-    /// Status line and body of `/readyz`; None if nothing listens.
+    /// Status line and body of `/readyz`, or `None` if nothing listens.
     fn ready(&self) -> Option<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -133,7 +133,7 @@ fn servers_that_come_late_are_waited_for() {
     }
 }
 
-/// The first one may go away while the second is waited for.
+/// The first server may disappear while the process waits for the second one.
 #[test]
 fn servers_may_leave_during_a_start() {
     let (redis, nats) = (free_port().unwrap(), free_port().unwrap());
@@ -172,7 +172,7 @@ fn who_waits_for_a_server_ends_when_told_to() {
     }
 }
 
-/// So that systemd, which doesn't restart after 2, does.
+/// So that systemd restarts it, which it doesn't after exit code 2.
 #[test]
 fn who_is_refused_ends_otherwise_than_with_a_wrong_configuration() {
     let redis = RedisServer::start().unwrap();

@@ -14,8 +14,8 @@ const DIGITS: usize = 24;
 const NAMED_MAX: usize = 5;
 
 impl Client {
-    /// Resolves the beginning of an id to the one instance whose id begins with it. An unknown name
-    /// stays unchanged: the server refuses it.
+    /// Resolves the beginning of an id to the only instance whose id begins with it. An unknown name stays unchanged,
+    /// so that the server refuses it.
     ///
     /// # Errors
     /// No server answers, or several ids begin with it.

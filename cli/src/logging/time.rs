@@ -10,18 +10,18 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
 
 thread_local! {
-    /// The time of the line that this thread logs, where that isn't now.
+    /// The time of the line that this thread is logging, if it isn't the current time.
     static HAPPENED: Cell<Option<Timestamp>> = const { Cell::new(None) };
 }
 
-/// Logs something that happened earlier: its line has the time when it happened.
+/// Logs something that happened earlier. The line has the time when it happened.
 pub fn happened(at: Timestamp, log: impl FnOnce()) {
     HAPPENED.set(Some(at));
     log();
     HAPPENED.set(None);
 }
 
-/// The time of a line that is logged now.
+/// Formats the time of a line.
 pub struct Happened;
 
 impl FormatTime for Happened {

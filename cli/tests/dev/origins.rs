@@ -1,4 +1,4 @@
-//! Web pages of origins that `--cors-origin` names.
+//! Web pages from origins that `--cors-origin` permits.
 
 use reqwest::Method;
 
@@ -18,7 +18,7 @@ async fn pages_of_origins_that_the_command_names_may_use_the_api() {
     named.args(["--cors-origin", PAGE, "--cors-origin", OTHER]);
     let dev = Dev::of(named).await;
     for origin in [PAGE, OTHER] {
-        // The preflight request of a browser before a page may send JSON.
+        // A browser's preflight request before a page may send JSON.
         let asks = [
             ("origin", origin),
             ("sec-fetch-site", "cross-site"),

@@ -1,4 +1,4 @@
-//! A client that waits for the end of an instance keeps waiting when the server is replaced.
+//! A client that waits for the end of an instance continues to wait when the server is replaced.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! Log lines about an instance name it, at the top level of each line.
+//! Log lines about an instance have its id at the top level.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Instances that need nothing but data.
+//! Instances that need only data.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Checks that apply to all routes.
+//! Checks for all routes.
 
 use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -91,7 +91,7 @@ pub async fn check(dev: &Dev) {
     a_body_that_breaks_off(dev).await;
 }
 
-/// No HTTP client does that on purpose.
+/// No HTTP client does this on purpose.
 async fn a_body_that_breaks_off(dev: &Dev) {
     let address = dev.url.trim_start_matches("http://");
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();

@@ -56,7 +56,7 @@ async fn nothing_of_swirl_dev_holds_a_secret() {
             "faulted"
         };
         assert_eq!(instance["status"], expected, "{}: {instance:#}", case.id);
-        // The service did echo, so that something was cut out of errors. Of some answers nothing is shown.
+        // The service did echo, so something was removed from errors. Some answers are not shown at all.
         let echoes = !case.id.starts_with("lie-") && (!case.completes || case.id == "handled");
         assert_eq!(shown.contains("***"), echoes, "{}: {shown}", case.id);
         let id = instance["id"].as_str().unwrap();
