@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_ours_is_our_own() {
+    fn only_our_own_modules_are_recognised() {
         for target in ["swirl", "swirl::main", "swirl_functions::caller"] {
             assert!(is_own(target), "{target}");
         }

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_no_error() {
+    fn a_closed_pipe_is_not_an_error() {
         let closed = || Err(io::Error::from(io::ErrorKind::BrokenPipe));
         assert!(open_or_closed(closed()).is_ok());
         assert!(open_or_closed(Err(io::Error::from(io::ErrorKind::StorageFull))).is_err());

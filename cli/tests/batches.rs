@@ -28,7 +28,7 @@ fn turns(batch: &Value) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_instance_is_acted_on_once_though_carriers_are_killed() {
+async fn each_instance_is_acted_on_once_despite_killed_carriers() {
     let asked = std::env::var("SWIRL_BATCH_INSTANCES").ok();
     match asked.and_then(|text| text.parse().ok()) {
         Some(instances) => carried_out_once(instances, 500, 3).await,

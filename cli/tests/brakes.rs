@@ -53,7 +53,7 @@ impl Rig {
     }
 
     /// Checks that the worker still carries out another workflow.
-    async fn an_honest_one_ends(&self) {
+    async fn another_workflow_completes(&self) {
         self.deploy(json!({
             "id": "honest", "version": "1", "specVersion": "0.8", "states": [
                 {"name": "A", "type": "sleep", "duration": "PT0.01S", "end": true}]}))
@@ -74,7 +74,7 @@ fn doubling() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sub_workflows_that_double_end_at_the_depth_of_a_chain() {
+async fn doubling_sub_workflows_end_at_the_maximum_chain_length() {
     let rig = Rig::new(&["--limits-chain", "6"]);
     rig.deploy(doubling()).await;
     rig.post("workflows/w/instances", &json!({})).await;
@@ -84,19 +84,19 @@ async fn sub_workflows_that_double_end_at_the_depth_of_a_chain() {
         (all.len() >= 127 && over).then_some(all)
     })
     .await;
-    rig.an_honest_one_ends().await;
+    rig.another_workflow_completes().await;
     // 1 + 2 + 4 + ... + 64: the last generation starts no more instances.
     assert_eq!(rig.instances("w").await.len(), 127);
     assert_eq!(all.len(), 127);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sub_workflows_that_double_start_as_fast_as_is_allowed_and_no_faster() {
+async fn doubling_sub_workflows_start_at_the_allowed_rate() {
     doubles_slowly("--limits-chained-starts", 1.0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn from_the_fifth_generation_on_they_start_more_slowly() {
+async fn doubling_sub_workflows_start_slowly_from_the_fifth_generation_on() {
     doubles_slowly("--limits-runaway-starts", 15.0).await;
 }
 
@@ -110,7 +110,7 @@ async fn doubles_slowly(limit: &str, free: f64) {
         (rig.instances("w").await.len() >= 20).then_some(())
     })
     .await;
-    rig.an_honest_one_ends().await;
+    rig.another_workflow_completes().await;
     // Real time has to pass: without a limit there would be thousands by then.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let started = rig.instances("w").await.len();
@@ -137,7 +137,7 @@ async fn stored(redis: &mut redis::aio::MultiplexedConnection) -> (u64, u64) {
 
 /// Each process keeps starting some of them, and each of those starts two more, so Redis would grow without end.
 #[tokio::test(flavor = "multi_thread")]
-async fn starts_that_wait_are_bounded_and_so_is_redis() {
+async fn waiting_starts_and_redis_are_bounded() {
     let rig = Rig::new(&[
         "--limits-runaway-starts=5",
         "--limits-pending-starts=40",
@@ -171,7 +171,7 @@ async fn starts_that_wait_are_bounded_and_so_is_redis() {
             tokio::time::sleep(Duration::from_millis(500)).await;
             seen.push(stored(&mut redis).await);
         }
-        rig.an_honest_one_ends().await;
+        rig.another_workflow_completes().await;
     }
     // Some starts are under way at that moment.
     let waiting_max = seen.iter().map(|(waiting, _)| *waiting).max().unwrap();
@@ -183,7 +183,7 @@ async fn starts_that_wait_are_bounded_and_so_is_redis() {
 
 /// Each instance produces the event that starts the next one, or continues as the next one. None waits for anything.
 #[tokio::test(flavor = "multi_thread")]
-async fn workflows_that_start_themselves_end_at_the_length_of_a_chain() {
+async fn self_starting_workflows_end_at_the_maximum_chain_length() {
     let rig = Rig::new(&["--limits-chain", "6"]);
     rig.deploy(json!({
         "id": "echo", "version": "1", "specVersion": "0.8", "start": "A",
@@ -212,7 +212,7 @@ async fn workflows_that_start_themselves_end_at_the_length_of_a_chain() {
             (all.len() >= 7 && over).then_some(())
         })
         .await;
-        rig.an_honest_one_ends().await;
+        rig.another_workflow_completes().await;
         assert_eq!(rig.instances(workflow).await.len(), 7, "{workflow}");
     }
     let last = &rig.instances("circle").await[0];
@@ -220,7 +220,7 @@ async fn workflows_that_start_themselves_end_at_the_length_of_a_chain() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schedule_has_a_least_interval() {
+async fn a_schedule_has_a_minimum_interval() {
     let rig = Rig::new(&["--limits-schedule-interval", "2s"]);
     let begun = Instant::now();
     rig.deploy(json!({
@@ -238,5 +238,5 @@ async fn a_schedule_has_a_least_interval() {
     assert!(passed >= Duration::from_secs(4), "{started} in {passed:?}");
     let most = 2.0 + passed.as_secs_f64() / 2.0;
     assert!(started as f64 <= most, "{started} in {passed:?}");
-    rig.an_honest_one_ends().await;
+    rig.another_workflow_completes().await;
 }

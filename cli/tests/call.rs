@@ -236,7 +236,7 @@ fn a_dry_run_sends_nothing() {
 }
 
 #[test]
-fn every_type_that_calls_somebody_is_called() {
+fn every_function_type_can_be_called() {
     let base = &service().base;
     for (function, arguments, expected) in [
         (
@@ -308,7 +308,7 @@ fn every_type_that_calls_somebody_is_called() {
 
 /// Nothing listens at these addresses. Only the requests that would be sent are checked.
 #[test]
-fn messages_and_rpc_are_shown_before_they_go_out() {
+fn dry_runs_show_messages_and_rpc_calls() {
     const ASYNCAPI: &str = "asyncapi: 2.6.0
 info: {title: t, version: 1.0.0}
 servers: {broker: {url: 'nats://127.0.0.1:1', protocol: nats}}
@@ -357,7 +357,7 @@ channels:
 }
 
 #[test]
-fn secrets_are_in_nothing_that_is_shown() {
+fn secrets_are_not_shown() {
     let base = &service().base;
     let function = format!("type: custom, operation: 'rest:POST:{base}/direct', authRef: a");
     let bearer = "secrets: [TOKEN]\nauth: [{name: a, scheme: bearer, properties: {token: '${ $SECRETS.TOKEN }'}}]\n";
@@ -396,7 +396,7 @@ fn secrets_are_in_nothing_that_is_shown() {
 }
 
 #[test]
-fn what_goes_wrong_is_said() {
+fn errors_are_reported() {
     let base = &service().base;
     let direct = |path: &str| {
         definition(

@@ -44,7 +44,7 @@ fn letters(server: &str, count: usize) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn they_are_listed_shown_sent_again_and_dropped() {
+async fn dead_letters_are_listed_shown_resent_and_dropped() {
     let cluster = Cluster::start(Path::new(BINARY), 1, 1, Duration::from_secs(3), false).unwrap();
     let server = cluster.apis().remove(0);
     let nats = async_nats::connect(cluster.nats.url()).await.unwrap();
@@ -105,7 +105,7 @@ async fn they_are_listed_shown_sent_again_and_dropped() {
 
 /// The instance was suspended because of it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_is_sent_again_lets_its_instance_go_on() {
+async fn resending_a_task_resumes_its_instance() {
     let cluster = Cluster::start(Path::new(BINARY), 1, 1, Duration::from_secs(3), false).unwrap();
     let server = cluster.apis().remove(0);
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +146,7 @@ async fn a_task_that_is_sent_again_lets_its_instance_go_on() {
 
 /// NATS was reconfigured after the event was created, so the event could not be rejected earlier.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_that_nats_refuses_later_is_a_dead_letter() {
+async fn an_event_that_nats_rejects_later_becomes_a_dead_letter() {
     let cluster = Cluster::start(Path::new(BINARY), 1, 1, Duration::from_secs(3), false).unwrap();
     let server = cluster.apis().remove(0);
     let folder = tempfile::tempdir().unwrap();

@@ -234,7 +234,7 @@ const OF_THE_API: &[&str] = &[
 ];
 
 #[test]
-fn settings_reach_what_they_are_about() {
+fn settings_reach_their_libraries() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["FILE", "OTHER"] {
         std::fs::write(folder.path().join(name), name).unwrap();
@@ -275,7 +275,7 @@ fn every_setting_is_in_one_of_the_lists() {
 
 /// The defaults of the table are the defaults of the libraries.
 #[test]
-fn defaults_are_the_libraries_own() {
+fn defaults_equal_the_libraries_defaults() {
     let config = with(NONE, Path::new("."));
     let own = swirl_redis::Options {
         namespace: "default".to_owned(),

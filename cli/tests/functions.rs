@@ -29,7 +29,7 @@ fn definition(function: &str) -> String {
 
 #[test]
 #[cfg(unix)]
-fn a_custom_type_is_carried_out_by_the_connector_of_its_name() {
+fn a_custom_type_uses_the_connector_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("w.sw.yaml");
     std::fs::write(file, definition("type: echo, operation: x")).unwrap();
@@ -220,7 +220,7 @@ fn arguments_are_checked_before_anything_runs() {
 }
 
 #[test]
-fn scenarios_hold_calls_and_answers_against_documents() {
+fn scenarios_check_calls_and_answers_against_documents() {
     let folder = services(&[("openapi.yaml", OPENAPI), ("parts.yaml", PARTS)]);
     let test = |arguments: &str, answer: &str| {
         let metadata = ", metadata: {server: 'http://127.0.0.1:1'}";
@@ -254,7 +254,7 @@ fn scenarios_hold_calls_and_answers_against_documents() {
 
 /// A document that requires a token, which is a secret.
 #[tokio::test(flavor = "multi_thread")]
-async fn documents_are_fetched_with_credentials_of_secrets() {
+async fn documents_are_fetched_with_credentials_from_secrets() {
     use axum::http::HeaderMap;
     use axum::routing::get;
     let guarded = |content: &'static str| {
@@ -414,7 +414,7 @@ channels:
 
 /// A GraphQL service that reveals its schema only to clients with a token.
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_of_graphql_are_checked_against_what_the_service_tells() {
+async fn graphql_calls_are_checked_against_the_services_schema() {
     use axum::Json;
     use axum::http::{HeaderMap, StatusCode};
     use serde_json::{Value, json};

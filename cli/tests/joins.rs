@@ -162,7 +162,7 @@ async fn a_coordinator_joins_a_wide_fork() {
 
 /// It has received the message, and is killed before it joins.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_join_outlives_the_coordinator_that_is_killed() {
+async fn a_join_survives_the_killed_coordinator() {
     let mut rig = Rig::new().await;
     let id = rig.start().await;
     let at = rig.freeze_with_the_message().await;

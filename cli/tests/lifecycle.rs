@@ -146,7 +146,7 @@ async fn compare(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn they_are_the_histories_though_coordinators_are_killed() {
+async fn they_match_the_histories_despite_killed_coordinators() {
     let lease = Duration::from_secs(3);
     let mut cluster = Cluster::start(Path::new(BINARY), 2, 2, lease, false).unwrap();
     let client = AnyCoordinator::new(cluster.apis());
@@ -294,7 +294,7 @@ async fn exported(client: &AnyCoordinator, instances: &[String], before: &str) {
 
 /// A full stream delays nothing else, and all events are in it after it accepts them again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_stream_only_makes_them_late() {
+async fn a_full_stream_only_delays_them() {
     let lease = Duration::from_secs(3);
     let mut cluster = Cluster::start(Path::new(BINARY), 1, 1, lease, false).unwrap();
     let client = AnyCoordinator::new(cluster.apis());

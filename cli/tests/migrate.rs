@@ -350,7 +350,7 @@ const CALLS: &str = "{name: A, type: OPERATION, actionMode: SEQUENTIAL, actions:
 const WAITS: &str = "{name: A, type: EVENT, timeout: PT1M, eventsActions: [{eventRefs: [a], actions: []}], start: {kind: DEFAULT}, transition: {nextState: Z}}";
 
 #[test]
-fn branches_that_would_behave_otherwise_as_sub_workflows() {
+fn branches_that_would_behave_differently_as_sub_workflows() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let document =
@@ -383,7 +383,7 @@ fn branches_that_would_behave_otherwise_as_sub_workflows() {
 }
 
 #[test]
-fn reasons_are_those_of_the_document() {
+fn reasons_refer_to_the_document() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let terminates = "\

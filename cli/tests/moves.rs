@@ -94,7 +94,7 @@ async fn results(client: &AnyCoordinator, batch: &str) -> BTreeMap<String, (Stri
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_instance_is_moved_once_though_processes_are_killed() {
+async fn each_instance_is_moved_once_despite_killed_processes() {
     let lease = Duration::from_secs(3);
     let mut cluster = Cluster::start(Path::new(BINARY), 2, 2, lease, false).unwrap();
     let client = AnyCoordinator::new(cluster.apis());

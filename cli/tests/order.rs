@@ -180,7 +180,7 @@ async fn three_coordinators_keep_the_order_of_each_key() {
 /// The coordinator that reads the events is killed with some under way, and then the next one. Later the first one is
 /// restarted.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_order_outlives_coordinators_that_are_killed() {
+async fn the_order_survives_killed_coordinators() {
     let mut rig = Rig::new(3).await;
     rig.publish(0..20).await;
     rig.taken(3).await;
@@ -196,7 +196,7 @@ async fn the_order_outlives_coordinators_that_are_killed() {
 
 /// A coordinator that is frozen for longer than its timeout continues with the events that it has.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_order_outlives_coordinators_that_are_frozen() {
+async fn the_order_survives_frozen_coordinators() {
     let rig = Rig::new(3).await;
     rig.publish(0..20).await;
     rig.taken(3).await;
@@ -215,7 +215,7 @@ async fn the_order_outlives_coordinators_that_are_frozen() {
 
 /// Coordinators are replaced one after another, as in a rolling deployment.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_order_outlives_coordinators_that_are_replaced() {
+async fn the_order_survives_replaced_coordinators() {
     let mut rig = Rig::new(3).await;
     let all = rig.cluster.of(Role::Coordinator);
     for (round, at) in all[..2].iter().enumerate() {
@@ -230,7 +230,7 @@ async fn the_order_outlives_coordinators_that_are_replaced() {
 
 /// While Redis is unavailable no event is accepted, and their order is kept when it is back.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_order_outlives_the_store_and_the_stream() {
+async fn the_order_survives_outages_of_the_store_and_the_stream() {
     let mut rig = Rig::new(2).await;
     rig.publish(0..10).await;
     rig.taken(3).await;
@@ -252,7 +252,7 @@ async fn the_order_outlives_the_store_and_the_stream() {
 /// Events of one source start instances concurrently. Those that an instance waits for are processed in order, so it
 /// gets the first one.
 #[tokio::test(flavor = "multi_thread")]
-async fn events_that_only_start_instances_leave_the_order_of_others() {
+async fn starting_events_do_not_affect_the_order_of_others() {
     let rig = Rig::new(2).await;
     rig.post("definitions", starter()).await;
     let go = |n: usize| json!({"specversion": "1.0", "id": format!("go-{n}"), "source": "/test", "type": "go", "data": {"n": n}});

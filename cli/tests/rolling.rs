@@ -88,7 +88,7 @@ impl Clients<'_> {
     }
 
     /// Lets all clients send some more requests.
-    fn go_on(&self) {
+    fn send_some_more(&self) {
         let requests = || *self.observed.requests.lock().unwrap();
         let enough = requests() + 5 * CLIENTS;
         until("so many answers", || (requests() >= enough).then_some(()));
@@ -124,7 +124,7 @@ impl Clients<'_> {
 }
 
 #[test]
-fn no_client_sees_that_processes_are_replaced() {
+fn clients_do_not_notice_replaced_processes() {
     let mut cluster =
         Cluster::start(Path::new(BINARY), 2, 2, Duration::from_secs(3), false).unwrap();
     let observed = Observed::default();
@@ -149,13 +149,13 @@ fn no_client_sees_that_processes_are_replaced() {
         }
         let replaced = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for index in 0..cluster.processes.len() {
-                clients.go_on();
+                clients.send_some_more();
                 let process = &mut cluster.processes[index];
                 process.stop(STOP_MAX).unwrap();
                 process.start().unwrap();
                 process.wait().unwrap();
             }
-            clients.go_on();
+            clients.send_some_more();
         }));
         over.store(true, Ordering::Relaxed);
         replaced.unwrap();
@@ -187,7 +187,7 @@ fn is_ready(address: SocketAddr) -> bool {
 
 /// No client waits for a process that doesn't come back.
 #[test]
-fn processes_stop_though_their_servers_are_gone() {
+fn processes_stop_without_their_servers() {
     let mut cluster =
         Cluster::start(Path::new(BINARY), 1, 1, Duration::from_secs(3), false).unwrap();
     cluster.nats.kill().unwrap();
@@ -257,7 +257,7 @@ fn service() -> (Value, Receiver<String>) {
 }
 
 #[test]
-fn a_call_that_takes_too_long_is_made_by_another_worker_at_once() {
+fn another_worker_repeats_a_call_of_a_stopping_worker() {
     let mut cluster = Cluster::start(Path::new(BINARY), 2, 1, LEASE, false).unwrap();
     let observed = Observed::default();
     let clients = Clients {

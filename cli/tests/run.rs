@@ -102,7 +102,7 @@ states:
 }
 
 #[test]
-fn continue_as_is_followed_to_the_last() {
+fn continue_as_is_followed_to_the_last_instance() {
     let count = "id: count\nversion: 1.0.0\nspecVersion: '0.8'
 states:
 - {name: A, type: inject, data: {}, stateDataFilter: {output: '{n: (.n + 1)}'}, transition: B}
@@ -194,7 +194,7 @@ states:
 ";
 
 #[test]
-fn an_instance_may_hold_as_much_as_is_said() {
+fn the_limit_of_an_instances_data_applies() {
     let folder = folder(&[("w.sw.yaml", WIDE)]);
     let output = swirl(folder.path(), &["w.sw.yaml"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -210,7 +210,7 @@ fn an_instance_may_hold_as_much_as_is_said() {
 }
 
 #[test]
-fn what_a_workflow_logs_is_shown() {
+fn messages_logged_by_a_workflow_are_shown() {
     let workflow = "id: w\nversion: 1.0.0\nspecVersion: '0.8'
 functions:
 - {name: say, type: custom, operation: sysout}

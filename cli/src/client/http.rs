@@ -413,7 +413,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_say_what_helps() {
+    fn refusals_include_a_remedy() {
         let refusal = |code: &str| {
             let body = json!({"code": code, "detail": "no"});
             Answer { status: 403, body }.refusal()

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_begin_an_id() {
+    fn beginnings_of_ids_are_recognised() {
         for (name, expected) in [
             ("2f6c", true),
             ("2", true),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_meant_or_none() {
+    fn an_ambiguous_beginning_is_an_error() {
         assert_eq!(chosen("2f", &[]).unwrap(), "2f");
         assert_eq!(chosen("2f", &found(&["2f6c"])).unwrap(), "2f6c");
         assert_eq!(chosen("2f", &found(&["2f6c", "2f"])).unwrap(), "2f");

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_comes_from_one_place_and_is_not_shown() {
+    fn a_token_has_one_source_and_is_not_shown() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         let credentials = |token: Option<&str>, file: Option<&PathBuf>| Credentials {

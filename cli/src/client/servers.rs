@@ -147,7 +147,7 @@ mod tests {
     const TWO: [&str; 2] = ["http://a:1", "http://b:1"];
 
     #[test]
-    fn the_next_one_is_asked_at_once_and_all_after_a_pause() {
+    fn the_next_server_is_tried_at_once_and_all_after_a_pause() {
         let servers = servers(&TWO);
         let mut attempts = servers.attempts(Repeat::Never);
         assert_eq!(attempts.server().host_str(), Some("a"));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_been_done_is_not_done_twice() {
+    fn unsafe_requests_are_not_repeated() {
         let again = |urls: &[&str], repeat, failure| {
             let servers = servers(urls);
             servers.attempts(repeat).again(failure).is_some()
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_to_an_end() {
+    fn retries_end() {
         let mut servers = servers(&TWO);
         let mut attempts = servers.attempts(Repeat::Safe);
         attempts.since = Instant::now().checked_sub(AGAIN_MAX);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_how_long_to_wait() {
+    fn the_servers_retry_after_is_respected() {
         let servers = servers(&TWO[..1]);
         let pause = |after| {
             let after = Failure::Unsure(Some(Duration::from_secs(after)));

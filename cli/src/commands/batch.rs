@@ -476,7 +476,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_read() {
+    fn the_text_output() {
         let batch = json!({"id": "b1", "operation": "retry", "status": "stopped", "query": "status = faulted",
             "reason": "bank is back", "by": null, "createdAt": "2026-01-31T01:00:00.000Z", "endedAt": null, "matched": 9,
             "done": 5, "refused": 2, "failed": 0, "refusals": {"key-in-use": 1, "wrong-status": 1},

@@ -140,7 +140,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_table() {
+    fn definitions_are_shown_as_a_table() {
         let row = |version: &str, latest: bool, schedule: Value| {
             json!({"id": "order", "version": version, "deployedAt": "2024-01-31T09:00:00Z", "name": "order.sw.yaml",
                 "latest": latest, "schedule": schedule})

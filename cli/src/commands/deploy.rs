@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_stand_for_their_definitions() {
+    fn folders_are_expanded_to_their_definitions() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("inner");
         std::fs::create_dir(&inner).unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn files_go_along() {
+    fn referenced_files_are_included() {
         let folder = tempfile::tempdir().unwrap();
         let constants = folder.path().join("constants.json");
         std::fs::write(&constants, "{\"a\": 1}").unwrap();

@@ -156,7 +156,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_table() {
+    fn instances_are_shown_as_a_table() {
         let body = json!({"next": "~b", "instances": [
             {"id": "a", "workflow": "order", "version": "1.0", "status": "running", "suspended": false, "waiting": true,
                 "state": "Await payment", "startedAt": "2024-01-31T09:00:00Z"},
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn search_attributes_have_a_column_where_there_are_any() {
+    fn search_attributes_have_a_column_if_there_are_any() {
         let body = json!({"instances": [
             {"id": "a", "workflow": "order", "version": "1.0", "status": "completed", "suspended": false,
                 "startedAt": "2024-01-31T09:00:00Z", "attributes": {"orderId": "o1", "total": 12.5}},

@@ -201,7 +201,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_is_valid() {
         Cli::command().debug_assert();
     }
 
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn global_options_may_stand_anywhere() {
+    fn global_options_may_be_anywhere() {
         for line in [
             "swirl --output json test x",
             "swirl test --output json x",

@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lead_from_the_scenario_to_the_definition() {
+    fn paths_are_relative_to_the_scenario() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         std::fs::create_dir_all(root.join("tests/new")).unwrap();

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_read() {
+    fn the_text_output() {
         let nightly = json!({"workflow": "report", "version": "1.0.0", "kind": "cron", "schedule": "0 2 * * *", "timezone": "Europe/Berlin",
             "paused": true, "byEvents": false, "next": ["2026-01-31T01:00:00.000Z"]});
         let events = json!({"workflow": "order", "version": "2", "kind": "interval", "schedule": "R/PT1H", "timezone": null,

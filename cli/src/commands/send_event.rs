@@ -92,7 +92,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn outcomes() {
+    fn outcomes_are_described() {
         let taken = json!({"source": "/shop", "id": "7", "started": [{"id": "2f6c", "workflow": "order"}],
             "instances": ["88ab"], "collectedBy": ["pair"], "kept": true, "reasons": []});
         let lost = json!({"source": "/shop", "id": "8", "reasons": ["no deployed workflow consumes the type 't'"]});

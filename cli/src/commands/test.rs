@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_for_programs() {
+    fn json_results() {
         let tally = Tally {
             passed: 1,
             failed: 0,

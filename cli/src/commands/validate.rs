@@ -321,12 +321,12 @@ mod tests {
     const GOOD: &str = "id: w\nversion: 1.0.0\nspecVersion: '0.8'\nstates:\n  - {name: A, type: inject, data: {a: 1}, end: true}\n";
 
     #[test]
-    fn a_good_one() {
+    fn a_valid_definition_is_reported() {
         insta::assert_snapshot!(human(&read(GOOD), false), @"w.sw.yaml: valid (edition 0.8, because 'specVersion' is '0.8')");
     }
 
     #[test]
-    fn a_bad_one() {
+    fn an_invalid_definition_is_reported() {
         let read = read(&GOOD.replace("end: true", "transitoin: B"));
         insta::assert_snapshot!(human(&read, false), @r#"
         w.sw.yaml:5:43: error[unknown-property]: a state of type 'inject' has no property 'transitoin'
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unused_is_a_warning() {
+    fn unused_definitions_are_warnings() {
         let unused = GOOD.replace("states:", "errors: [{name: Refused, code: '402'}]\nstates:");
         let mut read = read(&unused);
         assert!(read.valid() && !read.denied());
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn code_scanners_get_all_files() {
+    fn sarif_contains_all_files() {
         let bad = read(&GOOD.replace("end: true", "transitoin: B"));
         let sarif: Value = serde_json::from_str(&sarif(&[read(GOOD), bad])).unwrap();
         assert_eq!(sarif["version"], "2.1.0");

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_says_what_to_do() {
+    fn a_report_includes_hints() {
         let mut report = Report::default();
         report.ok("a", "is well");
         report.warning("b", "is odd", "look at it");

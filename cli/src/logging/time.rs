@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn milliseconds_are_always_there() {
+    fn milliseconds_are_always_shown() {
         let shown = |ms: i64| text(Timestamp(1_700_000_000_000 + ms));
         assert_eq!(shown(0), "2023-11-14T22:13:20.000Z");
         assert_eq!(shown(40), "2023-11-14T22:13:20.040Z");
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_time_of_what_happened() {
+    fn a_line_has_the_time_of_its_event() {
         let shown = || {
             let mut line = String::new();
             Happened

@@ -105,7 +105,7 @@ fn answer(
 }
 
 #[test]
-fn a_provider_says_who_may_come_in() {
+fn tokens_of_a_provider_grant_access() {
     let files = Files::new();
     let provider = Provider::start(&files);
     let ca = files.text("ca.pem");

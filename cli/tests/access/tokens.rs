@@ -137,7 +137,7 @@ fn tokens_open_a_coordinator_over_tls() {
 }
 
 #[test]
-fn tokens_are_made() {
+fn tokens_are_created() {
     let folder = tempfile::tempdir().unwrap();
     let made = swirl(&[
         "token", "create", "--name", "ops", "--role", "admin", "--output", "json",
@@ -225,7 +225,7 @@ fn tokens_are_made() {
 }
 
 #[test]
-fn nobody_is_let_in_by_mistake() {
+fn invalid_access_settings_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let dev = folder.path().display().to_string();
     let refused = swirl(&["dev", &dev, "--memory", "--listen", "0.0.0.0:0"]);

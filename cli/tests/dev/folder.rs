@@ -26,7 +26,7 @@ async fn started(dev: &Dev, workflow: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_are_replaced_and_removed() {
+async fn definitions_follow_replaced_and_removed_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     for name in ["one", "two", "three"] {

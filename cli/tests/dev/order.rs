@@ -149,7 +149,7 @@ async fn an_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_stops_when_it_is_asked_to() {
+async fn it_stops_on_request() {
     let (folder, _) = folder().await;
     let dev = Dev::start(folder.path()).await;
     let id = dev.id().to_string();

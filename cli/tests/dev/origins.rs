@@ -12,7 +12,7 @@ const DOCUMENT: &str = r#"{"id": "a", "version": "1", "specVersion": "0.8",
     "states": [{"name": "A", "type": "inject", "data": {}, "end": true}]}"#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_origins_that_the_command_names_may_use_the_api() {
+async fn pages_from_permitted_origins_may_use_the_api() {
     let folder = tempfile::tempdir().unwrap();
     let mut named = command(folder.path());
     named.args(["--cors-origin", PAGE, "--cors-origin", OTHER]);

@@ -10,7 +10,7 @@ const SLEEPER: &str = "id: sleeper\nversion: '1'\nspecVersion: '0.8'\nstates:\n 
                        - {name: A, type: sleep, duration: PT1H, end: true}\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_that_waits_survives_its_server() {
+async fn a_waiting_start_survives_its_server() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     std::fs::write(path.join("sleeper.sw.yaml"), SLEEPER).unwrap();

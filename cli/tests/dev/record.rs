@@ -233,7 +233,7 @@ fn swirl(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_instances_of_the_examples_pass_as_they_are() {
+async fn recordings_of_fifty_instances_pass_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let scenarios = tempfile::tempdir().unwrap();
     let service = services().await;
@@ -318,7 +318,7 @@ states:
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replay_finds_where_a_changed_definition_goes_another_way() {
+async fn a_replay_finds_the_first_difference() {
     const SECRET: &str = "k3y-of-the-shop";
     let folder = tempfile::tempdir().unwrap();
     let files = tempfile::tempdir().unwrap();

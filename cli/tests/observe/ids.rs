@@ -83,7 +83,7 @@ fn all_differ(known: &[Known], of: impl Fn(&Known) -> &String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_key_in_two_namespaces_two_installations_and_after_retention() {
+async fn one_key_in_namespaces_installations_and_after_retention() {
     let redis = Arc::new(RedisServer::start().unwrap());
     let nats = NatsServer::start_with(NatsOptions {
         config: ACCOUNTS.to_owned(),

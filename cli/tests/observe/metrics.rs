@@ -87,7 +87,7 @@ fn listed() -> BTreeSet<String> {
 }
 
 /// Prometheus rejects all metrics of a process if a single series has a duplicate label.
-fn taken_by_prometheus(process: &str, text: &str) {
+fn assert_accepted_by_prometheus(process: &str, text: &str) {
     let mut count = 0;
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let labels = line.split_once('{').map_or("", |(_, rest)| rest);
@@ -120,7 +120,7 @@ fn taken_by_prometheus(process: &str, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_metric_is_told_of() {
+async fn every_documented_metric_is_exported() {
     let (receiver, endpoint) = Receiver::serve().await;
     let mut cluster = Cluster::start(1, &["--telemetry-otlp-endpoint", &endpoint]).await;
     let service = Service::serve().await;
@@ -171,7 +171,7 @@ async fn every_metric_is_told_of() {
     .await;
 
     for (process, text) in cluster.metrics().await {
-        taken_by_prometheus(&process, &text);
+        assert_accepted_by_prometheus(&process, &text);
     }
 
     let mut checked = BTreeSet::new();

@@ -93,7 +93,7 @@ async fn one_trace_over_processes_events_and_calls() {
     let all = receiver.spans();
     let (served, all): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|(_, span)| span.kind == SERVER);
-    served_by_conventions(&served);
+    server_spans_follow_the_conventions(&served);
     let root = &all
         .iter()
         .find(|(_, span)| span.name == "start order")
@@ -132,7 +132,7 @@ async fn one_trace_over_processes_events_and_calls() {
     assert_eq!(workers.len(), 2, "each worker made a call");
 
     for (_, span) in calls(&own) {
-        called_by_conventions(span, service.address());
+        client_spans_follow_the_conventions(span, service.address());
     }
     let publish = named(&own, "publish Asked");
     for (name, value) in [
@@ -175,7 +175,7 @@ fn text(value: &str) -> Kept {
 }
 
 /// By OpenTelemetry's conventions for HTTP clients: numbers are numbers.
-fn called_by_conventions(span: &Span, address: &str) {
+fn client_spans_follow_the_conventions(span: &Span, address: &str) {
     let (host, port) = address.rsplit_once(':').unwrap();
     for (name, value) in [
         ("http.request.method", text("POST")),
@@ -189,7 +189,7 @@ fn called_by_conventions(span: &Span, address: &str) {
 }
 
 /// The API's requests, each in the client's trace or in a trace of its own. Health checks have no span.
-fn served_by_conventions(served: &[(String, Span)]) {
+fn server_spans_follow_the_conventions(served: &[(String, Span)]) {
     let named = |name: &str| -> Vec<&Span> {
         let spans = served.iter().map(|(_, span)| span);
         spans.filter(|span| span.name == name).collect()

@@ -20,7 +20,7 @@ const HEAD: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn examples_of_findings_have_them() {
+fn examples_of_findings_have_their_finding() {
     let folder = tempfile::tempdir().unwrap();
     let mut checked = 0;
     for (code, page) in pages("errors") {
@@ -51,7 +51,7 @@ fn examples_of_findings_have_them() {
 }
 
 #[test]
-fn examples_of_rules_have_their_findings() {
+fn examples_of_rules_have_their_finding() {
     let folder = tempfile::tempdir().unwrap();
     let mut checked = 0;
     for (rule, page) in pages("lint") {

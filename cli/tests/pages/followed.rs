@@ -52,7 +52,7 @@ fn every_scenario_about_events_passes() {
 }
 
 #[test]
-fn every_state_has_a_definition_that_works_and_its_picture() {
+fn every_state_has_a_working_definition_and_its_picture() {
     let page = include_str!("../../../docs/states.md");
     let folder = assert_followed(page, 20, 4);
     let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/images");

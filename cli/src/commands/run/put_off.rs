@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_off_is_named_once_and_given_up_at_last() {
+    fn pending_effects_are_named_once_and_abandoned_at_last() {
         let mut said = Vec::new();
         let mut put_off = PutOff::new("root".to_owned(), |names| said.push(names));
         let begun = Instant::now();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_carried_out_in_time_is_not_spoken_of() {
+    fn effects_carried_out_in_time_are_not_reported() {
         let mut put_off = PutOff::new("root".to_owned(), |names| panic!("{names}"));
         let begun = Instant::now();
         for round in 0..100 {

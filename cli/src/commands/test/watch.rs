@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_seen() {
+    fn changes_are_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.scenario.yaml");
         let paths = [file.clone()];

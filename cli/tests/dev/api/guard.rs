@@ -88,11 +88,11 @@ pub async fn check(dev: &Dev) {
         };
     }
 
-    a_body_that_breaks_off(dev).await;
+    an_incomplete_body(dev).await;
 }
 
 /// No HTTP client does this on purpose.
-async fn a_body_that_breaks_off(dev: &Dev) {
+async fn an_incomplete_body(dev: &Dev) {
     let address = dev.url.trim_start_matches("http://");
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let path = "/api/v1/workflows/waiter/instances";

@@ -37,7 +37,7 @@ fn start(word: &str, arguments: &[String], log: &Path) -> Process {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_a_cluster_holds_a_secret() {
+async fn a_cluster_reveals_no_secrets() {
     let (redis, nats) = (RedisServer::start().unwrap(), NatsServer::start().unwrap());
     let address = service::serve().await;
     let folder = tempfile::tempdir().unwrap();

@@ -22,7 +22,7 @@ pub fn connectors(address: std::net::SocketAddr) -> [String; 3] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_swirl_dev_holds_a_secret() {
+async fn swirl_dev_reveals_no_secrets() {
     let address = service::serve().await;
     let (receiver, collector) = Receiver::serve().await;
     let folder = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ async fn nothing_of_swirl_dev_holds_a_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_swirl_run_holds_a_secret() {
+async fn swirl_run_reveals_no_secrets() {
     let address = service::serve().await;
     let folder = tempfile::tempdir().unwrap();
     let cases = cases::all(address);
