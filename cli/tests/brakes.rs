@@ -111,7 +111,7 @@ async fn doubles_slowly(limit: &str, free: f64) {
     })
     .await;
     rig.another_workflow_completes().await;
-    // Real time has to pass: without a limit there would be thousands by then.
+    // Time has to pass: without a limit there would be thousands by then.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let started = rig.instances("w").await.len();
     // Two processes start instances, and each may start ten seconds' worth at once.
@@ -164,7 +164,7 @@ async fn waiting_starts_and_redis_are_bounded() {
         sum
     };
     eventually("the limit", async || (refused().await > 0.0).then_some(())).await;
-    // Real time has to pass: without a limit, ten more would wait after each second, with two keys each.
+    // Time has to pass: without a limit, ten more would wait after each second, with two keys each.
     let mut seen = Vec::new();
     for _ in 0..3 {
         for _ in 0..12 {

@@ -125,7 +125,7 @@ fn killed_at_twenty_points() {
         let ms = if begun == 3 { 2_000 } else { 1 };
         let mut child = swirl(&file, &store, ms).spawn().unwrap();
         until("the call", || (demo.calls().len() >= begun).then_some(()));
-        // Real time has to pass, because it determines the point at which the process is killed.
+        // Time has to pass: it determines the point at which the process is killed.
         std::thread::sleep(Duration::from_millis(7 * later));
         // If the run had ended, the kill was too late, and there is nothing to continue.
         let _ = child.kill();

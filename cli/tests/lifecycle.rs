@@ -160,7 +160,7 @@ async fn they_match_the_histories_despite_killed_coordinators() {
     let mut early = BTreeSet::from([client.start("pure", 2_000).await]);
     for n in 0..LEARNING {
         early.insert(client.start("choose", 2_000 + n).await);
-        // Real time has to pass: workers read the setting every few seconds, and nothing shows that they have.
+        // Time has to pass: workers read the setting every few seconds, and nothing shows that they have.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let mut stream = context.get_stream(STREAM).await.unwrap();

@@ -278,7 +278,7 @@ async fn starting_events_do_not_affect_the_order_of_others() {
             })
             .await;
         }
-        // Real time has to pass: the index is updated after the record, and nothing shows when.
+        // Time has to pass: the index is updated after the record, and nothing shows when.
         tokio::time::sleep(Duration::from_millis(300)).await;
         taken += ORDERS;
         let first = next;

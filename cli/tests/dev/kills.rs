@@ -170,7 +170,7 @@ async fn calls(shop: &Http, address: &str, order: &str) -> BTreeMap<String, Vec<
 
 /// Kills the process after a time, and sometimes also its successor while it recovers unfinished work.
 async fn restarted(dev: Dev, folder: &Path, after: Duration, again: Option<Duration>) -> Dev {
-    // Real time has to pass, because it determines the point at which the process is killed.
+    // Time has to pass: it determines the point at which the process is killed.
     tokio::time::sleep(after).await;
     dev.kill();
     if let Some(after) = again {
@@ -178,7 +178,7 @@ async fn restarted(dev: Dev, folder: &Path, after: Duration, again: Option<Durat
             .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        // Real time has to pass for the same reason.
+        // Time has to pass: the same reason as above.
         tokio::time::sleep(after).await;
         process.kill().unwrap();
         process.wait().unwrap();

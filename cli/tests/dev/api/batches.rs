@@ -237,11 +237,11 @@ async fn paused_and_stopped(dev: &Dev) {
     change(dev, &batch, "pause")
         .await
         .refused(409, "wrong-status");
-    // Real time has to pass: the turn that was under way ends, and nothing follows.
+    // Time has to pass: the turn that was under way ends, and nothing follows.
     tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
     let path = format!("{PATH}/{}", id(&batch));
     let before = dev.get(&path).await.is(200);
-    // Real time has to pass for the same reason.
+    // Time has to pass: the same reason as above.
     tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
     let paused = dev.get(&path).await.is(200);
     assert_eq!(paused["waiting"], before["waiting"], "{paused:#}");

@@ -124,7 +124,7 @@ async fn batched(dev: &Dev) {
         .await
         .refused(400, "invalid-event");
     assert_eq!(refused["index"], 1, "{refused:#}");
-    // Real time has to pass: none of them takes effect meanwhile.
+    // Time has to pass: none of them takes effect meanwhile.
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     having(dev, &id, "running").await;
     publish(dev, &[BATCHED], event("b5", "b5").to_string())

@@ -53,7 +53,7 @@ async fn suspended_and_resumed(dev: &Dev) {
     dev.post("/api/v1/events", &headers, event.to_string())
         .await
         .is(202);
-    // Real time has to pass: nothing acts on the instance meanwhile.
+    // Time has to pass: nothing acts on the instance meanwhile.
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     let instance = having(dev, &id, "running").await;
     assert_eq!(instance["suspended"], true, "{instance:#}");

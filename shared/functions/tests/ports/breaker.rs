@@ -120,7 +120,7 @@ impl Fixture {
                 (self.asked() == count).then_some(())
             })
             .await;
-            // Real time has to pass, because the breaker measures it.
+            // Time has to pass: the breaker measures it.
             tokio::time::sleep(time).await;
         };
         tokio::select! {

@@ -72,7 +72,7 @@ pub fn code(error: WorkflowError) -> (String, String) {
 /// Checks that a call of a stopped server doesn't end. The server may take a moment to stop.
 pub async fn does_not_end(call: impl AsyncFn() -> Result<Data, WorkflowError>) {
     eventually("a call without an answer", async || {
-        // Real time has to pass, more than an answer takes.
+        // Time has to pass: more than an answer takes.
         let answered = timeout(Duration::from_secs(1), call()).await;
         answered.is_err().then_some(())
     })

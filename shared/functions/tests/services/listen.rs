@@ -67,7 +67,7 @@ pub async fn heard(
 ) -> Result<Data, WorkflowError> {
     let mut wait = std::pin::pin!(wait);
     let heard = eventually("a message", async || {
-        // Real time has to pass: messages sent before the wait begins aren't received.
+        // Time has to pass: messages sent before the wait begins aren't received.
         match timeout(Duration::from_millis(200), &mut wait).await {
             Ok(result) => Some(result),
             Err(_) => {
@@ -81,7 +81,7 @@ pub async fn heard(
 
 /// Waits until a wait has begun, which cannot be observed from outside.
 async fn begun(wait: impl Future<Output = Result<Data, WorkflowError>>) {
-    // Real time has to pass, much more than connecting takes.
+    // Time has to pass: much more than connecting takes.
     assert!(timeout(Duration::from_secs(2), wait).await.is_err());
 }
 
