@@ -1,11 +1,11 @@
-//! No white space at the end of a line; a newline at the end of a file.
+//! No white space at the end of a line, and a newline at the end of a file.
 
 use anyhow::Result;
 
 use super::Tree;
 use crate::finding::Finding;
 
-/// Inputs of tests, some of them wrong on purpose.
+/// Test inputs, some of which are wrong on purpose.
 const INPUTS: [&str; 3] = [
     "fuzz/corpus/",
     "shared/spec/tests/text/",
