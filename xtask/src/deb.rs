@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_packed_is_unpacked() {
+    fn a_package_can_be_unpacked() {
         if Command::new("dpkg-deb").arg("--version").output().is_err() {
             eprintln!("left out: dpkg-deb is not installed");
             return;

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_uses_those_below_only() {
+    fn a_layer_uses_only_lower_ones() {
         assert!(edges_of("swirl-engine", &["swirl-expr", "swirl-model"], &[]).is_empty());
         assert_eq!(
             places(&edges_of("swirl-model", &["swirl-engine"], &[])),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_who_put_systems_together_name_a_backend() {
+    fn only_assembling_crates_use_a_backend() {
         let backends = ["swirl-embedded"];
         assert!(edges_of("swirl-world", &backends, &backends).is_empty());
         assert_eq!(edges_of("swirl-runtime", &backends, &backends).len(), 1);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_to_something_impure_is_told() {
+    fn the_path_to_an_impure_package_is_shown() {
         let tree = "0swirl-engine v0.1.0 (x)\n1serde v1.0.1\n2serde_core v1\n1h2x v1\n2hyper v1.0\n3tokio v1\n1hyper v1.0 (*)\n";
         assert_eq!(
             places(&impure("swirl-engine", tree)),

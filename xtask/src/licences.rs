@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_by_its_whole_text() {
+    fn a_licence_file_is_recognised_by_its_whole_text() {
         let text = "\n   Apache License\n  Version 2.0, January 2004\n 1. ...\nEND OF TERMS AND CONDITIONS\n";
         assert!(is_apache(text));
         assert!(!is_apache(&text.replace("2.0", "1.1")));
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_is_for_its_crate_only_and_must_be_needed() {
+    fn an_exception_is_only_for_its_crate_and_must_be_needed() {
         let other = built("other", "1.0.0", Some("CDLA-Permissive-2.0"));
         assert_eq!(messages(&rules(""), &[odd(), other]).len(), 1);
         assert_eq!(
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_is_not_carried_out_is_refused() {
+    fn an_unimplemented_rule_is_rejected() {
         assert!(parse("[graph]\ntargets = [\"x\"]\nexclude = []").is_err());
     }
 }

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_as_people_read_them() {
+    fn numbers_are_formatted_for_people() {
         let texts = [0.0, 999.6, 1234567.0].map(rounded);
         assert_eq!(texts, ["0", "1,000", "1,234,567"]);
         assert_eq!(number(0.1234, 2), "0.12");

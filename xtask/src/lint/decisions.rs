@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_given_once() {
+    fn numbers_are_unique() {
         let twice = DECIDED.repeat(2);
         assert_eq!(
             messages(check(&Tree::of(&[(PAGE, &twice)]))),

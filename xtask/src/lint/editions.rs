@@ -41,7 +41,7 @@ mod tests {
     use crate::lint::messages;
 
     #[test]
-    fn only_code_of_what_runs_instances_is_looked_at() {
+    fn only_code_that_runs_instances_is_checked() {
         let tree = Tree::of(&[
             (
                 "shared/engine/src/a.rs",

@@ -56,7 +56,7 @@ mod tests {
     use crate::lint::messages;
 
     #[test]
-    fn codes_and_pages_belong_together() {
+    fn codes_and_pages_match() {
         let codes = "codes! {\n    BAD_CRON = \"bad-cron\": \"A cron expression.\";\n}\n";
         let page = ("docs/errors/bad-cron.md", "");
         assert_eq!(messages(check(&Tree::of(&[(TABLE, codes), page]))), [""; 0]);

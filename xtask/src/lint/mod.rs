@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_ignores_is_left_out() {
+    fn ignored_files_are_skipped() {
         let root = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| std::fs::write(root.path().join(path), text).unwrap();
         std::fs::create_dir(root.path().join("target")).unwrap();

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn crates_outside_of_the_workspace_are_left_alone() {
+    fn crates_outside_of_the_workspace_are_not_checked() {
         let files = [
             ("a/src/lib.rs", ""),
             ("fuzz/Cargo.toml", ""),

@@ -41,7 +41,7 @@ mod tests {
     use crate::lint::messages;
 
     #[test]
-    fn ends_are_clean() {
+    fn line_and_file_ends_are_clean() {
         let found = |text: &str| messages(check(&Tree::of(&[("a.md", text)])));
         assert_eq!(found("a\n\nb\n"), [""; 0]);
         assert_eq!(found(""), [""; 0]);

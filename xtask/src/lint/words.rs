@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_one_is_left_alone() {
+    fn similar_words_are_allowed() {
         for line in [
             "a/work/b",
             "XXXX",
