@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 pub struct Code(&'static str);
 
 impl Code {
-    /// The name of a rule beyond the editions' texts, as the code of its findings.
+    /// The name of a rule beyond the editions' texts, used as the code of its findings.
     pub const fn of_rule(name: &'static str) -> Code {
         Code(name)
     }
@@ -147,7 +147,7 @@ codes! {
     ZERO_TIMEOUT = "zero-timeout": "A timeout of zero.";
 }
 
-/// The entry of a code, as `swirl explain` looks it up.
+/// The entry of a code, for `swirl explain`.
 pub fn find(word: &str) -> Option<&'static Entry> {
     TABLE.iter().find(|entry| entry.code.as_str() == word)
 }

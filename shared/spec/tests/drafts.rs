@@ -1,5 +1,5 @@
-//! The drafts of 0.1: their texts hold no complete definition, so the documents here have every
-//! property, word and operator of their tables, and are read without a finding.
+//! The drafts of 0.1: their specifications contain no complete definition, so the documents here use every property,
+//! word and operator in their tables, and are read without findings.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,4 @@
-//! The text's own complete examples are read without an error, and no document makes the reader
-//! panic, however it is damaged.
+//! The specification's complete examples are read without errors, and no damaged document makes the reader panic.
 
 #![allow(clippy::unwrap_used)]
 
@@ -87,7 +86,7 @@ fn every_part_is_lowered() {
     );
 }
 
-/// A place in a document, and a change to make there.
+/// A location in a document, and a change to make there.
 #[derive(Debug, Clone)]
 struct Damage {
     place: prop::sample::Index,
@@ -225,7 +224,7 @@ proptest! {
         for damage in &damages {
             apply(&mut document, damage);
         }
-        // Copies of parts into themselves nest deeply at worst, which is refused.
+        // Copies of parts into themselves result at worst in deep nesting, which is rejected.
         let (read, diagnostics) = read(&document.to_string());
         prop_assert_eq!(read, !diagnostics.has_errors());
     }

@@ -1,8 +1,8 @@
-//! The members of `$WORKFLOW` that an expression names.
+//! The members of `$WORKFLOW` that an expression refers to.
 
 const VARIABLE: &str = "$WORKFLOW.";
 
-/// The members that there are (docs/language.md#decision-15); `key` is of edition 0.9.
+/// The existing members (docs/language.md#decision-15); `key` belongs to edition 0.9.
 pub(super) const MEMBERS: [&str; 8] = [
     "error",
     "id",
@@ -14,7 +14,7 @@ pub(super) const MEMBERS: [&str; 8] = [
     "version",
 ];
 
-/// The members that are named outside of quotes.
+/// The members that are referred to outside of quotes.
 pub(super) fn members(text: &str) -> impl Iterator<Item = &str> {
     let places = text.match_indices(VARIABLE);
     let outside = places.filter(|(place, _)| !is_quoted(text, *place));
@@ -26,7 +26,7 @@ pub(super) fn members(text: &str) -> impl Iterator<Item = &str> {
     names.filter(|name| !name.is_empty())
 }
 
-/// Whether the place is within a text in double quotes.
+/// Whether the position is inside a text in double quotes.
 fn is_quoted(text: &str, place: usize) -> bool {
     let mut quoted = false;
     let mut escaped = false;

@@ -1,11 +1,11 @@
-//! For programs: one object with all findings.
+//! JSON output: one object with all findings.
 
 use serde_json::{Value, json};
 
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// `{"file", "valid", "diagnostics": [{"severity", "code", "message", "path", "line", "column",
-/// "hint"?, "related"?}]}`; `path` is a JSON pointer; `valid` means that there is no error.
+/// `{"file", "valid", "diagnostics": [{"severity", "code", "message", "path", "line", "column", "hint"?,
+/// "related"?}]}`. `path` is a JSON pointer; `valid` means that there is no error.
 pub fn json(file: &str, diagnostics: &[Diagnostic]) -> String {
     let rows: Vec<Value> = diagnostics.iter().map(row).collect();
     let valid = diagnostics

@@ -13,8 +13,8 @@ use crate::source::Node;
 use crate::time::interval;
 
 impl Reader<'_, '_> {
-    /// `retry`: the first that fits an error decides. Those that refer only to data also examine the results of
-    /// actions.
+    /// `retry`: the first entry that matches an error applies. Entries that refer only to data also check the results
+    /// of actions.
     pub fn retries(&mut self, obj: Obj<'_>) -> Vec<StateRetryRule> {
         let Some(node) = obj.get("retry") else {
             return Vec::new();
@@ -45,7 +45,7 @@ impl Reader<'_, '_> {
                 policy.increment = self.opt_duration(obj, "multiplier");
             }
         }
-        // The smaller of two bounds applies (docs/language.md#decision-22); without any it is 1
+        // The smaller of two limits applies (docs/language.md#decision-22); without any, the limit is 1
         // (docs/language.md#decision-20).
         policy.retries_max = Some(match (count, attempts) {
             (Some(count), Some(attempts)) => count.min(attempts?),
@@ -96,7 +96,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// `onError`: the first that fits takes the error.
+    /// `onError`: the first entry that matches handles the error.
     pub fn handlers(&mut self, obj: Obj<'_>) -> Vec<Handler> {
         let Some(node) = obj.get("onError") else {
             return Vec::new();
@@ -136,7 +136,7 @@ impl Reader<'_, '_> {
         self.condition(node)
     }
 
-    /// A list; a single definition counts as a list of one.
+    /// A list. A single definition counts as a list with one entry.
     fn one_or_list<'n>(&mut self, node: &'n Node, what: &str) -> &'n [Node] {
         if node.members().is_some() {
             let message = format!("{what} is a list; this object is taken as its only entry");
@@ -147,7 +147,7 @@ impl Reader<'_, '_> {
         self.list(node, what).unwrap_or_default()
     }
 
-    /// Takes errors of one name as if there had been none.
+    /// Ignores errors with this name, as if they had not occurred.
     pub fn passed_over(&mut self, name: &str) -> Handler {
         let known = self.workflow.errors.iter();
         let known = known.into_iter().position(|error| error.name == name);

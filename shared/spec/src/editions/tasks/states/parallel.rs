@@ -47,7 +47,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
     }))
 }
 
-/// `counted`: the state's `completionType` says which branches are waited for.
+/// `counted`: the state's `completionType` determines which branches are awaited.
 fn branch(reader: &mut Reader<'_, '_>, node: &Node, counted: bool) -> Option<Branch> {
     let (states, other) = reader.variant.states;
     let mut known = vec!["name", "startsAt", states, other];
@@ -97,7 +97,7 @@ fn at_least(reader: &mut Reader<'_, '_>, obj: Obj<'_>, branches: usize) -> Optio
         }
         (kind, node) => {
             if let Some(node) = node {
-                // The text writes 0 for none.
+                // In the specification, 0 means none.
                 if node.raw() != "0" {
                     reader.ignored(node, "n", "it belongs to 'completionType: n_of_m'");
                 }
