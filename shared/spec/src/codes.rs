@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_code_has_its_page_and_each_page_its_code() {
+    fn codes_and_pages_match() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors");
         let mut pages: Vec<String> = std::fs::read_dir(folder)
             .unwrap()

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn their_number_is_bounded_and_errors_still_count() {
+    fn the_number_of_findings_is_bounded() {
         let mut diagnostics = Diagnostics::default();
         for line in 0..Diagnostics::MAX {
             diagnostics.warning(codes::WRONG_TYPE, place(line, 1), "w");

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_selection_set_is_refused() {
+    fn invalid_selection_sets_are_rejected() {
         for (text, reason) in [
             ("id name", "it must be enclosed"),
             ("{ id", "at its end: expected `}`, and it ends"),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_selected() {
+    fn selections_are_listed() {
         let field = |name: &str, arguments: &[&str], inner| Selected::Field {
             name: name.to_owned(),
             arguments: arguments.iter().map(|name| (*name).to_owned()).collect(),

@@ -125,7 +125,7 @@ fn all_below(folder: &str) -> (PathBuf, Vec<PathBuf>) {
 }
 
 #[test]
-fn scenarios_are_read_or_refused_as_they_say() {
+fn scenarios_are_accepted_or_rejected_as_expected() {
     for (folder, least) in [
         ("tests/conformance/0.1", 40),
         ("tests/conformance/0.1-early", 40),
@@ -164,7 +164,7 @@ fn scenarios_are_read_or_refused_as_they_say() {
 
 /// The other tests rely on this: an expectation that isn't met is noticed.
 #[test]
-fn wrong_expectations_are_seen() {
+fn wrong_expectations_are_noticed() {
     let (folder, _) = all_below("tests/conformance/0.8");
     let text = std::fs::read_to_string(folder.join("validation/id-and-key.scenario.yaml")).unwrap();
     let scratch = tempfile::tempdir().unwrap();

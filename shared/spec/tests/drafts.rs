@@ -50,7 +50,7 @@ fn every_part_is_read_without_findings() {
 }
 
 #[test]
-fn branches_are_flows_of_their_own() {
+fn branches_are_separate_flows() {
     for (_, text) in DOCUMENTS {
         let (_, workflow) = read(text);
         let parallel = workflow.states.iter().find_map(|state| match &state.kind {

@@ -171,7 +171,7 @@ fn definitions_get_exactly_these_findings() {
 }
 
 #[test]
-fn states_are_known_in_every_part() {
+fn every_part_of_a_state_is_known() {
     let mut wrong = Vec::new();
     let all = files("tests/text/states");
     assert!(all.len() >= 13, "{} states", all.len());

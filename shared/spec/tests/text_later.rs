@@ -53,7 +53,7 @@ fn names(edition: &str) -> Vec<String> {
 }
 
 #[test]
-fn complete_definitions_have_no_errors_and_the_others_what_is_wrong_in_the_text() {
+fn complete_definitions_have_no_errors_and_others_the_expected_ones() {
     for (edition, complete) in COMPLETE {
         let mut shown = String::new();
         for name in names(edition) {

@@ -125,7 +125,7 @@ fn read(wrong: &Wrong) -> Reading {
 }
 
 #[test]
-fn each_mistake_is_found_where_it_is() {
+fn each_mistake_is_found_at_its_location() {
     let mut missed = Vec::new();
     for wrong in all() {
         let reading = read(&wrong);
@@ -153,7 +153,7 @@ fn each_mistake_is_found_where_it_is() {
 }
 
 #[test]
-fn findings_as_they_are_worded() {
+fn the_texts_of_findings() {
     let all = all();
     let (others, of_0_8): (Vec<&Wrong>, Vec<&Wrong>) =
         all.iter().partition(|wrong| wrong.name.contains('/'));

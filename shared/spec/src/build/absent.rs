@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_no_value_of_a_property() {
+    fn null_counts_as_absent() {
         let reading = of("
 id: w
 version: 1.0.0
@@ -285,7 +285,7 @@ states:
     }
 
     #[test]
-    fn empty_references_are_none() {
+    fn empty_references_count_as_absent() {
         let reading = of("
 id: w
 version: 1.0.0
@@ -300,7 +300,7 @@ states: [{name: A, type: inject, data: {}, end: true}]
     }
 
     #[test]
-    fn what_must_be_there_must_not_be_null() {
+    fn required_properties_must_not_be_null() {
         let head = "id: w\nversion: 1.0.0\nspecVersion: '0.8'\n";
         for (states, expected) in [
             ("states:\n", "wrong-type"),
@@ -322,7 +322,7 @@ states: [{name: A, type: inject, data: {}, end: true}]
     }
 
     #[test]
-    fn an_empty_transition_is_none() {
+    fn an_empty_transition_counts_as_absent() {
         let reading = of("
 id: w
 version: 1.0.0

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_in_older_words_is_told_the_new_ones() {
+    fn older_words_get_hints_with_the_new_ones() {
         let text = "id: t\nversion: 1.0.0\nspecVersion: '0.8'\nstates:\n\
             - {name: A, type: delay, timeDelay: PT1S, transition: B}\n\
             - {name: B, type: switch, eventTimeout: PT1S, dataConditions: [{condition: .x, end: true}], default: {end: true}}\n\

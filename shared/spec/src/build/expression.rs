@@ -437,7 +437,7 @@ mod tests {
     use crate::resource::MapResources;
 
     #[test]
-    fn what_is_wrong_with_expressions() {
+    fn errors_in_expressions() {
         let at = "/states/0/actions/0";
         for (action, expected) in [
             (
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_of_another_language_are_told_how_to_say_it() {
+    fn expressions_of_another_language_get_a_hint() {
         for (text, hint) in [
             ("$.a[?(@.b > 1)]", "JSONPath"),
             (".a[?(@.b > 1)]", "JSONPath"),
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn one_text_one_expression() {
+    fn equal_texts_share_an_expression() {
         let workflow = workflow(&in_actions(
             "{functionRef: f, condition: .a}, {functionRef: f, condition: '${ .a }'}",
         ));
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn iteration_parameters_are_in_sight_of_the_actions_only() {
+    fn iteration_parameters_are_visible_to_actions_only() {
         let body = |condition: &str, output: &str| {
             findings(&format!(
                 "functions: [{{name: e, type: expression, operation: '$order.id'}}]\nstates:\n- {{name: A, type: foreach, inputCollection: .a, iterationParam: order, stateDataFilter: {{output: '{output}'}}, actions: [{{functionRef: e, condition: '{condition}'}}], end: true}}\n"

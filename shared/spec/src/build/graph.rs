@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_compensates_and_where_it_starts() {
+    fn compensating_states_and_start_states() {
         let rule = |place: &str, line: u32| format!("error compensation-rule {place} {line}");
         let marked = "- {name: A, type: inject, data: {}, usedForCompensation: true}\n";
         let plain = "- {name: B, type: inject, data: {}, compensatedBy: A, end: true}\n";

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_at_its_place() {
+    fn errors_are_reported_at_their_location() {
         let at = "/metadata/swirl";
         for (own, expected) in [
             (

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn which_policy_holds() {
+    fn which_policy_applies() {
         assert!(rule("", "name: a").is_none());
         assert!(rule("", "retryRef: once").is_none());
         let four = rule("", "retryRef: four").unwrap();

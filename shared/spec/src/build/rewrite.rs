@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_hold_where_they_say() {
+    fn rules_apply_at_their_locations() {
         let text = "functions: [{name: f}, {name: g, type: rpc}]
 states:
 - {name: a, type: Delay, timeDelay: PT1S, onErrors: [{error: x}]}

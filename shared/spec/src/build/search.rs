@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_declarations_are_refused_at_their_place() {
+    fn invalid_declarations_are_rejected_at_their_location() {
         let many: Vec<String> = (0..17)
             .map(|n| format!("a{n}: {{value: .a, type: string}}"))
             .collect();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_isnt_ours_is_left_to_its_author() {
+    fn other_metadata_belongs_to_its_author() {
         let text = |metadata: &str| format!("metadata: {metadata}\n{STATES}");
         assert_eq!(findings(&text("{swirl: yes please}")), "");
         assert_eq!(

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_one_holds() {
+    fn the_nearest_timeout_applies() {
         let workflow = workflow(
             "timeouts: {stateExecTimeout: PT1S, actionExecTimeout: PT2S, branchExecTimeout: PT3S, eventTimeout: PT4S, workflowExecTimeout: PT9S}
 functions: [{name: f, operation: 'a#f'}]

@@ -139,7 +139,7 @@ fn by_shape_alone() {
 
 /// docs/language.md#decision-97.
 #[test]
-fn by_shape_though_there_is_a_version() {
+fn by_shape_despite_a_version() {
     check(&[
         (
             "specVersion: '0.8'\nname: a\nstates: [{name: a, type: inject, end: true}]",

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_edition_has_one_line() {
+    fn each_edition_has_a_row() {
         for edition in Edition::ALL {
             let lines = EDITIONS.iter().filter(|entry| entry.edition == edition);
             assert_eq!(lines.count(), 1, "{edition}");

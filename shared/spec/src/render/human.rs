@@ -182,14 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn colour_only_if_told() {
+    fn colour_only_on_request() {
         let shown = human("greet.yaml", TEXT, &findings(), Colour::Ansi);
         assert!(shown.contains("\u{1b}[1;31merror[duplicate-key]\u{1b}[0m"));
         assert!(!human("greet.yaml", TEXT, &findings(), Colour::No).contains('\u{1b}'));
     }
 
     #[test]
-    fn long_lines_strange_characters_and_places_out_of_the_text() {
+    fn long_lines_odd_characters_and_invalid_positions() {
         let text = format!("{}!\u{1b}[31m{}", "x".repeat(500), "y".repeat(500));
         let at = |line, column| {
             Diagnostic::new(

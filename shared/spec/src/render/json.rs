@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_is_known() {
+    fn all_members() {
         insta::assert_snapshot!(json("greet.yaml", &findings()), @r#"
         {
           "file": "greet.yaml",
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_leave_it_valid() {
+    fn warnings_do_not_make_it_invalid() {
         let warning = findings().pop().unwrap();
         let document: Value = serde_json::from_str(&json("a", &[warning])).unwrap();
         assert_eq!(document["valid"], true);

@@ -113,7 +113,7 @@ mod tests {
     use crate::source::{Limits, parse};
 
     #[test]
-    fn values_keep_their_places() {
+    fn values_keep_their_locations() {
         let text = b"a:\n  old: 1\n  moved: {x: 2}\nb: 3\n";
         let mut root = parse(text, &Limits::default()).unwrap();
         let a = root.get_mut("a").unwrap();

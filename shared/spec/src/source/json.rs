@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_told_to_be_none_of_json() {
+    fn comments_get_a_hint() {
         for text in [
             "{\n// x\n\"a\": 1}",
             "[1 /* x */]",
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_their_place() {
+    fn errors_have_their_location() {
         for (text, error) in [
             (
                 "[1,\n 2",
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_comma_is_an_error_and_the_rest_is_read() {
+    fn a_trailing_comma_is_an_error_but_the_rest_is_read() {
         let mut found = Diagnostics::default();
         let root = parse("{\"a\": 1,}", &Limits::default(), &mut found).unwrap();
         assert!(root.get("a").is_some());

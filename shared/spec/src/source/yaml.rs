@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn unquoted_expressions_within_braces_are_told_to_need_quotes() {
+    fn unquoted_expressions_in_braces_get_a_hint() {
         for text in ["a: {b: ${ .c }, d: 1}", "a: [${ .c }]"] {
             let parsed = read(text.as_bytes(), &Limits::default());
             let hint = parsed

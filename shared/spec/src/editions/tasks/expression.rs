@@ -183,7 +183,7 @@ mod tests {
     use super::speaks_of_error;
 
     #[test]
-    fn what_speaks_of_the_error() {
+    fn references_to_the_error_are_recognised() {
         for text in [
             "name eq 'X'",
             "$.error.name ne 'X'",

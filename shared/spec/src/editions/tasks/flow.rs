@@ -158,7 +158,7 @@ mod tests {
     use crate::editions::tasks::testing::{findings, workflow};
 
     #[test]
-    fn ids_and_names_lead_somewhere() {
+    fn transitions_use_ids_and_names() {
         let workflow = workflow(
             "tasks:\n- {id: one, name: A, type: inject, transition: {nextTask: two}}\n- {id: two, name: B, type: inject, transition: {nextTask: C}}\n- {id: A, name: C, type: inject, start: {kind: default}, transition: {nextTask: A}}\n",
         );
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn branches_know_their_own_names_only() {
+    fn branches_know_only_their_own_names() {
         let of = |target: &str| {
             findings(&format!(
                 "tasks:\n- name: P\n  type: parallel\n  start: {{kind: default}}\n  branches:\n  - name: b\n    tasks:\n    - {{name: P, type: inject, start: {{kind: default}}, transition: {{nextTask: {target}}}}}\n    - {{name: B, type: inject, end: {{kind: default}}}}\n  transition: {{nextTask: Q}}\n- {{name: Q, type: inject, end: {{kind: default}}}}\n"

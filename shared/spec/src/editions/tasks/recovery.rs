@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn how_often_and_after_how_long() {
+    fn retry_counts_and_delays() {
         for (retry, retries, delay, increment) in [
             ("", 1, 0, 0),
             (", maxAttempts: 0", 0, 0, 0),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_speaks_of_data_alone_is_asked_about_results_too() {
+    fn conditions_over_data_also_check_results() {
         let results = |text: &str| {
             let state = state(&format!("retry: [{{expression: \"{text}\"}}]"));
             state.retries[0].results
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_elapsed_action_is_passed_over_where_nothing_handles_errors() {
+    fn action_timeouts_are_ignored_without_handlers() {
         let plain = state("metadata: {}");
         let [handler] = plain.on_errors.as_slice() else {
             panic!("{:?}", plain.on_errors);

@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn types_of_their_own_are_refused_where_nothing_carries_them_out() {
+    fn custom_types_without_implementation_are_rejected() {
         let body = format!(
             "functions: [{{name: f, operation: x, type: soap}}, {{name: g, operation: x, type: mail}}, {{name: h, operation: x, type: custom}}]\n{STATES}"
         );

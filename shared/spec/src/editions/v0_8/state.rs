@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_states_have() {
+    fn common_parts_of_states() {
         let mut wrong = Vec::new();
         for (state, expected) in [
             ("name: A, type: inject, data: {}, transition: Z", ""),

@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_in_a_resource_are_shown_where_it_is_named() {
+    fn findings_in_a_resource_are_shown_at_the_reference() {
         let body = format!("functions: f.yaml\n{STATES}");
         let reading = read_with(&body, &[("f.yaml", "\n- name: f\n  opration: x\n")], &[]);
         assert_eq!(show(&reading), "error unknown-property /functions 4");

@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_short_where_they_can_be() {
+    fn simple_conditions_stay_short() {
         let conditions = Conditions {
             path: &path,
             object: true,

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_waited_for() {
+    fn which_events_are_awaited() {
         let any = state("eventsActions: [{eventRefs: [a, b], actions: []}]");
         assert!(any.exclusive);
         assert_eq!(any.entries[0].wait, Wait::any(2));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_counts_anew_with_each_event_at_the_start_only() {
+    fn only_at_the_start_each_event_restarts_the_timeout() {
         let entries = "eventsActions: [{eventRefs: [a, b], actions: []}]";
         assert!(!state(entries).timeout_restarts);
         let start = format!("start: {{kind: default}}, {entries}");

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn how_many_branches() {
+    fn the_number_of_awaited_branches() {
         let of = |state: &str| parallel("", "tasks", state, "").at_least;
         assert_eq!(of("metadata: {}"), None);
         assert_eq!(of("completionType: and"), None);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn which_branches_are_waited_for() {
+    fn which_branches_are_awaited() {
         let release = "schemaVersion: '0.1'\n";
         let of = |schema, states, state, branch| {
             parallel(schema, states, state, branch).branches[0].awaited

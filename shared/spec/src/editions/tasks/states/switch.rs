@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operator_does_not_look_at() {
+    fn ignored_operands_are_reported() {
         let of = |condition: &str| {
             findings(&format!(
                 "tasks:\n- {{name: A, type: switch, start: {{kind: default}}, dataConditions: [{{{condition}, transition: {{nextTask: Z}}}}], default: {{nextTask: Z}}}}\n- {{name: Z, type: inject, end: {{kind: default}}}}\n"
