@@ -1,4 +1,4 @@
-//! The bare engine: step and apply, without a store.
+//! The engine alone: step and apply, without a store.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Whole instances, from the start to the committed end, through the real driver.
+//! Complete instances, from the start to the committed end, through the real driver.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -63,8 +63,8 @@ impl Caller for Starter {
     }
 }
 
-/// Runs instances for some seconds; every one is checked: it must be completed in the store. `at_once`:
-/// carried out before they are created, instead of driven.
+/// Runs instances for some seconds. Each one is checked: it must be completed in the store. `at_once`: it runs before
+/// it is created, instead of being driven.
 pub async fn run(
     definition: &Arc<Definition>,
     input: &Data,
@@ -94,7 +94,7 @@ pub async fn run(
     .await
 }
 
-/// Creation and the commit of the end are both on disk when this returns.
+/// When this returns, the creation and the commit of the end are both on disk.
 async fn one(
     driver: &Driver,
     definition: &Arc<Definition>,

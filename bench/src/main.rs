@@ -1,4 +1,4 @@
-//! Measures Swirl on this machine and compares it with the floor: bare loops that use the same servers, disk and crates
+//! Measures Swirl on this machine and compares it with a floor: bare loops that use the same servers, disk and crates
 //! without Swirl, in the same run.
 //!
 //! `cargo xtask bench` builds `swirl` and runs this; `docs/benchmarks.md` describes the measurements.
@@ -40,35 +40,35 @@ static ALLOCATOR: CountingAllocator<System> = CountingAllocator::of(System);
 #[derive(Parser)]
 #[command(name = "cargo xtask bench", about = "Measures Swirl and its floor.")]
 struct Args {
-    /// A little of everything, within some minutes.
+    /// Measure a little of everything, in some minutes.
     #[arg(long)]
     quick: bool,
-    /// The file of the report; plots are put next to it.
+    /// The file for the report; plots are written next to it.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// The binary to measure. By default the one next to this program.
+    /// The binary to measure. The default is the one next to this program.
     #[arg(long, value_name = "FILE")]
     swirl: Option<PathBuf>,
     /// The number of workers, except in measurements that vary it.
     #[arg(long, default_value_t = 1)]
     workers: usize,
-    /// Redis syncs each write to disk, instead of all of them every second.
+    /// Make Redis sync each write to disk, instead of once per second.
     #[arg(long)]
     always: bool,
-    /// Measure only waiting instances in `swirl dev`, with these counts, such as 10000,100000.
+    /// Measure only waiting instances in `swirl dev`, in these numbers, such as 10000,100000.
     #[arg(long, value_delimiter = ',', value_name = "COUNT")]
     waiting: Vec<usize>,
     /// Measure only listings, searches and pages of the console, with this many instances, such as 1000000.
     #[arg(long, value_name = "COUNT")]
     pages: Option<usize>,
-    /// Measure only ten HTTP calls in `swirl dev` and in these peers: NAME=URL is sent a POST request with
-    /// the address of the service to call.
+    /// Measure only ten HTTP calls in `swirl dev` and in these peers, given as NAME=URL. Each is sent a POST request
+    /// with the address of the service to call.
     #[arg(long, value_name = "NAME=URL")]
     peer: Vec<Peer>,
     /// The name and the process id of a peer's process, to measure its processor time.
     #[arg(long, value_name = "NAME=PID")]
     peer_process: Vec<PeerProcess>,
-    /// Only these parts.
+    /// Measure only these parts.
     #[arg(long, value_delimiter = ',')]
     only: Vec<Part>,
 }
@@ -79,15 +79,15 @@ enum Part {
     Floor,
     /// The real processes.
     Cluster,
-    /// Of those the events alone, if they are named and the others are not.
+    /// Only the events of the cluster, if this is named and the cluster isn't.
     Events,
-    /// How cost grows.
+    /// The growth of costs.
     Growth,
     /// The engine alone, and instances in one process.
     Embedded,
     /// Ten HTTP calls in `swirl dev`.
     Dev,
-    /// Search attributes and lifecycle events, on and off in turn. Only if it is named.
+    /// Search attributes and lifecycle events, alternately on and off. Runs only if it is named.
     Overhead,
 }
 
@@ -311,7 +311,7 @@ async fn one_floor(
     Ok(median(figures))
 }
 
-/// Measures again at the end, to show whether the machine became slower or faster during the run.
+/// Measures again at the end, to show whether the machine's speed changed during the run.
 async fn again(plan: &Plan, always: bool, rows: &mut [FloorRow]) -> Result<()> {
     let servers = Servers::start(always).await?;
     for row in rows {
@@ -381,7 +381,7 @@ async fn embedded(plan: &Plan, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Alternates between floor and store, since the time of a sync varies.
+/// Alternates between floor and store, because the duration of a sync varies.
 async fn durable(
     plan: &Plan,
     definition: &std::sync::Arc<swirl_engine::Definition>,

@@ -1,4 +1,4 @@
-//! Closed loops: a number of concurrent callers, each of which continues as soon as it is answered.
+//! Closed loops: concurrent callers, each of which continues as soon as it gets an answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -20,7 +20,7 @@ pub trait Caller: Send {
 #[derive(Debug, Clone, Default)]
 pub struct Figure {
     pub in_flight: usize,
-    /// Per second.
+    /// Operations per second.
     pub rate: f64,
     pub p50_ms: f64,
     pub p99_ms: f64,
@@ -31,7 +31,7 @@ const WARM: u8 = 0;
 const COUNTS: u8 = 1;
 const OVER: u8 = 2;
 
-/// Runs callers for some seconds after they have warmed up for a tenth of that.
+/// Runs callers for some seconds, after warming up for a tenth of that time.
 pub async fn closed_loop<C: Caller + 'static>(
     callers: Vec<C>,
     seconds: f64,
@@ -88,7 +88,7 @@ impl Figure {
         }
     }
 
-    /// The same, if each counted unit consists of this many others.
+    /// The same, if each counted unit consists of this many smaller ones.
     #[must_use]
     pub fn times(mut self, units: f64) -> Figure {
         self.rate *= units;
@@ -97,15 +97,14 @@ impl Figure {
     }
 }
 
-/// The median, by rate.
+/// The result with the median rate.
 pub fn median(mut figures: Vec<Figure>) -> Figure {
     figures.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     let middle = figures.len() / 2;
     figures.into_iter().nth(middle).unwrap_or_default()
 }
 
-/// Runs callers until they have performed this many operations together; each performs at least
-/// one.
+/// Runs callers until they have performed this many operations together. Each performs at least one.
 pub async fn counted<C: Caller + 'static>(
     callers: Vec<C>,
     count: usize,

@@ -1,18 +1,18 @@
-//! The extent of a run: a full report, or a little of everything.
+//! The size of a run: a full report, or a little of everything.
 
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub quick: bool,
-    /// The duration of a row's measurement, and the number of repeats; the median is shown.
+    /// The duration of one measurement, and the number of repetitions, of which the median is shown.
     pub seconds: f64,
     pub repeats: usize,
-    /// Instances that are started and left alone.
+    /// Instances that are started without waiting for their results.
     pub burst: usize,
     /// Instances that wait for events.
     pub waiting: usize,
-    /// Timers that become due while no coordinator runs, and how long they sleep.
+    /// The number of timers that become due while no coordinator runs, and the duration of their sleep.
     pub timers: usize,
     pub nap: Duration,
     pub definitions: usize,
@@ -45,7 +45,7 @@ impl Plan {
         }
     }
 
-    /// The number that are under way at once.
+    /// The number of concurrent instances.
     pub fn in_flight(&self) -> Vec<usize> {
         if self.quick {
             vec![1, 64]
@@ -54,18 +54,18 @@ impl Plan {
         }
     }
 
-    /// Of instances with a hundred scopes each.
+    /// The number of concurrent instances with a hundred scopes each.
     pub fn in_flight_of_forks(&self) -> Vec<usize> {
         vec![1, 16]
     }
 
-    /// Bytes of state data.
+    /// Sizes of state data, in bytes.
     pub fn sizes(&self) -> Vec<usize> {
         let all = [1_000, 10_000, 100_000, 1_000_000];
         all[..if self.quick { 3 } else { 4 }].to_vec()
     }
 
-    /// Iterations of a foreach.
+    /// Numbers of iterations of a foreach.
     pub fn fan_outs(&self) -> Vec<usize> {
         let all = [10, 100, 1_000, 10_000, 100_000];
         all[..if self.quick { 3 } else { 5 }].to_vec()
@@ -76,13 +76,13 @@ impl Plan {
         all[..if self.quick { 3 } else { 4 }].to_vec()
     }
 
-    /// States that an instance goes through.
+    /// Numbers of states that an instance goes through.
     pub fn lengths(&self) -> Vec<usize> {
         let all = [10, 100, 1_000, 10_000, 100_000];
         all[..if self.quick { 4 } else { 5 }].to_vec()
     }
 
-    /// Instances that wait.
+    /// Numbers of waiting instances.
     pub fn crowds(&self) -> Vec<usize> {
         let all = [100, 1_000, 10_000, 100_000, 1_000_000];
         all[..if self.quick { 2 } else { 5 }].to_vec()

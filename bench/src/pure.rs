@@ -1,4 +1,4 @@
-//! The definition of ten pure states, for measurements in this process.
+//! The definition with ten pure states, for measurements in this process.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The servers of one run, started for it. Floor and system use the same servers with the same
-//! settings, through the same crates.
+//! The servers of one run, which are started for it. Floor and system use the same servers with the same settings,
+//! through the same crates.
 
 use anyhow::{Context, Result};
 use redis::aio::MultiplexedConnection;
@@ -7,7 +7,7 @@ use swirl_servers::{NatsServer, RedisOptions, RedisServer};
 
 use crate::usage::Meter;
 
-/// How `deploy/redis/redis.conf` stores small instances.
+/// The settings with which `deploy/redis/redis.conf` stores small instances compactly.
 const COMPACT: [&str; 4] = [
     "--hash-max-listpack-entries",
     "32",
@@ -23,7 +23,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// `always`: Redis answers when writes are on disk; otherwise it syncs every second.
+    /// `always`: Redis answers after writes are on disk; otherwise it syncs every second.
     pub async fn start(always: bool) -> Result<Servers> {
         let redis = RedisServer::start_with(RedisOptions {
             appendonly: true,
@@ -42,7 +42,7 @@ impl Servers {
         })
     }
 
-    /// The servers, and this process as the client.
+    /// Measures the servers, and this process as the client.
     pub fn meter(&self) -> Meter {
         let pid = |pid: Option<u32>| pid.unwrap_or_default();
         Meter {
@@ -55,7 +55,7 @@ impl Servers {
         }
     }
 
-    /// Bytes of memory that Redis has given out.
+    /// The bytes of memory that Redis has allocated.
     pub async fn redis_memory(&self) -> Result<u64> {
         let info: String = redis::cmd("INFO")
             .arg("memory")

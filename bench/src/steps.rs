@@ -1,5 +1,5 @@
-//! Ten HTTP calls, one after another, started and awaited over HTTP: in `swirl dev`, and in any other server that
-//! can do the same.
+//! Ten HTTP calls in sequence, started and awaited over HTTP: in `swirl dev`, and in any other server that can do the
+//! same.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -48,7 +48,7 @@ impl FromStr for Peer {
     }
 }
 
-/// A process whose processor time counts for the peers.
+/// A process whose processor time is measured for the peers.
 #[derive(Debug, Clone)]
 pub struct PeerProcess {
     name: String,
@@ -69,7 +69,7 @@ impl FromStr for PeerProcess {
     }
 }
 
-/// Measures `swirl dev` and the peers by turns.
+/// Measures `swirl dev` and the peers alternately.
 pub async fn measure(
     plan: &Plan,
     binary: &Path,

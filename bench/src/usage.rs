@@ -1,23 +1,23 @@
-//! The usage of processes and Redis: CPU as the system counts it, scripts and bytes as Redis does.
+//! The resource usage of processes and Redis: CPU as reported by the system, scripts and bytes as reported by Redis.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use redis::aio::MultiplexedConnection;
 
-/// Ticks of `/proc/PID/stat` per second: Linux shows this rate to programs regardless of the kernel's
-/// own.
+/// The ticks per second in `/proc/PID/stat`. Linux always shows this rate to programs, whatever the kernel's own rate
+/// is.
 const TICKS: f64 = 100.0;
 
 /// The processes and servers that are measured.
 #[derive(Clone, Default)]
 pub struct Meter {
-    /// Names and process ids. Those with the same name are counted together.
+    /// Names and process ids. Processes with the same name are added up.
     pub processes: Vec<(String, u32)>,
     pub redis: Option<MultiplexedConnection>,
 }
 
-/// Counters that only grow; their difference is the usage in between.
+/// Counters that only increase. The difference of two readings is the usage in between.
 #[derive(Debug, Clone, Default)]
 pub struct Usage {
     /// Seconds of CPU by name.
@@ -58,7 +58,7 @@ impl Meter {
     }
 }
 
-/// Calls and seconds, from a line as `cmdstat_fcall:calls=3,usec=57,...`.
+/// Calls and seconds, from a line like `cmdstat_fcall:calls=3,usec=57,...`.
 fn command_stat(info: &str, command: &str) -> (f64, f64) {
     let name = format!("cmdstat_{command}:");
     let Some(line) = info.lines().find_map(|line| line.strip_prefix(&*name)) else {
@@ -72,11 +72,11 @@ fn command_stat(info: &str, command: &str) -> (f64, f64) {
     (of("calls"), of("usec") / 1e6)
 }
 
-/// Seconds of CPU that a process has used, in all its threads.
+/// Seconds of CPU time that a process has used in all of its threads.
 pub fn cpu(pid: u32) -> Result<f64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .with_context(|| format!("process {pid} is gone"))?;
-    // The name is in brackets and may contain anything.
+    // The name is in parentheses and may contain anything.
     let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks = |at: usize| -> f64 {
         let field = rest.split_whitespace().nth(at);
@@ -104,12 +104,12 @@ impl Usage {
         self.map(before, |now, before| now - before)
     }
 
-    /// Divided by this count.
+    /// The usage divided by this count.
     pub fn by(&self, count: f64) -> Usage {
         self.map(&Usage::default(), |value, _| value / count)
     }
 
-    /// Microseconds of CPU by process, most first.
+    /// Microseconds of CPU time per process, highest first.
     pub fn cpu_text(&self) -> String {
         let mut parts: Vec<_> = self.cpu.iter().collect();
         parts.sort_by(|a, b| b.1.total_cmp(a.1));

@@ -1,7 +1,7 @@
-//! Waiting instances in `swirl dev`: the memory of each, the recovery time of a killed process, and
-//! the time until an event reaches one of them.
+//! Waiting instances in `swirl dev`: the memory for each, the recovery time of a killed process, and the time until an
+//! event reaches one of them.
 //!
-//! Half of them wait for their own event with a timeout, half sleep: each has an armed timer.
+//! Half of them wait for an event of their own with a timeout, half sleep, so each has an armed timer.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,11 +19,11 @@ use crate::report::Report;
 const IN_FLIGHT: usize = 64;
 /// The number of events that are sent, one at a time.
 const EVENTS: usize = 200;
-/// The time for which an idle process is watched.
+/// The time for which an idle process is observed.
 const IDLE: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The system's figures about a process.
+/// The system's data about a process.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     rss_bytes: f64,
@@ -31,7 +31,7 @@ struct Seen {
     descriptors: usize,
 }
 
-/// Measures these numbers of instances, each in its own process and store.
+/// Measures these numbers of instances, each in a separate process and store.
 pub async fn measure(binary: &Path, counts: &[usize], report: &mut Report) -> Result<()> {
     let mut rows = Vec::new();
     for count in counts {
@@ -119,7 +119,7 @@ fn definitions() -> [(&'static str, Value); 2] {
     [("waiter", waiter), ("sleeper", sleeper)]
 }
 
-/// The ids, of waiters and sleepers by turns.
+/// The ids, alternately of waiters and sleepers.
 async fn started(address: SocketAddr, count: usize) -> Result<Vec<String>> {
     let mut lanes = tokio::task::JoinSet::new();
     for lane in 0..IN_FLIGHT {
@@ -156,7 +156,7 @@ fn order(number: usize) -> String {
     format!("order-{number}")
 }
 
-/// Polls each until it waits, with its timer.
+/// Polls each instance until it waits and has its timer.
 async fn all_wait(address: SocketAddr, ids: &Arc<Vec<String>>) -> Result<()> {
     let mut lanes = tokio::task::JoinSet::new();
     for lane in 0..IN_FLIGHT {
@@ -205,7 +205,7 @@ async fn until(
     }
 }
 
-/// From sending an event until the instance is seen to have ended with it, fastest first.
+/// Measures from sending an event until the instance is seen to have ended because of it; fastest first.
 async fn deliver(address: SocketAddr, ids: &[String]) -> Result<Vec<Duration>> {
     let mut connection = Connection::open(address).await?;
     let mut times = Vec::new();

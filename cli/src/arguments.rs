@@ -1,4 +1,4 @@
-//! Arguments of the commands that run workflows: how definitions are loaded, secrets and JSON.
+//! Arguments of the commands that run workflows: loading definitions, secrets, JSON.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use swirl_functions::http::HttpConfig;
 use swirl_functions::resources::Hosts;
 use swirl_functions::secrets::{Chain, Environment, Fixed};
 
-/// Limits of the instances that a process keeps itself.
+/// Limits for instances that a process keeps itself.
 #[derive(Debug, clap::Args)]
 pub struct LimitArgs {
-    /// The data that an instance may hold in all of its paths of execution together; more is the error
+    /// The data that an instance may hold in all its paths of execution together. If it holds more, that is the error
     /// LimitExceeded.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = swirl_config::size)]
     limits_instance_bytes: usize,
@@ -30,13 +30,13 @@ impl LimitArgs {
     }
 }
 
-/// `hosts`: from which hosts documents may be fetched, beside this machine.
-/// `settings`: the operator's settings for function types.
+/// `hosts`: the hosts besides this machine from which documents may be fetched. `settings`: the operator's settings for
+/// function types.
 pub fn loader(hosts: &[String], settings: Settings) -> anyhow::Result<Loader> {
     loader_with(hosts, settings, None)
 }
 
-/// As [`loader`]. `timeout`: how long a call may take whose actions have no timeout.
+/// As [`loader`]. `timeout`: the limit for a call whose actions have no timeout.
 pub fn loader_with(
     hosts: &[String],
     settings: Settings,
@@ -51,13 +51,13 @@ pub fn loader_with(
     Ok(Loader::new(hosts, http, settings, clock)?)
 }
 
-/// Values given on the command line first, then those of the environment.
+/// Values from the command line take precedence over those from the environment.
 pub fn secrets(given: &[String]) -> anyhow::Result<Arc<Chain>> {
     let fixed = Fixed::parse(given)?;
     Ok(Arc::new(Chain::new().then(fixed).then(Environment::new())))
 }
 
-/// JSON as it is, `@FILE`, or `-` for stdin.
+/// Reads JSON: literally, as `@FILE`, or `-` for stdin.
 pub fn json_argument(argument: &str) -> anyhow::Result<swirl_model::Data> {
     let text = match argument.strip_prefix('@') {
         Some(file) => {

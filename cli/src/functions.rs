@@ -9,7 +9,7 @@ use swirl_functions::types::rpc::Servers;
 use swirl_spec::resource::FUNCTIONS_URI;
 use swirl_spec::source::{self, Limits};
 
-/// Further connectors and servers, separated by commas; named as the settings of the processes are.
+/// Further connectors and servers, separated by commas. The names are the same as for the settings of the processes.
 const CONNECTORS: &str = "SWIRL_FUNCTIONS_CONNECTORS";
 const RPC_SERVERS: &str = "SWIRL_FUNCTIONS_RPC_SERVERS";
 const CONNECTOR_ENVIRONMENT: &str = "SWIRL_FUNCTIONS_CONNECTOR_ENVIRONMENT";
@@ -29,7 +29,7 @@ pub struct FunctionArgs {
     rpc_server: Vec<String>,
 }
 
-/// Functions that documents of older editions only name.
+/// Functions that documents of older editions refer to only by name.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct GivenArgs {
     /// Functions for documents that only name functions, without their operations (editions before
@@ -40,7 +40,7 @@ pub struct GivenArgs {
 }
 
 impl GivenArgs {
-    /// As a resource of the definitions: its URI and its content.
+    /// The functions as a resource of the definitions: its URI and its content.
     pub fn resources(&self) -> anyhow::Result<Vec<(String, String)>> {
         let Some(file) = &self.file else {
             return Ok(Vec::new());

@@ -1,7 +1,7 @@
 //! The log of all commands that run workflows.
 //!
-//! Libraries write what they send and receive to their debug logs: headers, bodies, passwords. So,
-//! regardless of `SWIRL_LOG`, only Swirl's own log has more detail than `info`.
+//! Libraries write what they send and receive (headers, bodies, passwords) to their debug logs. So, whatever
+//! `SWIRL_LOG` says, only Swirl's own log has more detail than `info`.
 
 mod json;
 mod time;
@@ -19,10 +19,10 @@ use tracing_subscriber::{EnvFilter, Layer};
 /// The variable with the filter of the log.
 const VARIABLE: &str = "SWIRL_LOG";
 
-/// If neither the variable nor the configuration says anything; the store's own log is mostly noise.
+/// The filter if neither the variable nor the configuration sets one. The store's own log is mostly noise.
 pub const DEFAULT: &str = "info,fjall=warn,lsm_tree=warn,swirl_service::events=debug";
 
-/// How lines are written.
+/// The format of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Json,
@@ -38,8 +38,8 @@ impl Form {
     }
 }
 
-/// Logs to standard error from now on. `filter` applies if the variable isn't set; one that
-/// cannot be parsed counts as `info`.
+/// Starts logging to standard error. `filter` applies if the variable isn't set. A filter that cannot be parsed counts
+/// as `info`.
 pub fn start(filter: &str, form: Form) {
     let filter = EnvFilter::try_from_env(VARIABLE)
         .or_else(|_| EnvFilter::try_new(filter))
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_ours_is_our_own() {
+    fn only_our_own_modules_are_recognised() {
         for target in ["swirl", "swirl::main", "swirl_functions::caller"] {
             assert!(is_own(target), "{target}");
         }

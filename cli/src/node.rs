@@ -1,5 +1,5 @@
-//! The whole system in one process: workers, coordinator and the embedded store, in real time.
-//! `swirl run` and `swirl dev` are built on it.
+//! The whole system in one process: workers, coordinator and the embedded store, in real time. `swirl run` and `swirl
+//! dev` use it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use swirl_system::{Calls, System};
 use swirl_worker::pool;
 use tokio::task::JoinSet;
 
-/// How often the reconciler looks for scopes that should be running and are not.
+/// The interval at which the reconciler looks for scopes that should be running but aren't.
 const SWEEP: Duration = Duration::from_secs(5);
 
 pub struct Node {
@@ -27,7 +27,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Puts the system together; nothing runs yet. Without a folder, nothing outlives the process.
+    /// Assembles the system without starting it. Without a folder, nothing outlives the process.
     pub fn new(
         folder: Option<&Path>,
         options: swirl_embedded::Options,
@@ -40,7 +40,7 @@ impl Node {
             None => Embedded::memory_with(options),
         });
         let queue = Arc::new(MemoryQueue::default());
-        // Without a folder each process is its own installation, with ids of its own.
+        // Without a folder, each process is its own installation with its own ids.
         let installation = block_on(store.installation(draw_name()))?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registry = Arc::new(Registry::new(store.clone(), lower));
@@ -66,7 +66,7 @@ impl Node {
         })
     }
 
-    /// An attribute that addresses an instance, besides our own; to be called before anything else.
+    /// Sets an attribute that addresses an instance, in addition to our own. Call it before anything else.
     pub fn addressed_by(&mut self, attribute: Option<&str>) {
         if let Some(driver) = Arc::get_mut(&mut self.driver) {
             self.service.events = Addressed::log(self.store.clone(), attribute);
@@ -74,7 +74,7 @@ impl Node {
         }
     }
 
-    /// The history keeps arguments, results and events; to be called before the start.
+    /// Records arguments, results and events in the history. Call it before the start.
     pub fn records_all(&mut self) {
         if let Some(driver) = Arc::get_mut(&mut self.driver) {
             driver.settings.recording = Recording::All;
@@ -90,7 +90,7 @@ impl Node {
         }
     }
 
-    /// For the API: batches are carried out once the loops run.
+    /// The batches for the API. They are carried out once the loops run.
     pub fn batching(&self) -> Batching {
         Batching {
             service: self.service.clone(),

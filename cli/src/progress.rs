@@ -1,5 +1,5 @@
-//! The progress of a running instance, on a terminal: one line for each event of its history, and one
-//! that changes, with what it waits for.
+//! The progress of a running instance on a terminal: one line for each event of its history, and a changing last line
+//! with its current waits.
 
 use std::io::Write;
 
@@ -24,7 +24,7 @@ impl Progress {
         }
     }
 
-    /// Shows new entries. Errors of the output are ignored: there is nowhere to report them.
+    /// Shows new entries. Output errors are ignored, because there is nowhere to report them.
     pub fn show(&mut self, history: &[HistoryEntry], scopes: &[Scope]) {
         let mut out = std::io::stderr().lock();
         for entry in history.iter().skip(self.shown) {

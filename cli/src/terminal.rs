@@ -15,7 +15,7 @@ pub enum Colour {
     Never,
 }
 
-/// How results are written.
+/// The format of results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Output {
     /// For people.
@@ -23,7 +23,7 @@ pub enum Output {
     Text,
     /// For programs.
     Json,
-    /// For code scanning services; of `swirl validate` only.
+    /// For code scanning services. Only for `swirl validate`.
     Sarif,
 }
 
@@ -49,7 +49,7 @@ impl Terminal {
         open_or_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
     }
 
-    /// Writes a message. A failure is ignored: there is nowhere to report it.
+    /// Writes a message. Failures are ignored, because there is nowhere to report them.
     pub fn message(&self, text: &str) {
         let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
     }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_no_error() {
+    fn a_closed_pipe_is_not_an_error() {
         let closed = || Err(io::Error::from(io::ErrorKind::BrokenPipe));
         assert!(open_or_closed(closed()).is_ok());
         assert!(open_or_closed(Err(io::Error::from(io::ErrorKind::StorageFull))).is_err());

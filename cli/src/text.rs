@@ -1,6 +1,6 @@
-//! Small helpers for texts that people read.
+//! Small helpers for text output.
 
-/// Rows in columns with two spaces between them; the first row is the header.
+/// Formats rows as columns with two spaces between them. The first row is the header.
 pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let widths: Vec<usize> = (0..N)
         .map(|column| {

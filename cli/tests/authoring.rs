@@ -1,4 +1,4 @@
-//! The tools for authors as they are called.
+//! The tools for authors, run as commands.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -25,7 +25,7 @@ const LOOSE: &str = "# kept\nid:   w # and this\nspecVersion: '0.8'\n";
 const TIDY: &str = "# kept\nid: w # and this\nspecVersion: \"0.8\"\n";
 
 #[test]
-fn fmt_formats_files_in_place_and_says_which() {
+fn fmt_formats_files_in_place_and_lists_them() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("w.sw.yaml");
     std::fs::write(&file, LOOSE).unwrap();
@@ -54,7 +54,7 @@ fn fmt_formats_files_in_place_and_says_which() {
 }
 
 #[test]
-fn fmt_leaves_what_it_cannot_format() {
+fn fmt_leaves_invalid_files_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bad.sw.yaml");
     std::fs::write(&file, "a: [1\n").unwrap();
@@ -74,7 +74,7 @@ fn fmt_leaves_what_it_cannot_format() {
 }
 
 #[test]
-fn fmt_serves_editors_on_stdin() {
+fn fmt_formats_stdin() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_swirl"))
         .args(["fmt", "-"])
         .stdin(Stdio::piped())
@@ -94,7 +94,7 @@ fn fmt_serves_editors_on_stdin() {
 const WAITING: &str = "id: w\nversion: 1.0.0\nspecVersion: '0.8'\nevents: [{name: E, type: t}]\nstates: [{name: A, type: switch, eventConditions: [{eventRef: E, end: true}], defaultCondition: {end: true}}]\n";
 
 #[test]
-fn lint_says_by_its_exit_code_whether_something_was_found() {
+fn lints_exit_code_shows_whether_something_was_found() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("w.sw.yaml"), WAITING).unwrap();
     std::fs::write(folder.path().join("bad.sw.yaml"), LOOSE).unwrap();
@@ -126,7 +126,7 @@ fn lint_says_by_its_exit_code_whether_something_was_found() {
 }
 
 #[test]
-fn each_template_begins_a_workflow_whose_scenario_passes() {
+fn each_template_has_a_passing_scenario() {
     let folder = tempfile::tempdir().unwrap();
     let listed = swirl(folder.path(), &["new", "--list", "--output", "json"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
@@ -157,7 +157,7 @@ fn each_template_begins_a_workflow_whose_scenario_passes() {
 }
 
 #[test]
-fn new_overwrites_nothing_and_makes_functions_of_operations() {
+fn new_overwrites_nothing_and_creates_functions_for_operations() {
     let folder = tempfile::tempdir().unwrap();
     let document = "openapi: 3.0.0\ninfo: {title: t, version: '1'}\nservers: [{url: 'http://localhost'}]\npaths:\n  /a: {get: {operationId: getA, responses: {'200': {description: d}}}}\n";
     std::fs::write(folder.path().join("shop.yaml"), document).unwrap();
@@ -190,7 +190,7 @@ fn new_overwrites_nothing_and_makes_functions_of_operations() {
 }
 
 #[test]
-fn test_filters_and_shows_what_ran() {
+fn test_filters_scenarios_and_shows_coverage() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["saga", "polling"] {
         let done = swirl(folder.path(), &["new", name, "--template", name]);
@@ -367,8 +367,7 @@ fn lsp_serves_an_editor_over_stdio() {
     );
     assert_eq!(receive(&mut output)["error"]["code"], -32601);
 
-    // Once the finding is fixed there are no errors, and there is a picture with the state under
-    // the cursor.
+    // Once the finding is fixed, there are no errors, and there is a picture with the state at the cursor.
     let at = WAITING.lines().last().unwrap().find("A,").unwrap();
     let document = json!({"uri": uri, "version": 2});
     send(
@@ -401,7 +400,7 @@ fn lsp_serves_an_editor_over_stdio() {
 }
 
 #[test]
-fn schema_prints_what_editors_read() {
+fn schema_prints_a_json_schema() {
     let folder = tempfile::tempdir().unwrap();
     let done = swirl(
         folder.path(),

@@ -1,6 +1,6 @@
-//! A batch on a cluster, while the coordinators that carry it out are killed: each instance is acted on once.
+//! A batch on a cluster while the coordinators that carry it out are killed: each instance is acted on exactly once.
 //!
-//! It has 300 instances, or as many as `SWIRL_BATCH_INSTANCES` says: 10,000 take four minutes in a debug build.
+//! It has 300 instances, or `SWIRL_BATCH_INSTANCES`. With 10,000 it takes four minutes in a debug build.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use swirl_chaos::{AnyCoordinator, Cluster, Role};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_swirl");
-/// How many requests of this test are under way at once.
+/// The number of concurrent requests of this test.
 const CONCURRENT: usize = 16;
-/// No condition holds: each attempt of an instance fails.
+/// No condition ever holds, so each attempt of an instance fails.
 const DEFINITION: &str = r#"
 id: choose
 version: "1"
@@ -28,7 +28,7 @@ fn turns(batch: &Value) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_instance_is_acted_on_once_though_carriers_are_killed() {
+async fn each_instance_is_acted_on_once_despite_killed_carriers() {
     let asked = std::env::var("SWIRL_BATCH_INSTANCES").ok();
     match asked.and_then(|text| text.parse().ok()) {
         Some(instances) => carried_out_once(instances, 500, 3).await,
@@ -36,7 +36,7 @@ async fn each_instance_is_acted_on_once_though_carriers_are_killed() {
     }
 }
 
-/// Each coordinator is killed so many times while the batch is under way.
+/// Each coordinator is killed this many times while the batch is under way.
 async fn carried_out_once(instances: usize, rate: u32, kills: usize) {
     let lease = Duration::from_secs(3);
     let mut cluster = Cluster::start(Path::new(BINARY), 2, 2, lease, false).unwrap();
@@ -62,7 +62,7 @@ async fn carried_out_once(instances: usize, rate: u32, kills: usize) {
     assert_eq!(batch["matched"], instances, "{batch:#}");
     let id = batch["id"].as_str().unwrap();
     let path = format!("batches/{id}");
-    // One of the two carries it out: after both were killed, a carrier was.
+    // One of the two carries it out, so after both were killed, a carrier was killed.
     let coordinators = cluster.of(Role::Coordinator);
     let turns_of_kills = coordinators.len() * kills;
     for turn in 0..turns_of_kills {
@@ -80,7 +80,7 @@ async fn carried_out_once(instances: usize, rate: u32, kills: usize) {
     let done = client.until(&path, "its end", ended).await;
     assert_eq!(done["done"], instances, "{done:#}");
 
-    // All have failed again.
+    // All instances have failed again.
     client.until("counts", "that all fail again", faulted).await;
     let checks = stream::iter(&ids).map(async |instance| {
         let path = format!("instances/{instance}/history");

@@ -1,4 +1,4 @@
-//! Definitions that start instances without end are held back, and others don't notice.
+//! Definitions that start instances endlessly are slowed down, and others aren't affected.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
@@ -45,15 +45,15 @@ impl Rig {
         self.post("definitions", &definition).await;
     }
 
-    /// Those of a workflow, the newest first; 500 at most.
+    /// The instances of a workflow, newest first, at most 500.
     async fn instances(&self, workflow: &str) -> Vec<Value> {
         let address = format!("{}/instances?workflow={workflow}&limit=500", self.api);
         let list = self.answer(self.http.get(address)).await;
         list["instances"].as_array().unwrap().clone()
     }
 
-    /// Another workflow is carried out by the worker meanwhile.
-    async fn an_honest_one_ends(&self) {
+    /// Checks that the worker still carries out another workflow.
+    async fn another_workflow_completes(&self) {
         self.deploy(json!({
             "id": "honest", "version": "1", "specVersion": "0.8", "states": [
                 {"name": "A", "type": "sleep", "duration": "PT0.01S", "end": true}]}))
@@ -64,7 +64,7 @@ impl Rig {
     }
 }
 
-/// Each instance starts two more, and waits for neither.
+/// Each instance starts two more and waits for neither.
 fn doubling() -> Value {
     let twice = json!({"subFlowRef": {"workflowId": "w", "invoke": "async", "onParentComplete": "continue"}});
     json!({
@@ -74,7 +74,7 @@ fn doubling() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sub_workflows_that_double_end_at_the_depth_of_a_chain() {
+async fn doubling_sub_workflows_end_at_the_maximum_chain_length() {
     let rig = Rig::new(&["--limits-chain", "6"]);
     rig.deploy(doubling()).await;
     rig.post("workflows/w/instances", &json!({})).await;
@@ -84,23 +84,23 @@ async fn sub_workflows_that_double_end_at_the_depth_of_a_chain() {
         (all.len() >= 127 && over).then_some(all)
     })
     .await;
-    rig.an_honest_one_ends().await;
-    // 1 + 2 + 4 + ... + 64: those of the last generation start nothing.
+    rig.another_workflow_completes().await;
+    // 1 + 2 + 4 + ... + 64: the last generation starts no more instances.
     assert_eq!(rig.instances("w").await.len(), 127);
     assert_eq!(all.len(), 127);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sub_workflows_that_double_start_as_fast_as_is_allowed_and_no_faster() {
+async fn doubling_sub_workflows_start_at_the_allowed_rate() {
     doubles_slowly("--limits-chained-starts", 1.0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn from_the_fifth_generation_on_they_start_more_slowly() {
+async fn doubling_sub_workflows_start_slowly_from_the_fifth_generation_on() {
     doubles_slowly("--limits-runaway-starts", 15.0).await;
 }
 
-/// With two a second in each process, and so many that don't count.
+/// Two starts per second in each process, after this many free ones.
 async fn doubles_slowly(limit: &str, free: f64) {
     let rig = Rig::new(&[limit, "2"]);
     let begun = Instant::now();
@@ -110,19 +110,19 @@ async fn doubles_slowly(limit: &str, free: f64) {
         (rig.instances("w").await.len() >= 20).then_some(())
     })
     .await;
-    rig.an_honest_one_ends().await;
+    rig.another_workflow_completes().await;
     // Time has to pass: without a limit there would be thousands by then.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let started = rig.instances("w").await.len();
-    // Two processes start instances, and each has ten seconds' worth at once.
+    // Two processes start instances, and each may start ten seconds' worth at once.
     let most = free + 2.0 * (20.0 + 2.0 * begun.elapsed().as_secs_f64());
     assert!(started as f64 <= most, "{started} of {most}");
 }
 
-/// A machine that does much else may be slow to answer.
+/// A busy machine may be slow to answer.
 const REDIS_ANSWER_MAX: Duration = Duration::from_secs(30);
 
-/// The effects that wait in Redis, and the keys of the database.
+/// The number of effects that wait in Redis, and of keys in the database.
 async fn stored(redis: &mut redis::aio::MultiplexedConnection) -> (u64, u64) {
     let mut count = redis::pipe();
     for shard in 0..swirl_redis::Options::default().shards {
@@ -135,9 +135,9 @@ async fn stored(redis: &mut redis::aio::MultiplexedConnection) -> (u64, u64) {
     (counts.iter().sum(), keys)
 }
 
-/// Each process starts some of them all the time, and each of those starts two more: Redis would grow without end.
+/// Each process keeps starting some of them, and each of those starts two more, so Redis would grow without end.
 #[tokio::test(flavor = "multi_thread")]
-async fn starts_that_wait_are_bounded_and_so_is_redis() {
+async fn waiting_starts_and_redis_are_bounded() {
     let rig = Rig::new(&[
         "--limits-runaway-starts=5",
         "--limits-pending-starts=40",
@@ -171,9 +171,9 @@ async fn starts_that_wait_are_bounded_and_so_is_redis() {
             tokio::time::sleep(Duration::from_millis(500)).await;
             seen.push(stored(&mut redis).await);
         }
-        rig.an_honest_one_ends().await;
+        rig.another_workflow_completes().await;
     }
-    // Some are under way at that moment.
+    // Some starts are under way at that moment.
     let waiting_max = seen.iter().map(|(waiting, _)| *waiting).max().unwrap();
     assert!((20..=80).contains(&waiting_max), "{seen:?}");
     let keys_max = |part: &[(u64, u64)]| part.iter().map(|(_, keys)| *keys).max().unwrap();
@@ -181,9 +181,9 @@ async fn starts_that_wait_are_bounded_and_so_is_redis() {
     assert!(keys_max(late) <= keys_max(early) + 100, "{seen:?}");
 }
 
-/// Each produces the event that starts the next one, or continues as the next one: neither waits for anything.
+/// Each instance produces the event that starts the next one, or continues as the next one. None waits for anything.
 #[tokio::test(flavor = "multi_thread")]
-async fn workflows_that_start_themselves_end_at_the_length_of_a_chain() {
+async fn self_starting_workflows_end_at_the_maximum_chain_length() {
     let rig = Rig::new(&["--limits-chain", "6"]);
     rig.deploy(json!({
         "id": "echo", "version": "1", "specVersion": "0.8", "start": "A",
@@ -205,14 +205,14 @@ async fn workflows_that_start_themselves_end_at_the_length_of_a_chain() {
     let request = request.header("content-type", "application/cloudevents+json");
     rig.answer(request.body(event.to_string())).await;
     for workflow in ["echo", "circle"] {
-        // The first, and those that six hops lead to.
+        // The first instance, and those that follow within six hops.
         eventually("the end of the chain", async || {
             let all = rig.instances(workflow).await;
             let over = all.iter().all(|instance| instance["status"] != "running");
             (all.len() >= 7 && over).then_some(())
         })
         .await;
-        rig.an_honest_one_ends().await;
+        rig.another_workflow_completes().await;
         assert_eq!(rig.instances(workflow).await.len(), 7, "{workflow}");
     }
     let last = &rig.instances("circle").await[0];
@@ -220,7 +220,7 @@ async fn workflows_that_start_themselves_end_at_the_length_of_a_chain() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schedule_has_a_least_interval() {
+async fn a_schedule_has_a_minimum_interval() {
     let rig = Rig::new(&["--limits-schedule-interval", "2s"]);
     let begun = Instant::now();
     rig.deploy(json!({
@@ -233,10 +233,10 @@ async fn a_schedule_has_a_least_interval() {
         (rig.instances("tick").await.len() >= 3).then_some(())
     })
     .await;
-    // The first comes at once, and the others two seconds apart.
+    // The first one comes immediately, the others two seconds apart.
     let (started, passed) = (rig.instances("tick").await.len(), begun.elapsed());
     assert!(passed >= Duration::from_secs(4), "{started} in {passed:?}");
     let most = 2.0 + passed.as_secs_f64() / 2.0;
     assert!(started as f64 <= most, "{started} in {passed:?}");
-    rig.an_honest_one_ends().await;
+    rig.another_workflow_completes().await;
 }

@@ -1,4 +1,4 @@
-//! `swirl call`, against a service that echoes the request.
+//! `swirl call` against a service that echoes the request.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -12,7 +12,7 @@ use axum::extract::Request;
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
-/// Answers each request with its content, and counts requests.
+/// Echoes the content of each request, and counts requests.
 struct Service {
     base: String,
     requests: Arc<AtomicUsize>,
@@ -55,7 +55,7 @@ async fn answer(request: Request, count: Arc<AtomicUsize>, base: String) -> impl
         return openapi(&base).into_response();
     }
     if body.contains("__type") || body.contains("__schema") {
-        // It refuses introspection.
+        // It rejects introspection.
         return Json(json!({"errors": [{"message": "no"}]})).into_response();
     }
     count.fetch_add(1, Ordering::SeqCst);
@@ -96,7 +96,7 @@ fn service() -> &'static Service {
     SERVICE.get_or_init(Service::start)
 }
 
-/// A definition with one function, which an action calls.
+/// A definition with one function and an action that calls it.
 fn definition(more: &str, function: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let selected = match function.contains("graphql") {
@@ -236,7 +236,7 @@ fn a_dry_run_sends_nothing() {
 }
 
 #[test]
-fn every_type_that_calls_somebody_is_called() {
+fn every_function_type_can_be_called() {
     let base = &service().base;
     for (function, arguments, expected) in [
         (
@@ -275,7 +275,7 @@ fn every_type_that_calls_somebody_is_called() {
             "{function}: {done:?}"
         );
     }
-    // A connector of one's own, and a request that edition 0.9 describes in place.
+    // A user-defined connector, and a request that edition 0.9 describes inline.
     let folder = definition("", "type: mine, operation: x");
     let connector = format!("mine={base}/mine");
     let done = call(folder.path(), &["f", "--connector", &connector]);
@@ -306,9 +306,9 @@ fn every_type_that_calls_somebody_is_called() {
     assert_eq!(as_json(&done)["uri"], "/in-place", "{done:?}");
 }
 
-/// Nothing listens at these addresses: the request that would be sent is enough.
+/// Nothing listens at these addresses. Only the requests that would be sent are checked.
 #[test]
-fn messages_and_rpc_are_shown_before_they_go_out() {
+fn dry_runs_show_messages_and_rpc_calls() {
     const ASYNCAPI: &str = "asyncapi: 2.6.0
 info: {title: t, version: 1.0.0}
 servers: {broker: {url: 'nats://127.0.0.1:1', protocol: nats}}
@@ -357,7 +357,7 @@ channels:
 }
 
 #[test]
-fn secrets_are_in_nothing_that_is_shown() {
+fn secrets_are_not_shown() {
     let base = &service().base;
     let function = format!("type: custom, operation: 'rest:POST:{base}/direct', authRef: a");
     let bearer = "secrets: [TOKEN]\nauth: [{name: a, scheme: bearer, properties: {token: '${ $SECRETS.TOKEN }'}}]\n";
@@ -370,7 +370,7 @@ fn secrets_are_in_nothing_that_is_shown() {
     ] {
         let folder = definition(&more, &function);
         for output in ["text", "json"] {
-            // The service echoes the request, including the credentials.
+            // The service echoes the request including the credentials.
             let given = [
                 "f",
                 "--args",
@@ -396,7 +396,7 @@ fn secrets_are_in_nothing_that_is_shown() {
 }
 
 #[test]
-fn what_goes_wrong_is_said() {
+fn errors_are_reported() {
     let base = &service().base;
     let direct = |path: &str| {
         definition(

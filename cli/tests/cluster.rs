@@ -1,7 +1,7 @@
-//! Workers and coordinators as processes, on servers of the test's own, while things fail.
+//! Workers and coordinators as processes, on servers that the test starts, while components fail.
 //!
-//! Each test runs a mix of instances under a fault, and compares every output, call and produced
-//! event with the expected outcome.
+//! Each test runs a mix of instances during a fault, and compares every output, call and produced event with the
+//! expected outcome.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::process::Command;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use swirl_chaos::{Fault, Options, Report, run};
 use swirl_servers::{NatsServer, RedisServer};
 
-/// One cluster at a time: more would only take the processors from each other.
+/// One cluster at a time, because several would only compete for the processors.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// No worker is so late that another one takes a scope from it.
+/// So long that no worker takes over a scope just because another one is slow.
 const LONG: Duration = Duration::from_secs(600);
 
 fn options(faults: &[Fault]) -> Options {
@@ -28,7 +28,7 @@ fn options(faults: &[Fault]) -> Options {
     }
 }
 
-fn well(options: &Options) -> Report {
+fn run_without_differences(options: &Options) -> Report {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let report = run(options, &|_| ()).unwrap();
     assert!(report.differences.is_empty(), "{}", report.text());
@@ -38,7 +38,7 @@ fn well(options: &Options) -> Report {
 
 #[test]
 fn undisturbed() {
-    let report = well(&Options {
+    let report = run_without_differences(&Options {
         lease: LONG,
         ..options(&[])
     });
@@ -48,7 +48,7 @@ fn undisturbed() {
 
 #[test]
 fn processes_are_killed() {
-    let report = well(&Options {
+    let report = run_without_differences(&Options {
         faults_at_least: 6,
         ..options(&[Fault::KillWorker, Fault::KillCoordinator])
     });
@@ -57,7 +57,7 @@ fn processes_are_killed() {
 
 #[test]
 fn nats_is_restarted_and_wiped() {
-    well(&Options {
+    run_without_differences(&Options {
         pause: Duration::from_secs(3),
         ..options(&[Fault::RestartNats, Fault::WipeNats])
     });
@@ -65,7 +65,7 @@ fn nats_is_restarted_and_wiped() {
 
 #[test]
 fn redis_is_restarted() {
-    well(&Options {
+    run_without_differences(&Options {
         pause: Duration::from_secs(3),
         ..options(&[Fault::RestartRedis])
     });
@@ -73,22 +73,22 @@ fn redis_is_restarted() {
 
 #[test]
 fn connections_are_cut() {
-    well(&options(&[Fault::CutRedis, Fault::CutNats]));
+    run_without_differences(&options(&[Fault::CutRedis, Fault::CutNats]));
 }
 
 #[test]
-fn a_worker_stands_still_past_its_lease() {
-    well(&options(&[Fault::PauseWorker]));
+fn a_worker_freezes_past_its_lease() {
+    run_without_differences(&options(&[Fault::PauseWorker]));
 }
 
 #[test]
-fn messages_come_twice_and_a_clock_is_ahead() {
-    well(&options(&[Fault::Double, Fault::Skew]));
+fn messages_are_duplicated_and_a_clock_is_ahead() {
+    run_without_differences(&options(&[Fault::Double, Fault::Skew]));
 }
 
 #[test]
 fn processes_are_replaced_one_by_one() {
-    let report = well(&Options {
+    let report = run_without_differences(&Options {
         faults_at_least: 2,
         lease: LONG,
         ..options(&[Fault::Roll])
@@ -98,7 +98,7 @@ fn processes_are_replaced_one_by_one() {
 
 /// Scenarios on a cluster of three workers and two coordinators.
 #[test]
-fn scenarios_hold_on_a_cluster() {
+fn scenarios_pass_on_a_cluster() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (redis, nats) = (RedisServer::start().unwrap(), NatsServer::start().unwrap());
     let conformance = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/conformance/0.8");

@@ -38,7 +38,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 #[test]
-fn validate_says_by_its_exit_code_how_it_went() {
+fn validates_exit_code_shows_the_outcome() {
     let folder = folder();
     for (arguments, code) in [
         (&["validate", "w"][..], 0),
@@ -57,7 +57,7 @@ fn validate_says_by_its_exit_code_how_it_went() {
 }
 
 #[test]
-fn warnings_are_denied_where_that_is_asked_for() {
+fn warnings_can_be_denied() {
     let folder = folder();
     let loose = GOOD.replace("version: 1.0.0", "version: '1'");
     std::fs::write(folder.path().join("loose.sw.yaml"), loose).unwrap();
@@ -72,7 +72,7 @@ fn warnings_are_denied_where_that_is_asked_for() {
 }
 
 #[test]
-fn findings_are_results_and_trouble_is_a_message() {
+fn findings_go_to_stdout_and_errors_to_stderr() {
     let folder = folder();
     let output = swirl(
         folder.path(),
@@ -97,7 +97,7 @@ fn findings_are_results_and_trouble_is_a_message() {
 }
 
 #[test]
-fn results_for_programs_are_json_and_nothing_else() {
+fn json_output_contains_only_json() {
     let folder = folder();
     for format in ["json", "sarif"] {
         let output = swirl(folder.path(), &["--output", format, "validate", "."]);
@@ -123,9 +123,9 @@ fn diagrams_go_to_stdout_or_into_a_file() {
     assert!(output.stdout.is_empty() && text(&output.stderr).contains("unknown-property"));
 }
 
-/// More than a pipe holds is written to a reader that goes away after a byte.
+/// Writes more than a pipe holds to a reader that stops after one byte.
 #[test]
-fn a_reader_that_goes_away_is_no_trouble() {
+fn a_closed_pipe_is_not_an_error() {
     let folder = folder();
     let states: String = (0..2000)
         .map(|n| {
@@ -152,7 +152,7 @@ fn a_reader_that_goes_away_is_no_trouble() {
 }
 
 #[test]
-fn completions_name_the_commands() {
+fn completions_contain_the_commands() {
     let folder = folder();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let output = swirl(folder.path(), &["completions", shell]);

@@ -15,7 +15,7 @@ fn swirl(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn the_command_checks_and_shows() {
+fn the_configuration_is_checked_and_shown() {
     let folder = tempfile::tempdir().unwrap();
     let default = swirl(&["config", "default"]);
     let text = String::from_utf8(default.stdout).unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use swirl_servers::until;
 
-/// Five calls; the third takes as long as the input says, so that a kill in the middle of it hits.
+/// Five calls. The input says how long the third takes, so that a kill in the middle hits it.
 const DEFINITION: &str = r#"
 id: five-calls
 version: "1.0.0"
@@ -125,12 +125,12 @@ fn killed_at_twenty_points() {
         let ms = if begun == 3 { 2_000 } else { 1 };
         let mut child = swirl(&file, &store, ms).spawn().unwrap();
         until("the call", || (demo.calls().len() >= begun).then_some(()));
-        // Time has to pass: it decides at which point the process is killed.
+        // Time has to pass: it determines the point at which the process is killed.
         std::thread::sleep(Duration::from_millis(7 * later));
-        // A run that had ended was killed too late: then there is nothing to continue.
+        // If the run had ended, the kill was too late, and there is nothing to continue.
         let _ = child.kill();
         let first = child.wait_with_output().unwrap();
-        // So was one that had printed its outcome: the next run would be another one.
+        // The same if it had printed its outcome: the next run would be another one.
         let has_printed = numberless(&first.stdout) == expected;
         let output = if first.status.success() || has_printed {
             first
@@ -165,7 +165,7 @@ fn killed_at_twenty_points() {
     );
 }
 
-/// The service counts payments and shipments through all runs.
+/// Removes numbers, because the service counts payments and shipments over all runs.
 fn numberless(output: &[u8]) -> String {
     String::from_utf8_lossy(output)
         .chars()
@@ -183,7 +183,7 @@ fn the_third_call_is_repeated_with_its_key() {
     let store = folder.path().join("store");
 
     let mut child = swirl(&file, &store, 5_000).spawn().unwrap();
-    // The log notes a call when it comes in.
+    // The service logs a call on arrival.
     until("the third call", || (demo.calls().len() >= 3).then_some(()));
     child.kill().unwrap();
     child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Messages that could not be used, in a real cluster.
+//! Messages that could not be processed, in a real cluster.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
@@ -23,7 +23,7 @@ fn swirl(server: &str, arguments: &[&str]) -> (Value, Option<i32>) {
     (answer, done.status.code())
 }
 
-/// The output of a command for people: its rows, and its messages.
+/// The text output of a command: its rows and its messages.
 fn shown(server: &str, arguments: &[&str]) -> (String, String) {
     let done = Command::new(BINARY)
         .args(arguments)
@@ -44,7 +44,7 @@ fn letters(server: &str, count: usize) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn they_are_listed_shown_sent_again_and_dropped() {
+async fn dead_letters_are_listed_shown_resent_and_dropped() {
     let cluster = Cluster::start(Path::new(BINARY), 1, 1, Duration::from_secs(3), false).unwrap();
     let server = cluster.apis().remove(0);
     let nats = async_nats::connect(cluster.nats.url()).await.unwrap();
@@ -54,7 +54,7 @@ async fn they_are_listed_shown_sent_again_and_dropped() {
         let payload = payload.to_owned().into();
         nats.publish("swirl.events.test", payload).await.unwrap();
     }
-    // A task without an instance.
+    // A task for a missing instance.
     nats.publish("swirl-tasks.default", "{}".into())
         .await
         .unwrap();
@@ -84,7 +84,7 @@ async fn they_are_listed_shown_sent_again_and_dropped() {
     let payload: Value = serde_json::from_str(shown["payload"].as_str().unwrap()).unwrap();
     assert_eq!(payload["source"], "/shop");
 
-    // It still is not an event: it comes back under another number.
+    // It still isn't an event, so it becomes a dead letter again, with another number.
     let (_, code) = swirl(&server, &["dead-letters", "retry", &number]);
     assert_eq!(code, Some(0));
     let again = letters(&server, 3);
@@ -103,9 +103,9 @@ async fn they_are_listed_shown_sent_again_and_dropped() {
     assert!(letters(&server, 0).is_empty());
 }
 
-/// The instance was suspended for it.
+/// The instance was suspended because of it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_is_sent_again_lets_its_instance_go_on() {
+async fn resending_a_task_resumes_its_instance() {
     let cluster = Cluster::start(Path::new(BINARY), 1, 1, Duration::from_secs(3), false).unwrap();
     let server = cluster.apis().remove(0);
     let folder = tempfile::tempdir().unwrap();
@@ -120,7 +120,7 @@ async fn a_task_that_is_sent_again_lets_its_instance_go_on() {
     let (started, _) = swirl(&server, &["start", "nap"]);
     let id = started["id"].as_str().unwrap();
     assert_eq!(swirl(&server, &["suspend", id]).1, Some(0));
-    // As a worker does with a task that it gives up.
+    // The same as a worker does with a task that it gives up.
     let nats = async_nats::connect(cluster.nats.url()).await.unwrap();
     let mut headers = async_nats::HeaderMap::new();
     headers.insert("Swirl-Reason", "it failed");
@@ -144,9 +144,9 @@ async fn a_task_that_is_sent_again_lets_its_instance_go_on() {
     });
 }
 
-/// NATS was reconfigured after the event had been created, so it could not be refused before.
+/// NATS was reconfigured after the event was created, so the event could not be rejected earlier.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_that_nats_refuses_later_is_a_dead_letter() {
+async fn an_event_that_nats_rejects_later_becomes_a_dead_letter() {
     let cluster = Cluster::start(Path::new(BINARY), 1, 1, Duration::from_secs(3), false).unwrap();
     let server = cluster.apis().remove(0);
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A definition deployed at one coordinator is in force at all of them once the deployment is answered.
+//! A definition that was deployed at one coordinator is in force at all of them as soon as the deployment is answered.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
@@ -63,7 +63,7 @@ async fn an_answered_deployment_is_in_force_at_every_coordinator() {
         servers: cluster.apis(),
     };
     for round in 1..=ROUNDS {
-        // So that the other one has just looked.
+        // So that the other coordinator has just looked.
         let event = |id: String, kind: String| json!({"specversion": "1.0", "id": id, "source": "/test", "type": kind});
         let other = event(format!("other-{round}"), "other".to_owned());
         let structured = "application/cloudevents+json";

@@ -1,4 +1,4 @@
-//! `swirl doctor` as a process, on servers that are well and on others.
+//! `swirl doctor` as a process, with healthy and unhealthy servers.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ fn flags<'f>(redis: &'f str, nats: &'f str) -> Vec<&'f str> {
 }
 
 #[test]
-fn servers_that_are_well_are_left_as_they_are() {
+fn healthy_servers_are_not_changed() {
     let redis = RedisServer::start_with(RedisOptions {
         appendonly: true,
         args: ["--maxmemory", "1gb"].map(str::to_owned).to_vec(),
@@ -92,7 +92,7 @@ fn servers_that_are_well_are_left_as_they_are() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_to_do() {
+fn problems_are_reported_with_hints() {
     let redis = RedisServer::start_with(RedisOptions {
         args: ["--maxmemory-policy", "allkeys-lru"]
             .map(str::to_owned)
@@ -137,7 +137,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
 }
 
 #[test]
-fn servers_that_are_not_there() {
+fn unreachable_servers_are_reported() {
     let at = |scheme: &str| format!("{scheme}://127.0.0.1:{}", free_port().unwrap());
     let (redis, nats, api) = (at("redis"), at("nats"), at("http"));
     let all = [&flags(&redis, &nats)[..], &["--server", &api]].concat();
@@ -150,7 +150,7 @@ fn servers_that_are_not_there() {
 
 /// The other checks still run.
 #[test]
-fn a_configuration_that_is_wrong() {
+fn an_invalid_configuration_is_reported() {
     let redis = RedisServer::start().unwrap();
     let nats = NatsServer::start_with(NatsOptions {
         config:
@@ -174,7 +174,7 @@ fn a_configuration_that_is_wrong() {
     ]);
     assert_eq!(code, Some(1));
     for (name, status) in [
-        // No client could get access, and the number of shards is checked.
+        // No client could get access. The number of shards is checked as well.
         ("configuration", "error"),
         ("redis", "ok"),
         ("redis-persistence", "error"),
@@ -188,12 +188,12 @@ fn a_configuration_that_is_wrong() {
 }
 
 #[test]
-fn every_node_of_a_cluster_is_looked_at() {
+fn every_node_of_a_cluster_is_checked() {
     let redis = RedisCluster::start(3).unwrap();
     let nats = NatsServer::start().unwrap();
     let urls = redis.urls();
     let nats_url = nats.url();
-    // One that isn't named.
+    // A node that isn't in the settings.
     let done = doctor(&[
         "--auth-mode",
         "off",

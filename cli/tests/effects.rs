@@ -1,5 +1,5 @@
-//! Every setting of the table has an effect: with another value, a library gets another option.
-//! Settings that are used directly have a test that does so.
+//! Every setting in the table has an effect: with another value, a library gets another option. Settings that are used
+//! directly have tests of their own.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use swirl_config::{Config, Process, Sources, find, load, settings};
 use swirl_coordinator::process::batch_limits;
 use swirl_worker::process as worker;
 
-/// A setting, a value, and the settings before it: those that it needs, or another value of it.
+/// A setting, a value, and the settings that must be set first, such as those that it requires.
 type Case = (
     &'static str,
     &'static str,
@@ -156,7 +156,7 @@ const CASES: &[Case] = &[
     ("secrets.environment", "false", NONE),
 ];
 
-/// A setting, and a test that starts processes with it.
+/// A setting, and the test that starts processes with it.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("worker.listen", "cli/tests/observe/processes.rs"),
     ("coordinator.listen", "cli/tests/observe/processes.rs"),
@@ -166,7 +166,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("lifecycle.events", "cli/tests/lifecycle.rs"),
 ];
 
-/// The options that the libraries get.
+/// The options that the libraries receive.
 fn effective(config: &Config) -> String {
     let redis = swirl_cluster::redis_options(config).unwrap();
     let nats = swirl_cluster::nats_options(config, "worker");
@@ -221,7 +221,7 @@ fn with(given: &[(&str, &str)], folder: &Path) -> Config {
         .config
 }
 
-/// Those of the API are shown by its own tests.
+/// Settings of the API have tests of their own.
 const OF_THE_API: &[&str] = &[
     "auth.",
     "coordinator.tls_",
@@ -234,7 +234,7 @@ const OF_THE_API: &[&str] = &[
 ];
 
 #[test]
-fn settings_reach_what_they_are_about() {
+fn settings_reach_their_libraries() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["FILE", "OTHER"] {
         std::fs::write(folder.path().join(name), name).unwrap();
@@ -275,7 +275,7 @@ fn every_setting_is_in_one_of_the_lists() {
 
 /// The defaults of the table are the defaults of the libraries.
 #[test]
-fn defaults_are_the_libraries_own() {
+fn defaults_equal_the_libraries_defaults() {
     let config = with(NONE, Path::new("."));
     let own = swirl_redis::Options {
         namespace: "default".to_owned(),

@@ -1,4 +1,4 @@
-//! Functions of types that the operator configures, through the command.
+//! Functions of types that the operator configures, through the command line.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -29,7 +29,7 @@ fn definition(function: &str) -> String {
 
 #[test]
 #[cfg(unix)]
-fn a_custom_type_is_carried_out_by_the_connector_of_its_name() {
+fn a_custom_type_uses_the_connector_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("w.sw.yaml");
     std::fs::write(file, definition("type: echo, operation: x")).unwrap();
@@ -68,7 +68,7 @@ fn a_custom_type_is_carried_out_by_the_connector_of_its_name() {
     );
 }
 
-/// The proto file and its imports are read, and nothing listens at the address.
+/// The proto file and its imports are read, although nothing listens at the address.
 #[test]
 fn a_proto_file_is_read_with_its_imports() {
     let folder = tempfile::tempdir().unwrap();
@@ -140,7 +140,7 @@ fn services(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// The document is a file with another next to it, and the function has the address of the service.
+/// The document is a file that refers to another one, and the function has the service's address.
 #[test]
 fn arguments_are_checked_before_anything_runs() {
     const SERVER: &str = ", metadata: {server: 'http://127.0.0.1:1'}";
@@ -195,14 +195,14 @@ fn arguments_are_checked_before_anything_runs() {
     }
     let unchecked = ", metadata: {server: 'http://127.0.0.1:1', checkArguments: false}";
     assert_eq!(all("validate", "{id: one}", unchecked).0, Some(0));
-    // Without the address of the service there is nothing to call.
+    // Without the service's address there is nothing to call.
     let (code, text) = all("validate", good, "");
     assert_eq!(code, Some(1), "{text}");
     assert!(
         text.contains("function-invalid") && text.contains("metadata: {server:"),
         "{text}"
     );
-    // A file that cannot be read is reported, and is not an error.
+    // A file that cannot be read is reported, but isn't an error.
     std::fs::remove_file(folder.path().join("parts.yaml")).unwrap();
     let (code, text) = all("validate", "{ID: 1}", SERVER);
     assert_eq!(code, Some(0), "{text}");
@@ -220,7 +220,7 @@ fn arguments_are_checked_before_anything_runs() {
 }
 
 #[test]
-fn scenarios_hold_calls_and_answers_against_documents() {
+fn scenarios_check_calls_and_answers_against_documents() {
     let folder = services(&[("openapi.yaml", OPENAPI), ("parts.yaml", PARTS)]);
     let test = |arguments: &str, answer: &str| {
         let metadata = ", metadata: {server: 'http://127.0.0.1:1'}";
@@ -252,9 +252,9 @@ fn scenarios_hold_calls_and_answers_against_documents() {
     assert_eq!(test("{id: '${ .id }'}", "{number: 1}").0, Some(0));
 }
 
-/// A document that requires a token; the token is a secret.
+/// A document that requires a token, which is a secret.
 #[tokio::test(flavor = "multi_thread")]
-async fn documents_are_fetched_with_credentials_of_secrets() {
+async fn documents_are_fetched_with_credentials_from_secrets() {
     use axum::http::HeaderMap;
     use axum::routing::get;
     let guarded = |content: &'static str| {
@@ -315,7 +315,7 @@ async fn documents_are_fetched_with_credentials_of_secrets() {
     .unwrap();
 }
 
-/// Findings about calls of other types than `rest`, by the documents next to the definition.
+/// Findings about calls of types other than `rest`, by the documents next to the definition.
 #[test]
 fn arguments_of_all_types_are_checked() {
     const ASYNCAPI: &str = "asyncapi: 2.6.0
@@ -412,9 +412,9 @@ channels:
     }
 }
 
-/// A GraphQL service gives its schema only to clients with a token.
+/// A GraphQL service that reveals its schema only to clients with a token.
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_of_graphql_are_checked_against_what_the_service_tells() {
+async fn graphql_calls_are_checked_against_the_services_schema() {
     use axum::Json;
     use axum::http::{HeaderMap, StatusCode};
     use serde_json::{Value, json};
@@ -507,7 +507,7 @@ async fn calls_of_graphql_are_checked_against_what_the_service_tells() {
             assert_eq!(all(&["validate", "--offline"], field, call).0, Some(0));
         }
 
-        // A service without introspection doesn't prevent a deployment, and `validate` says so.
+        // A service without introspection doesn't prevent a deployment, but `validate` reports it.
         let dead = definition("type: graphql, operation: 'http://127.0.0.1:1/graphql#query#pet'")
             .replace("arguments: {a: 1}", good);
         std::fs::write(path_of(&folder, "dead.sw.yaml"), &dead).unwrap();
@@ -522,7 +522,7 @@ async fn calls_of_graphql_are_checked_against_what_the_service_tells() {
         let run = swirl(folder.path(), &[], &["run", "dead.sw.yaml"]);
         assert_eq!(run.status.code(), Some(1), "{run:?}");
 
-        // A scenario may contain the schema as the service gives it.
+        // A scenario may contain the schema in the form that the service returns.
         let document = definition(&format!("type: graphql, operation: '{endpoint}#query#pet'"));
         let document = document.replace(
             "arguments: {a: 1}",

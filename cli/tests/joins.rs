@@ -1,4 +1,4 @@
-//! A coordinator joins a wide fork, and dies between the message and the join.
+//! A coordinator joins a wide fork, and is killed between receiving the message and joining.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
@@ -17,7 +17,7 @@ const ITEMS: usize = 300;
 /// A document with its files.
 const WHOLE: &str = "application/vnd.swirl.deployment+json";
 
-/// Waits for a service, and then forks.
+/// Calls a service, then forks.
 fn definition() -> Value {
     json!({
         "id": "wide", "version": "1", "specVersion": "0.8", "name": "wide", "start": "wait",
@@ -36,7 +36,7 @@ fn definition() -> Value {
     })
 }
 
-/// A service that answers when the gate is open, and says when it is called.
+/// A service that answers when the gate is open, and reports when it is called.
 async fn gate(open: watch::Receiver<bool>, called: watch::Sender<bool>) -> Value {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -61,7 +61,7 @@ struct Rig {
     nats: async_nats::Client,
     /// Opens the gate.
     open: watch::Sender<bool>,
-    /// A worker is at the gate.
+    /// A worker waits at the gate.
     called: watch::Receiver<bool>,
 }
 
@@ -116,7 +116,8 @@ impl Rig {
         found.info().await.ok().cloned()
     }
 
-    /// The coordinator asks for messages, and gets the next one while it is frozen. Returns its place.
+    /// Freezes the coordinator after it has requested messages, so that it gets the next one while frozen. Returns the
+    /// message's position.
     async fn freeze_with_the_message(&self) -> usize {
         let called = self.called.clone();
         eventually("the call", async || called.borrow().then_some(())).await;
@@ -159,9 +160,9 @@ async fn a_coordinator_joins_a_wide_fork() {
     assert_eq!(joins.delivered.consumer_sequence, 1);
 }
 
-/// It has got the message, and is killed before it joins.
+/// It has received the message, and is killed before it joins.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_join_outlives_the_coordinator_that_is_killed() {
+async fn a_join_survives_the_killed_coordinator() {
     let mut rig = Rig::new().await;
     let id = rig.start().await;
     let at = rig.freeze_with_the_message().await;
@@ -175,7 +176,7 @@ async fn a_join_outlives_the_coordinator_that_is_killed() {
     assert!(joins.delivered.consumer_sequence > 1, "{joins:?}");
 }
 
-/// Its message is lost with the stream: the reconciler finds the scope.
+/// Its message is lost together with the stream, and the reconciler finds the scope.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_join_message_is_recovered() {
     let mut rig = Rig::new().await;

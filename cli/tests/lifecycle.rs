@@ -1,4 +1,4 @@
-//! Lifecycle events of a cluster are its histories, though coordinators are killed and their stream is full.
+//! The lifecycle events of a cluster match its histories, even while coordinators are killed and the stream is full.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,10 +15,10 @@ use swirl_servers::eventually;
 const BINARY: &str = env!("CARGO_BIN_EXE_swirl");
 const STREAM: &str = "SWIRL_default_LIFECYCLE";
 const ROUNDS: usize = 6;
-/// How many seconds processes may take to notice that the events are on, and more.
+/// The number of seconds after which all processes have noticed that the events are switched on.
 const LEARNING: usize = 6;
 
-/// Carried out where they are started.
+/// Runs where it is started.
 const PURE: &str = r#"
 id: pure
 version: "1"
@@ -27,7 +27,7 @@ states:
   - {name: One, type: inject, data: {a: 1}, transition: Two}
   - {name: Two, type: inject, data: {b: 2}, end: true}
 "#;
-/// With branches, and time to be suspended or cancelled.
+/// Has branches, and time to be suspended or cancelled.
 const TREE: &str = r#"
 id: tree
 version: "1"
@@ -43,7 +43,7 @@ states:
   - {name: Rest, type: sleep, duration: PT2S, transition: Last}
   - {name: Last, type: inject, data: {}, end: true}
 "#;
-/// No condition holds.
+/// No condition ever holds.
 const CHOOSE: &str = r#"
 id: choose
 version: "1"
@@ -52,10 +52,10 @@ states:
   - {name: Choose, type: switch, dataConditions: [{condition: "${ .n < 0 }", end: true}]}
 "#;
 
-/// Number, type without its common parts, time and state of an event.
+/// Number, type without the common prefix, time and state of an event.
 type Seen = (u64, String, String, Option<String>);
 
-/// The events that a history demands.
+/// The events that a history requires.
 fn wanted(history: &Value) -> Vec<Seen> {
     assert_eq!(
         (&history["before"], &history["more"]),
@@ -82,7 +82,7 @@ fn wanted(history: &Value) -> Vec<Seen> {
     seen.collect()
 }
 
-/// The events of each instance, in the order of the stream; all are different.
+/// The events of each instance in stream order, without duplicates.
 async fn published(stream: &mut Stream) -> BTreeMap<String, Vec<Seen>> {
     let state = stream.info().await.unwrap().state.clone();
     let mut ids = BTreeSet::new();
@@ -105,7 +105,7 @@ async fn published(stream: &mut Stream) -> BTreeMap<String, Vec<Seen>> {
     all
 }
 
-/// All coordinators restart with lifecycle events.
+/// All coordinators restart with lifecycle events switched on.
 fn turn_on(cluster: &mut Cluster) {
     for coordinator in cluster.of(Role::Coordinator) {
         let process = &mut cluster.processes[coordinator];
@@ -120,7 +120,7 @@ async fn jetstream(cluster: &Cluster) -> Context {
     jetstream::new(async_nats::connect(cluster.nats.url()).await.unwrap())
 }
 
-/// The histories of these instances as events, once the stream has as many.
+/// Compares the histories of these instances with the stream, once it has as many events.
 async fn compare(
     client: &AnyCoordinator,
     stream: &mut Stream,
@@ -146,7 +146,7 @@ async fn compare(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn they_are_the_histories_though_coordinators_are_killed() {
+async fn they_match_the_histories_despite_killed_coordinators() {
     let lease = Duration::from_secs(3);
     let mut cluster = Cluster::start(Path::new(BINARY), 2, 2, lease, false).unwrap();
     let client = AnyCoordinator::new(cluster.apis());
@@ -155,7 +155,7 @@ async fn they_are_the_histories_though_coordinators_are_killed() {
     }
     let before = client.start("pure", 1_000).await;
     turn_on(&mut cluster);
-    // Workers notice it within some seconds; the first instances are for that.
+    // Workers notice the change within some seconds. The first instances give them that time.
     let context = jetstream(&cluster).await;
     let mut early = BTreeSet::from([client.start("pure", 2_000).await]);
     for n in 0..LEARNING {
@@ -192,7 +192,7 @@ async fn they_are_the_histories_though_coordinators_are_killed() {
             }
         }
         instances.extend(round_of.into_iter().map(|(_, id)| id));
-        // In the middle of publishing.
+        // While events are being published.
         eventually("new events", async || {
             let messages = stream.info().await.ok()?.state.messages;
             (messages > had).then_some(())
@@ -228,7 +228,7 @@ async fn they_are_the_histories_though_coordinators_are_killed() {
     exported(&client, &all, &before).await;
 }
 
-/// `swirl export` writes the same histories, also if it continues in the middle.
+/// `swirl export` writes the same histories, even if it continues in the middle.
 async fn exported(client: &AnyCoordinator, instances: &[String], before: &str) {
     let folder = tempfile::tempdir().unwrap();
     let cursor = folder.path().join("cursor");
@@ -292,9 +292,9 @@ async fn exported(client: &AnyCoordinator, instances: &[String], before: &str) {
     );
 }
 
-/// A stream that takes nothing more holds nothing up, and all is there when it does again.
+/// A full stream delays nothing else, and all events are in it after it accepts them again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_stream_only_makes_them_late() {
+async fn a_full_stream_only_delays_them() {
     let lease = Duration::from_secs(3);
     let mut cluster = Cluster::start(Path::new(BINARY), 1, 1, lease, false).unwrap();
     let client = AnyCoordinator::new(cluster.apis());

@@ -1,4 +1,4 @@
-//! Round trip: each scenario of an older edition is run with its documents migrated to 0.8.
+//! Round trip: each scenario of an older edition also runs with its documents migrated to 0.8.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
@@ -14,8 +14,8 @@ use swirl_spec::resource::{FileResources, MapResources, ResourceError, Resources
 use swirl_spec::source::{self, Limits, Node};
 use swirl_spec::{Options, read_node};
 
-/// The editions' folders, and how many of their scenarios can be run with migrated documents, at
-/// least: as they are, and if results of actions are assumed to be objects.
+/// The editions' folders, and the minimum number of their scenarios that run with migrated documents: unchanged, and if
+/// results of actions are assumed to be objects.
 const EDITIONS: [(&str, usize, usize); 8] = [
     ("0.1-early", 41, 46),
     ("0.1", 45, 46),
@@ -40,10 +40,10 @@ impl Resources for Files {
 }
 
 enum Outcome {
-    /// It has documents of 0.8 only, or ones that are refused on purpose.
+    /// It has only documents of 0.8, or documents that must be rejected.
     NotMeant,
     Migrated,
-    /// With the reasons.
+    /// It can't be migrated, with the reasons.
     Not(Vec<String>),
     Failed(String),
 }
@@ -133,8 +133,8 @@ fn id_of(source: &WorkflowSource) -> Option<String> {
     }
 }
 
-/// Attributes the calls and events of sub-workflows that were part of a definition to that definition.
-/// One that was not started by its parent is left, and fails the scenario.
+/// Attributes the calls and events of sub-workflows that were part of a definition to that definition. A sub-workflow
+/// that wasn't started by its parent is left out, which makes the scenario fail.
 fn whole(mut observed: Observed, parts: &HashSet<String>) -> Observed {
     let is_part = |one: &mut ObservedInstance| one.subflow && parts.contains(&one.workflow);
     let gone: Vec<ObservedInstance> = observed.instances.extract_if(.., is_part).collect();
@@ -153,7 +153,7 @@ fn scenarios_of_other_editions_pass_with_migrated_documents() {
     round_trips(Assume::default(), |(_, least, _)| least);
 }
 
-/// Scenarios with other results fail, and are not counted.
+/// Scenarios whose results aren't objects fail and aren't counted.
 #[test]
 fn scenarios_pass_where_results_are_objects() {
     round_trips(Assume { objects: true }, |(_, _, least)| least);
@@ -222,7 +222,7 @@ const WITH_STATES: &str = r#"{"id": "b", "name": "B", "version": "1.0.0", "schem
   {"name": "P", "type": "PARALLEL", "end": true, "branches": [{"name": "One", "wait-for-completion": true, "starts-at": "D", "states": [
     {"name": "D", "type": "DELAY", "time-delay": "PT1S", "end": true}]}]}]}"#;
 
-/// Results are objects in these, and data is a list.
+/// In these the results are objects and the data is a list.
 #[test]
 fn an_object_replaces_the_list_of_a_parallel_state() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/conformance");
@@ -350,7 +350,7 @@ const CALLS: &str = "{name: A, type: OPERATION, actionMode: SEQUENTIAL, actions:
 const WAITS: &str = "{name: A, type: EVENT, timeout: PT1M, eventsActions: [{eventRefs: [a], actions: []}], start: {kind: DEFAULT}, transition: {nextState: Z}}";
 
 #[test]
-fn branches_that_would_behave_otherwise_as_sub_workflows() {
+fn branches_that_would_behave_differently_as_sub_workflows() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let document =
@@ -383,7 +383,7 @@ fn branches_that_would_behave_otherwise_as_sub_workflows() {
 }
 
 #[test]
-fn reasons_are_those_of_the_document() {
+fn reasons_refer_to_the_document() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let terminates = "\

@@ -1,10 +1,10 @@
-//! The real Prometheus scrapes real processes, as `deploy/` configures it.
+//! A real Prometheus scrapes real processes with the configuration in `deploy/`.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::process::Command;
 
-/// The script names the checks that it leaves out for lack of a program, and fails on a CI server then.
+/// The script names the checks that it skips for lack of a program. On a CI server it fails instead.
 #[test]
 fn prometheus_scrapes_every_process_and_evaluates_the_alerts() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

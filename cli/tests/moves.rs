@@ -1,5 +1,5 @@
-//! Instances of a cluster are moved to another version of their definition while the coordinators that move them, and the
-//! workers that run them, are killed: each is moved once, or refused with a reason, and none is lost.
+//! Instances of a cluster are moved to another version of their definition while the coordinators that move them and
+//! the workers that run them are killed. Each is moved once or refused with a reason, and none is lost.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -14,12 +14,12 @@ use tokio::time::timeout;
 const BINARY: &str = env!("CARGO_BIN_EXE_swirl");
 const INSTANCES: usize = 150;
 const RATE: usize = 25;
-/// How long a moved instance may take until it is where the other version leads.
+/// The time after which a moved instance must have reached the state to which the new version leads.
 const GOES_ON: Duration = Duration::from_secs(45);
-/// How many requests of this test are under way at once.
+/// The number of concurrent requests of this test.
 const CONCURRENT: usize = 16;
 
-/// A third waits in a state that the next version lacks, a third in one that it has, and a third works in a circle.
+/// A third waits in a state that the next version lacks, a third in one that it has, and a third runs in a loop.
 const BEFORE: &str = r#"
 id: order
 version: "1"
@@ -43,7 +43,7 @@ states:
       - {name: B, actions: [{functionRef: note}]}
     transition: Nap
 "#;
-/// Those that worked in a circle end.
+/// Ends the instances that run in a loop.
 const AFTER: &str = r#"
 id: order
 version: "2"
@@ -94,7 +94,7 @@ async fn results(client: &AnyCoordinator, batch: &str) -> BTreeMap<String, (Stri
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_instance_is_moved_once_though_processes_are_killed() {
+async fn each_instance_is_moved_once_despite_killed_processes() {
     let lease = Duration::from_secs(3);
     let mut cluster = Cluster::start(Path::new(BINARY), 2, 2, lease, false).unwrap();
     let client = AnyCoordinator::new(cluster.apis());

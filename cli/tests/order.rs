@@ -1,5 +1,5 @@
-//! Events of one key reach their instance in the order in which they were published: with one coordinator
-//! and with several, of which any is stopped, frozen or killed meanwhile.
+//! Events with the same key reach their instance in the order in which they were published: with one coordinator, and
+//! with several that are stopped, frozen or killed meanwhile.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
@@ -13,7 +13,7 @@ use swirl_servers::eventually;
 const ORDERS: usize = 4;
 const EVENTS: usize = 60;
 
-/// Waits for one event after another, and collects their content.
+/// Waits for one event after another and collects their contents.
 fn collector() -> Value {
     json!({
         "id": "collector", "version": "1.0.0", "specVersion": "0.8", "name": "c", "start": "begin",
@@ -33,7 +33,7 @@ fn collector() -> Value {
     })
 }
 
-/// An event starts it; started over the API, it waits for one.
+/// Started by an event. When started through the API, it waits for one.
 fn starter() -> Value {
     json!({
         "id": "starter", "version": "1.0.0", "specVersion": "0.8", "name": "s", "start": "take",
@@ -82,12 +82,12 @@ impl Rig {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// The last coordinator is left alone.
+    /// The last coordinator is never disturbed.
     fn server(&self) -> String {
         self.cluster.apis().pop().unwrap()
     }
 
-    /// With an attribute that nothing correlates by, with another value in each.
+    /// With an attribute that nothing correlates by, which has a different value in each event.
     async fn publish(&self, numbers: std::ops::Range<usize>) {
         for n in numbers {
             for order in 0..ORDERS {
@@ -100,8 +100,8 @@ impl Rig {
         }
     }
 
-    /// Retries until the stream has it: a killed server loses messages that it has only read. Storing it
-    /// twice gives one event.
+    /// Retries until the stream has stored it, because a killed server loses messages that it has only read. If it is
+    /// stored twice, it is still one event.
     async fn store(&self, payload: String) {
         let stream = async_nats::jetstream::new(self.nats.clone());
         eventually("an acknowledgement", async || {
@@ -111,7 +111,7 @@ impl Rig {
         .await;
     }
 
-    /// Nothing while the store is away.
+    /// Nothing while the store is unavailable.
     async fn instance(&self, id: &str) -> Option<Value> {
         let server = self.server();
         let answer = self.http.get(format!("{server}/api/v1/instances/{id}"));
@@ -177,10 +177,10 @@ async fn three_coordinators_keep_the_order_of_each_key() {
     rig.all_in_order().await;
 }
 
-/// The coordinator that reads the events is killed with some under way, and the next one, too; then the
-/// first are there again.
+/// The coordinator that reads the events is killed with some under way, and then the next one. Later the first one is
+/// restarted.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_order_outlives_coordinators_that_are_killed() {
+async fn the_order_survives_killed_coordinators() {
     let mut rig = Rig::new(3).await;
     rig.publish(0..20).await;
     rig.taken(3).await;
@@ -194,9 +194,9 @@ async fn the_order_outlives_coordinators_that_are_killed() {
     rig.all_in_order().await;
 }
 
-/// A coordinator that is frozen for longer than its timeout continues with the events that it had.
+/// A coordinator that is frozen for longer than its timeout continues with the events that it has.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_order_outlives_coordinators_that_are_frozen() {
+async fn the_order_survives_frozen_coordinators() {
     let rig = Rig::new(3).await;
     rig.publish(0..20).await;
     rig.taken(3).await;
@@ -213,9 +213,9 @@ async fn the_order_outlives_coordinators_that_are_frozen() {
     rig.all_in_order().await;
 }
 
-/// Coordinators are replaced one after another, as in a deployment.
+/// Coordinators are replaced one after another, as in a rolling deployment.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_order_outlives_coordinators_that_are_replaced() {
+async fn the_order_survives_replaced_coordinators() {
     let mut rig = Rig::new(3).await;
     let all = rig.cluster.of(Role::Coordinator);
     for (round, at) in all[..2].iter().enumerate() {
@@ -228,9 +228,9 @@ async fn the_order_outlives_coordinators_that_are_replaced() {
     rig.all_in_order().await;
 }
 
-/// While Redis is away no event is accepted, and their order is kept when it is back.
+/// While Redis is unavailable no event is accepted, and their order is kept when it is back.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_order_outlives_the_store_and_the_stream() {
+async fn the_order_survives_outages_of_the_store_and_the_stream() {
     let mut rig = Rig::new(2).await;
     rig.publish(0..10).await;
     rig.taken(3).await;
@@ -249,9 +249,10 @@ async fn the_order_outlives_the_store_and_the_stream() {
     rig.all_in_order().await;
 }
 
-/// Events of one source start instances at once. Those for which an instance waits come in order: it gets the first one.
+/// Events of one source start instances concurrently. Those that an instance waits for are processed in order, so it
+/// gets the first one.
 #[tokio::test(flavor = "multi_thread")]
-async fn events_that_only_start_instances_leave_the_order_of_others() {
+async fn starting_events_do_not_affect_the_order_of_others() {
     let rig = Rig::new(2).await;
     rig.post("definitions", starter()).await;
     let go = |n: usize| json!({"specversion": "1.0", "id": format!("go-{n}"), "source": "/test", "type": "go", "data": {"n": n}});
@@ -277,7 +278,7 @@ async fn events_that_only_start_instances_leave_the_order_of_others() {
             })
             .await;
         }
-        // Time has to pass: the index follows the record, and nothing shows it.
+        // Time has to pass: the index is updated after the record, and nothing shows when.
         tokio::time::sleep(Duration::from_millis(300)).await;
         taken += ORDERS;
         let first = next;

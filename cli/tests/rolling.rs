@@ -1,4 +1,4 @@
-//! Processes of a cluster are replaced: no client sees an error, and nothing waits for a process that is gone.
+//! Processes of a cluster are replaced: clients see no errors, and nothing waits for a process that is gone.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ use swirl_chaos::{Cluster, Role};
 use swirl_servers::{PATIENCE, until};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_swirl");
-/// Half of them wait for the end of the instances that they start; the others poll.
+/// Half of them wait for the end of the instances that they start, the others poll.
 const CLIENTS: usize = 6;
 const STOP_MAX: Duration = PATIENCE;
 const DEFINITION: &str = "\
@@ -32,7 +32,7 @@ states:
   - {name: tell, type: inject, data: {rested: true}, end: true}
 ";
 
-/// The answers that clients got.
+/// The answers that clients received.
 #[derive(Default)]
 struct Observed {
     ids: Mutex<Vec<String>>,
@@ -47,7 +47,7 @@ struct Clients<'a> {
 }
 
 impl Clients<'_> {
-    /// A command's JSON output; an exit code other than 0 is an error that a client sees.
+    /// A command's JSON output. Any exit code other than 0 is an error that a client sees.
     fn swirl(&self, arguments: &[&str]) -> Option<Value> {
         let mut command = Command::new(BINARY);
         for variable in ["SWIRL_CONFIG", "SWIRL_TOKEN", "SWIRL_TOKEN_FILE"] {
@@ -70,7 +70,7 @@ impl Clients<'_> {
         None
     }
 
-    /// Starts one and waits for its end; or starts one, looks at it and at the list.
+    /// Starts an instance and waits for its end, or starts one and reads it and the list.
     fn round(&self, waits: bool) {
         *self.observed.starts.lock().unwrap() += 1;
         if waits {
@@ -87,14 +87,14 @@ impl Clients<'_> {
         self.swirl(&["list", "--limit", "3"]);
     }
 
-    /// Lets all of them send some requests.
-    fn go_on(&self) {
+    /// Lets all clients send some more requests.
+    fn send_some_more(&self) {
         let requests = || *self.observed.requests.lock().unwrap();
         let enough = requests() + 5 * CLIENTS;
         until("so many answers", || (requests() >= enough).then_some(()));
     }
 
-    /// The instance, which completes soon.
+    /// Returns the instance, which completes soon.
     fn ended(&self, id: &str) -> Value {
         let view = until("its end", || {
             let view = self.swirl(&["get", id]).unwrap();
@@ -104,7 +104,7 @@ impl Clients<'_> {
         view
     }
 
-    /// How many instances there are.
+    /// The number of instances.
     fn count(&self) -> usize {
         let mut count = 0;
         let mut after: Option<String> = None;
@@ -124,7 +124,7 @@ impl Clients<'_> {
 }
 
 #[test]
-fn no_client_sees_that_processes_are_replaced() {
+fn clients_do_not_notice_replaced_processes() {
     let mut cluster =
         Cluster::start(Path::new(BINARY), 2, 2, Duration::from_secs(3), false).unwrap();
     let observed = Observed::default();
@@ -149,13 +149,13 @@ fn no_client_sees_that_processes_are_replaced() {
         }
         let replaced = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for index in 0..cluster.processes.len() {
-                clients.go_on();
+                clients.send_some_more();
                 let process = &mut cluster.processes[index];
                 process.stop(STOP_MAX).unwrap();
                 process.start().unwrap();
                 process.wait().unwrap();
             }
-            clients.go_on();
+            clients.send_some_more();
         }));
         over.store(true, Ordering::Relaxed);
         replaced.unwrap();
@@ -167,11 +167,11 @@ fn no_client_sees_that_processes_are_replaced() {
     for id in observed.ids.lock().unwrap().iter() {
         clients.ended(id);
     }
-    // None was started twice, and none is missing.
+    // No instance was started twice, and none is missing.
     assert_eq!(clients.count(), *observed.starts.lock().unwrap());
 }
 
-/// Whether `/readyz` says that the process can do all its work.
+/// Whether `/readyz` reports that the process can do all its work.
 fn is_ready(address: SocketAddr) -> bool {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(address)?;
@@ -187,7 +187,7 @@ fn is_ready(address: SocketAddr) -> bool {
 
 /// No client waits for a process that doesn't come back.
 #[test]
-fn processes_stop_though_their_servers_are_gone() {
+fn processes_stop_without_their_servers() {
     let mut cluster =
         Cluster::start(Path::new(BINARY), 1, 1, Duration::from_secs(3), false).unwrap();
     cluster.nats.kill().unwrap();
@@ -200,7 +200,7 @@ fn processes_stop_though_their_servers_are_gone() {
     }
 }
 
-/// Longer than anybody would wait.
+/// Longer than anyone would wait.
 const LEASE: Duration = Duration::from_secs(3_600);
 const CALLS: &str = "\
 id: call
@@ -257,7 +257,7 @@ fn service() -> (Value, Receiver<String>) {
 }
 
 #[test]
-fn a_call_that_takes_too_long_is_made_by_another_worker_at_once() {
+fn another_worker_repeats_a_call_of_a_stopping_worker() {
     let mut cluster = Cluster::start(Path::new(BINARY), 2, 1, LEASE, false).unwrap();
     let observed = Observed::default();
     let clients = Clients {
@@ -271,7 +271,7 @@ fn a_call_that_takes_too_long_is_made_by_another_worker_at_once() {
     std::fs::write(folder.path().join("service.json"), document.to_string()).unwrap();
     assert!(clients.swirl(&["deploy", file.to_str().unwrap()]).is_some());
 
-    // One worker has the call under way; then there is another one.
+    // One worker has the call under way. Then a second worker is started.
     let workers = cluster.of(Role::Worker);
     for index in &workers {
         let worker = &mut cluster.processes[*index];

@@ -1,4 +1,4 @@
-//! `swirl run`: work next to and after its instance.
+//! `swirl run`: work beside its instance and after its end.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -26,7 +26,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// Five calls that nothing awaits; each is logged some time after the instance has ended.
+/// Five calls that nothing waits for. Each is logged some time after the instance has ended.
 const ASYNC: &str = "id: w\nversion: 1.0.0\nspecVersion: '0.8'
 functions: [{name: note, type: noter, operation: note}]
 states:
@@ -102,7 +102,7 @@ states:
 }
 
 #[test]
-fn continue_as_is_followed_to_the_last() {
+fn continue_as_is_followed_to_the_last_instance() {
     let count = "id: count\nversion: 1.0.0\nspecVersion: '0.8'
 states:
 - {name: A, type: inject, data: {}, stateDataFilter: {output: '{n: (.n + 1)}'}, transition: B}
@@ -132,11 +132,10 @@ states:
     assert!(!messages.contains("waiting for"), "{messages}");
 }
 
-/// An event that addresses the instance as another runtime does: without the flag it reaches any instance.
+/// An event that addresses the instance in the way of another runtime. Without the flag it would reach any instance.
 #[test]
 fn another_attribute_addresses_an_instance() {
-    // An event that reaches the instance has all the time it needs; one that doesn't is abandoned
-    // soon.
+    // An event that reaches the instance has all the time it needs. One that doesn't is abandoned soon.
     let waiter = |patience: &str| {
         format!(
             "id: w\nversion: 1.0.0\nspecVersion: '0.8'
@@ -169,8 +168,8 @@ states:
     let other = [&["--event", "other.json"][..], &attribute].concat();
     assert!(run("w.sw.yaml", &["--event", "other.json"]));
     let any = [&["--event", "any.json"][..], &attribute].concat();
-    // An event without a correlation is not kept, so it is sent once the instance waits. It is tried ten times, since
-    // one in five would come too early.
+    // An event without a correlation is not kept, so it is sent once the instance waits. This is tried ten times,
+    // because otherwise one in five would arrive too early.
     for _ in 0..10 {
         assert!(run("w.sw.yaml", &any));
     }
@@ -182,7 +181,7 @@ states:
     assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
 }
 
-/// Three paths at once, each with less than an instance may hold.
+/// Three paths at once, each with less data than an instance may hold.
 const WIDE: &str = "id: w\nversion: 1.0.0\nspecVersion: '0.8'
 functions: [{name: fill, type: expression, operation: '{text: (\"x\" * 600000)}'}]
 states:
@@ -195,7 +194,7 @@ states:
 ";
 
 #[test]
-fn an_instance_may_hold_as_much_as_is_said() {
+fn the_limit_of_an_instances_data_applies() {
     let folder = folder(&[("w.sw.yaml", WIDE)]);
     let output = swirl(folder.path(), &["w.sw.yaml"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -211,7 +210,7 @@ fn an_instance_may_hold_as_much_as_is_said() {
 }
 
 #[test]
-fn what_a_workflow_logs_is_shown() {
+fn messages_logged_by_a_workflow_are_shown() {
     let workflow = "id: w\nversion: 1.0.0\nspecVersion: '0.8'
 functions:
 - {name: say, type: custom, operation: sysout}

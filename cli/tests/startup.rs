@@ -1,4 +1,4 @@
-//! Processes whose servers are not there yet, refuse them, or can do only a part of what they should.
+//! Processes whose servers are missing, refuse them, or permit only part of their work.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs::File;
@@ -80,7 +80,7 @@ impl Process {
         until(what, || self.child.try_wait().unwrap())
     }
 
-    /// Status line and body of `/readyz`; None if nothing listens.
+    /// Status line and body of `/readyz`, or `None` if nothing listens.
     fn ready(&self) -> Option<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -111,7 +111,7 @@ impl Drop for Process {
 }
 
 #[test]
-fn servers_that_come_late_are_waited_for() {
+fn processes_wait_for_late_servers() {
     let (redis, nats) = (free_port().unwrap(), free_port().unwrap());
     let processes = ["worker", "coordinator"].map(|role| Process::start(role, redis, nats));
     for process in &processes {
@@ -133,9 +133,9 @@ fn servers_that_come_late_are_waited_for() {
     }
 }
 
-/// The first one may go away while the second is waited for.
+/// The first server may disappear while the process waits for the second one.
 #[test]
-fn servers_may_leave_during_a_start() {
+fn servers_may_disappear_during_a_start() {
     let (redis, nats) = (free_port().unwrap(), free_port().unwrap());
     let start_redis = || {
         RedisServer::start_with(RedisOptions {
@@ -163,7 +163,7 @@ fn servers_may_leave_during_a_start() {
 }
 
 #[test]
-fn who_waits_for_a_server_ends_when_told_to() {
+fn a_process_that_waits_for_a_server_can_be_stopped() {
     for role in ["worker", "coordinator"] {
         let mut process = Process::start(role, free_port().unwrap(), free_port().unwrap());
         process.says("Redis is not there yet");
@@ -172,9 +172,9 @@ fn who_waits_for_a_server_ends_when_told_to() {
     }
 }
 
-/// So that systemd, which doesn't restart after 2, does.
+/// So that systemd restarts it, which it doesn't after exit code 2.
 #[test]
-fn who_is_refused_ends_otherwise_than_with_a_wrong_configuration() {
+fn a_refused_process_has_another_exit_code_than_a_misconfigured_one() {
     let redis = RedisServer::start().unwrap();
     let nats = NatsServer::start_with(NatsOptions {
         config: "authorization { token: secret }".to_owned(),
@@ -194,7 +194,7 @@ fn who_is_refused_ends_otherwise_than_with_a_wrong_configuration() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told() {
+fn missing_permissions_are_reported() {
     let args = ["--maxmemory", "64mb", "--maxmemory-policy", "noeviction"];
     let redis = RedisServer::start_with(RedisOptions {
         args: args.map(str::to_owned).to_vec(),

@@ -1,5 +1,5 @@
-//! Builds of several versions on one installation: those of one format of records work side by side, and an older one
-//! makes way for a newer one. Each process has the format that the test says, as if another build had made it.
+//! Builds of several versions on one installation. Builds with the same record format work side by side, and an older
+//! one makes way for a newer one. Each process has the format that the test sets, as if another build had made it.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
@@ -38,7 +38,7 @@ states:
 struct Build(Vec<Process>);
 
 impl Build {
-    /// Starts them; they may have to wait until others have gone.
+    /// Starts them. They may have to wait until others have gone.
     fn start(cluster: &Cluster, folder: &Path, format: u32) -> Build {
         let (redis, nats) = (cluster.redis.address(), cluster.nats.address());
         let roles = [Role::Coordinator, Role::Worker].into_iter().enumerate();
@@ -48,7 +48,7 @@ impl Build {
             let binary = Path::new(BINARY);
             let mut process = Process::new(role, name, binary, folder, servers, LEASE).unwrap();
             let format = format.to_string();
-            // A newer one waits for as long as older ones may take to stop.
+            // A newer build waits as long as older ones may take to stop.
             let variables = [
                 ("TEST_SWIRL_FORMAT", format.as_str()),
                 ("SWIRL_WORKER_SHUTDOWN_DEADLINE", "5s"),
@@ -70,7 +70,7 @@ impl Build {
         format!("http://{}", self.0[0].address)
     }
 
-    /// Waits until both have ended by themselves; returns their outputs.
+    /// Waits until both have ended by themselves, and returns their outputs.
     fn ended(&mut self) -> Vec<String> {
         let all = self.0.iter_mut();
         all.map(|one| until("its end", || one.ended())).collect()
@@ -99,7 +99,7 @@ fn started(server: &str, number: u32) -> String {
     started["id"].as_str().unwrap().to_owned()
 }
 
-/// Sends the event that the instance waits for, and waits for its end.
+/// Sends the event that the instance waits for, and waits for the end.
 fn finish(server: &str, folder: &Path, id: &str, number: u32) {
     let event = json!({
         "specversion": "1.0", "id": number.to_string(), "source": "/test", "type": "test.answer",
@@ -132,8 +132,7 @@ fn an_older_build_makes_way_for_a_newer_one() {
         folder
     };
 
-    // Two builds of one format, side by side: each continues the instances that the other one
-    // starts.
+    // Two builds with the same format, side by side. Each continues instances that the other one starts.
     let mut first = Build::start(&cluster, &of("first"), 7);
     first.wait();
     let mut second = Build::start(&cluster, &of("second"), 7);
@@ -154,7 +153,7 @@ fn an_older_build_makes_way_for_a_newer_one() {
         .map(|number| (number, started(&first.coordinator(), number)))
         .collect();
 
-    // One of a newer format: the others end by themselves, and nothing is lost.
+    // A build with a newer format: the others end by themselves, and nothing is lost.
     let mut newer = Build::start(&cluster, &of("newer"), 8);
     for log in first.ended().into_iter().chain(second.ended()) {
         assert!(log.contains("ended (exit status: 0)"), "{log}");
@@ -165,7 +164,7 @@ fn an_older_build_makes_way_for_a_newer_one() {
         finish(&newer.coordinator(), folder.path(), id, *number);
     }
 
-    // An older one that comes later is refused, and says why; the newer ones don't mind.
+    // An older build that starts later is refused and says why. The newer ones aren't affected.
     let mut older = Build::start(&cluster, &of("older"), 7);
     for log in older.ended() {
         assert!(!log.contains("exit status: 0"), "{log}");

@@ -1,4 +1,4 @@
-//! The pages of `docs/` as a book, where mdBook is installed.
+//! Builds the pages of `docs/` as a book, if mdBook is installed.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::cargo;
 use crate::finding::Finding;
 
-/// Builds it; mdBook's warnings are findings. Links are checked without it.
+/// Builds the book. mdBook's warnings are findings. Links are checked elsewhere.
 pub fn check() -> Result<Vec<Finding>> {
     let built = Command::new("mdbook")
         .arg("build")

@@ -1,4 +1,4 @@
-//! Running cargo.
+//! Runs cargo.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,26 +9,26 @@ use cargo_metadata::{Metadata, MetadataCommand};
 
 use crate::tools;
 
-/// The repository's root.
+/// The root of the repository.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// The cargo that runs this program.
+/// The cargo that started this program.
 pub fn program() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// Cargo with these arguments, in the repository's root.
+/// A cargo command with these arguments, in the root of the repository.
 pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(program());
     command
         .args(args)
         .env("PATH", tools::path())
         .current_dir(root());
-    // Cargo set these for this process. A build script that watches one of them (ring's does) would run again, and all
-    // that depends on it be built again, whenever cargo is called from elsewhere.
+    // Cargo has set these for this process. A build script that watches one of them (ring's does) would run again, and
+    // everything that depends on it would be rebuilt, whenever cargo is called from elsewhere.
     for (name, _) in std::env::vars_os() {
         let is_own = name
             .to_str()
@@ -40,7 +40,7 @@ pub fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Beginnings of the variables that describe the package which cargo runs.
+/// Prefixes of the variables that describe the package which cargo runs.
 const OWN: [&str; 4] = [
     "CARGO_MANIFEST_",
     "CARGO_PKG_",
@@ -48,12 +48,12 @@ const OWN: [&str; 4] = [
     "CARGO_PRIMARY_PACKAGE",
 ];
 
-/// Runs cargo with its output shown; an error if it fails.
+/// Runs cargo and shows its output. Fails if cargo fails.
 pub fn run(args: &[&str]) -> Result<()> {
     run_with(args, &[])
 }
 
-/// Runs cargo with environment variables added to those of this process.
+/// Runs cargo with additional environment variables.
 pub fn run_with(args: &[&str], env: &[(&str, &str)]) -> Result<()> {
     let shown: Vec<String> = env
         .iter()
@@ -72,7 +72,7 @@ pub fn run_with(args: &[&str], env: &[(&str, &str)]) -> Result<()> {
     Ok(())
 }
 
-/// Runs cargo and returns what it wrote to its standard output.
+/// Runs cargo and returns its standard output.
 pub fn output(args: &[&str]) -> Result<String> {
     let shown = format!("cargo {}", args.join(" "));
     let output = command(args)
@@ -94,7 +94,7 @@ pub fn has(subcommand: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// The workspace's packages, without their dependencies.
+/// The packages of the workspace, without their dependencies.
 pub fn members() -> Result<Metadata> {
     MetadataCommand::new()
         .cargo_path(program())
@@ -104,7 +104,7 @@ pub fn members() -> Result<Metadata> {
         .context("cargo metadata")
 }
 
-/// Everything that is built for a target, by its triple.
+/// All packages that are built for a target, given by its triple.
 pub fn graph(target: &str) -> Result<Metadata> {
     MetadataCommand::new()
         .cargo_path(program())

@@ -1,4 +1,5 @@
-//! Clients of the API in other languages: generated from its OpenAPI document, compiled, and run against `swirl dev`.
+//! Clients of the API in other languages: they are generated from the OpenAPI document, compiled, and run against
+//! `swirl dev`.
 //!
 //! This needs each language's tools and its registry. A language whose tools are missing is skipped, with a message.
 
@@ -15,11 +16,11 @@ use crate::{cargo, scenarios, tools};
 const FOLDER: &str = "clients";
 
 struct Language {
-    /// Its folder.
+    /// The language's folder.
     name: &'static str,
-    /// Programs that must be installed; its script fetches the rest.
+    /// Programs that must be installed. The language's script fetches everything else.
     tools: &'static [&'static str],
-    /// The command that runs a program of it, in its folder.
+    /// The command that runs a program in the language's folder.
     run: fn(&str) -> Vec<String>,
 }
 
@@ -90,7 +91,7 @@ fn is_shipped(output: &Value) -> bool {
     output["status"] == "shipped" && output["confirmation"]["by"] == "Ada"
 }
 
-/// Generates a language's client and compiles its programs; false if its tools are missing.
+/// Generates a language's client and compiles its programs. Returns false if tools are missing.
 fn generated(language: &Language, folder: &Path) -> Result<bool> {
     let name = language.name;
     for tool in language.tools {
@@ -120,7 +121,7 @@ fn generated(language: &Language, folder: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// A program of the folder, or one that is found in `PATH`.
+/// A program in the folder, or one found in `PATH`.
 fn within(folder: &Path, program: &str) -> PathBuf {
     match program.contains('/') {
         true => folder.join(program),
@@ -128,7 +129,7 @@ fn within(folder: &Path, program: &str) -> PathBuf {
     }
 }
 
-/// Returns the output of a command, or an error with all of it if the command fails.
+/// Returns the output of a command. If the command fails, the error contains all of the output.
 fn output(command: &mut Command) -> Result<String> {
     let shown = format!("{command:?}");
     let output = command.stdin(Stdio::null()).output();
@@ -148,7 +149,7 @@ struct Server {
 }
 
 impl Server {
-    /// Returns once it has printed the address of its API.
+    /// Returns after it has printed the address of its API.
     fn start(swirl: &Path, folder: &Path) -> Result<Server> {
         let mut command = Command::new(swirl);
         command
@@ -186,7 +187,7 @@ impl Server {
         if server.url.is_empty() {
             bail!("'swirl dev' did not start:\n{said}");
         }
-        // Read to its end, or the process stops once the pipe is full.
+        // Read to the end, because otherwise the process blocks once the pipe is full.
         std::thread::spawn(move || lines.for_each(drop));
         Ok(server)
     }
@@ -194,7 +195,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has ended by itself otherwise.
+        // Otherwise it has ended by itself.
         if self.process.kill().is_ok() {
             let _ = self.process.wait();
         }

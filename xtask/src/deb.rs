@@ -1,4 +1,4 @@
-//! `cargo xtask deb`: a Debian package of the `swirl` command with its systemd units.
+//! `cargo xtask deb`: a Debian package with the `swirl` command and its systemd units.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,11 +9,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo;
 
-/// The place of the command in the package; the units of `deploy/systemd` are for one that was copied by hand.
+/// The path of the command in the package. The units in `deploy/systemd` are for a command that was copied manually.
 const BINARY: &str = "usr/bin/swirl";
 const COPIED: &str = "/usr/local/bin/swirl";
 
-/// Builds the command optimised for shipping, unless one is given, and packs it. Returns the package.
+/// Builds the command with optimisations for shipping, unless a built one is given, and packs it. Returns the package's
+/// path.
 pub fn run(binary: Option<&Path>, folder: &Path) -> Result<PathBuf> {
     let built = cargo::root().join("target/dist/swirl");
     let binary = match binary {
@@ -73,11 +74,11 @@ fn pack(root: &Path, binary: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(package)
 }
 
-/// Units that are new or gone.
+/// Makes systemd notice new and removed units.
 const RELOAD: &str =
     "#!/bin/sh\nset -e\nif [ -d /run/systemd/system ]; then systemctl daemon-reload; fi\n";
 
-/// Stops running units before the command is removed; after an upgrade, the operator restarts them.
+/// Stops running units before the command is removed. After an upgrade, the operator restarts them.
 const STOP: &str = "#!/bin/sh\nset -e\nif [ \"$1\" = remove ] && [ -d /run/systemd/system ]; then\n  \
                     systemctl stop swirl-coordinator.service 'swirl-worker@*.service' || true\nfi\n";
 
@@ -97,7 +98,7 @@ fn put(stage: &Path, path: &str, content: &[u8], mode: u32) -> Result<()> {
     let file = stage.join(path);
     if let Some(parent) = file.parent() {
         fs::create_dir_all(parent)?;
-        // Regardless of the umask, as these are system folders.
+        // Regardless of the umask, because these are system folders.
         for folder in parent.ancestors().take_while(|folder| *folder != stage) {
             fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
         }
@@ -130,7 +131,7 @@ fn version(root: &Path) -> Result<String> {
         .to_owned())
 }
 
-/// As Debian names it.
+/// The architecture in Debian's notation.
 fn architecture() -> Result<String> {
     let asked = Command::new("dpkg")
         .arg("--print-architecture")
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_packed_is_unpacked() {
+    fn a_package_can_be_unpacked() {
         if Command::new("dpkg-deb").arg("--version").output().is_err() {
             eprintln!("left out: dpkg-deb is not installed");
             return;

@@ -1,5 +1,5 @@
-//! Runs the checks of `deploy/`, which are in Python: they check YAML and servers, and changing them
-//! requires no Rust.
+//! Runs the checks of `deploy/`. They are written in Python: they check YAML and servers, and changing them requires no
+//! Rust.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,7 +20,7 @@ pub fn check() -> Result<Vec<Finding>> {
     println!("$ python3 {CHECKS}");
     let status = Command::new("python3")
         .arg(CHECKS)
-        // Leaves no folder of compiled modules behind.
+        // So that no folder with compiled modules is left.
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("PATH", tools::path())
         .current_dir(cargo::root())

@@ -1,7 +1,7 @@
-//! The dependency rule: which crate of the workspace may use which, and which crates stay free of
-//! IO. `ARCHITECTURE.md` says why.
+//! The dependency rule: which crates of the workspace a crate may use, and which crates stay free of IO.
+//! `ARCHITECTURE.md` gives the reasons.
 //!
-//! Dev-dependencies are free: tests may combine crates that the program may not.
+//! Dev-dependencies are not restricted: tests may combine crates that the program may not.
 
 use anyhow::Result;
 use cargo_metadata::{DependencyKind, Metadata, Package};
@@ -13,7 +13,7 @@ use crate::finding::Finding;
 struct Row {
     name: &'static str,
     uses: &'static [&'static str],
-    /// May name backends, all those in [`BACKENDS`].
+    /// It may use the backends, which are listed in [`BACKENDS`].
     backends: bool,
 }
 
@@ -25,7 +25,7 @@ const fn row(name: &'static str, uses: &'static [&'static str]) -> Row {
     }
 }
 
-/// A crate that puts a system together.
+/// A crate that assembles a system.
 const fn top(name: &'static str, uses: &'static [&'static str]) -> Row {
     Row {
         name,
@@ -34,11 +34,11 @@ const fn top(name: &'static str, uses: &'static [&'static str]) -> Row {
     }
 }
 
-/// Every crate below this folder is a backend: it may use [`BACKEND_USES`] and has no row.
+/// Every crate in this folder is a backend. It may use [`BACKEND_USES`] and has no row.
 const BACKENDS: &str = "shared/backends/";
 const BACKEND_USES: [&str; 2] = ["swirl-model", "swirl-ports"];
 
-/// Crates below this folder contain only tests: they may use everything and have no row.
+/// Crates in this folder contain only tests. They may use everything and have no row.
 const TESTS: &str = "tests/";
 
 /// One line per crate, in alphabetical order.
@@ -193,7 +193,7 @@ const ROWS: [Row; 27] = [
             "swirl-runtime",
         ],
     ),
-    // Expressions are compiled at deployment: a bad one is refused with its place.
+    // Expressions are compiled at deployment, so that an invalid one is refused with its location.
     row("swirl-spec", &["swirl-expr", "swirl-model"]),
     row(
         "swirl-system",
@@ -233,7 +233,7 @@ const ROWS: [Row; 27] = [
     row("xtask", &[]),
 ];
 
-/// Crates that do no IO and know no executor ...
+/// Crates that do no IO and know no executor, ...
 const PURE: [&str; 5] = [
     "swirl-engine",
     "swirl-expr",
@@ -241,7 +241,7 @@ const PURE: [&str; 5] = [
     "swirl-runtime",
     "swirl-spec",
 ];
-/// ... and so may not have these in their trees.
+/// ... so they must not depend on these.
 const IMPURE: [&str; 5] = ["async-nats", "hyper", "redis", "reqwest", "tokio"];
 
 pub fn check() -> Result<Vec<Finding>> {
@@ -314,7 +314,7 @@ fn edges(metadata: &Metadata) -> Vec<Finding> {
     findings
 }
 
-/// The used crates that `name` may not use.
+/// The used crates that `name` must not use.
 fn edges_of(name: &str, uses: &[&str], backends: &[&str]) -> Vec<Finding> {
     let row = ROWS.iter().find(|row| row.name == name);
     if row.is_none() && !backends.contains(&name) {
@@ -334,9 +334,9 @@ fn edges_of(name: &str, uses: &[&str], backends: &[&str]) -> Vec<Finding> {
         .collect()
 }
 
-/// The paths by which something impure gets into a tree, from the output of
-/// `cargo tree --prefix depth`: each line is a depth, then a package. A repeated package has no tree
-/// below it, and its first appearance has shown the path already.
+/// The paths by which a forbidden package gets into a dependency tree, from the output of `cargo tree --prefix depth`:
+/// each line has a depth and a package. A repeated package has no subtree, because its first occurrence has shown the
+/// path already.
 fn impure(name: &str, tree: &str) -> Vec<Finding> {
     let mut way: Vec<&str> = Vec::new();
     let mut findings = Vec::new();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_uses_those_below_only() {
+    fn a_layer_uses_only_lower_ones() {
         assert!(edges_of("swirl-engine", &["swirl-expr", "swirl-model"], &[]).is_empty());
         assert_eq!(
             places(&edges_of("swirl-model", &["swirl-engine"], &[])),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_who_put_systems_together_name_a_backend() {
+    fn only_assembling_crates_use_a_backend() {
         let backends = ["swirl-embedded"];
         assert!(edges_of("swirl-world", &backends, &backends).is_empty());
         assert_eq!(edges_of("swirl-runtime", &backends, &backends).len(), 1);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_to_something_impure_is_told() {
+    fn the_path_to_an_impure_package_is_shown() {
         let tree = "0swirl-engine v0.1.0 (x)\n1serde v1.0.1\n2serde_core v1\n1h2x v1\n2hyper v1.0\n3tokio v1\n1hyper v1.0 (*)\n";
         assert_eq!(
             places(&impure("swirl-engine", tree)),

@@ -1,8 +1,7 @@
-//! Tests and packages the extension for VS Code. Its test connects `swirl lsp` to a client that is not
-//! ours.
+//! Tests and packages the extension for VS Code. Its test connects `swirl lsp` to a client that isn't ours.
 //!
-//! This needs Node.js and the npm registry; without them the step is left out, with a message. VS Code itself is a separate
-//! download: its part runs where it is installed.
+//! This needs Node.js and the npm registry; without them, the step is skipped with a message. VS Code itself is a
+//! separate download; its part runs only if it is installed.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,11 +1,11 @@
-//! The findings of checks, with their places.
+//! The findings of checks, with their locations.
 
 use std::fmt;
 
-/// One breach of a rule. A check that returns none has passed.
+/// A violation of a rule. A check without findings has passed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// A path relative to the repository, with a line where there is one, or a crate's name.
+    /// A path relative to the repository, with a line if there is one; or a crate's name.
     pub place: String,
     /// The problem and its solution.
     pub message: String,
@@ -19,7 +19,7 @@ impl Finding {
         }
     }
 
-    /// At a line, counted from 1.
+    /// A finding at a line, counted from 1.
     pub fn at(path: &str, line: usize, message: impl Into<String>) -> Finding {
         Finding::new(format!("{path}:{line}"), message)
     }

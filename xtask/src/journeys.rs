@@ -1,6 +1,6 @@
-//! Runs the journeys through the console, in a browser.
+//! Runs the console's journeys in a browser.
 //!
-//! This needs Chromium and its driver; without them the step is left out, with a message.
+//! This needs Chromium and its driver; without them, the step is skipped with a message.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

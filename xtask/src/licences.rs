@@ -1,8 +1,7 @@
-//! Licences, duplicate versions and sources of dependencies.
+//! Checks licences, duplicate versions and sources of dependencies.
 //!
-//! The rules are in `deny.toml`, in cargo-deny's own syntax. cargo-deny is run if it is installed.
-//! Building it takes minutes, so the rules that the file uses are implemented here as well. A key
-//! that isn't implemented here is an error.
+//! The rules are in `deny.toml`, in cargo-deny's own syntax. cargo-deny is run if it is installed. Building it takes
+//! minutes, so the rules that the file uses are also implemented here. A key that isn't implemented here is an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,12 +18,12 @@ use crate::finding::Finding;
 #[serde(deny_unknown_fields)]
 struct Rules {
     graph: Graph,
-    /// For cargo-deny alone: it needs a database.
+    /// Only for cargo-deny, because it needs a database.
     #[serde(rename = "advisories")]
     _advisories: Option<Advisories>,
     licenses: Licences,
     bans: Bans,
-    /// Read to require its presence: all of its rules are always applied.
+    /// Only its presence is checked, because its rules are always applied.
     #[serde(rename = "sources")]
     _sources: Sources,
 }
@@ -70,10 +69,10 @@ struct Bans {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Skip {
-    /// `name@version`.
+    /// As `name@version`.
     #[serde(rename = "crate")]
     package: String,
-    /// For people; there must be one.
+    /// For human readers; required.
     #[serde(rename = "reason")]
     _reason: String,
 }
@@ -96,12 +95,12 @@ enum Level {
     Deny,
 }
 
-/// A package that is built for any of the targets.
+/// A package that is built for at least one of the targets.
 struct Built {
     name: String,
     version: Version,
     licence: Option<String>,
-    /// From crates.io, or of this workspace.
+    /// It comes from crates.io or from this workspace.
     known_source: bool,
 }
 
@@ -137,7 +136,7 @@ pub fn check() -> Result<Vec<Finding>> {
     judge(&rules, &built)
 }
 
-/// The licence of a package that gives a file instead of a name; the one that is known by its text.
+/// The licence of a package that specifies a file instead of a name. Only one licence is recognised by its text.
 fn from_file(package: &Package) -> Option<String> {
     let path = package.license_file()?;
     let text = std::fs::read_to_string(path).ok()?;
@@ -151,7 +150,7 @@ fn is_apache(text: &str) -> bool {
         && text.contains("END OF TERMS AND CONDITIONS")
 }
 
-/// Whether cargo-deny has got its database.
+/// Whether cargo-deny has its database.
 fn has_advisories() -> bool {
     let home = std::env::var_os("CARGO_HOME").map(std::path::PathBuf::from);
     let home =
@@ -167,7 +166,7 @@ fn parse(text: &str) -> Result<Rules> {
     Ok(rules)
 }
 
-/// The packages that a build of the workspace can need; metadata also lists others.
+/// The packages that a build of the workspace can need. The metadata also lists others.
 fn reachable(metadata: &Metadata) -> Vec<&Package> {
     let nodes = metadata.resolve.iter().flat_map(|resolve| &resolve.nodes);
     let edges: BTreeMap<_, _> = nodes.map(|node| (&node.id, &node.deps)).collect();
@@ -232,7 +231,7 @@ fn licensees(names: &[String]) -> Result<Vec<Licensee>> {
     names.iter().map(parse).collect()
 }
 
-/// The reason why a package's licence isn't allowed; `None` if it is.
+/// The reason why a package's licence isn't allowed, or `None` if it is allowed.
 fn refused(licence: Option<&str>, allowed: &[Licensee]) -> Option<String> {
     let Some(licence) = licence else {
         return Some("states no licence".to_owned());
@@ -310,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_by_its_whole_text() {
+    fn a_licence_file_is_recognised_by_its_whole_text() {
         let text = "\n   Apache License\n  Version 2.0, January 2004\n 1. ...\nEND OF TERMS AND CONDITIONS\n";
         assert!(is_apache(text));
         assert!(!is_apache(&text.replace("2.0", "1.1")));
@@ -334,7 +333,7 @@ mod tests {
             .collect()
     }
 
-    /// The crate that the rules make an exception for.
+    /// The crate for which the rules have an exception.
     fn odd() -> Built {
         built("odd", "1.0.0", Some("CDLA-Permissive-2.0"))
     }
@@ -369,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_is_for_its_crate_only_and_must_be_needed() {
+    fn an_exception_is_only_for_its_crate_and_must_be_needed() {
         let other = built("other", "1.0.0", Some("CDLA-Permissive-2.0"));
         assert_eq!(messages(&rules(""), &[odd(), other]).len(), 1);
         assert_eq!(
@@ -404,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_is_not_carried_out_is_refused() {
+    fn an_unimplemented_rule_is_rejected() {
         assert!(parse("[graph]\ntargets = [\"x\"]\nexclude = []").is_err());
     }
 }

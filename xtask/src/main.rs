@@ -1,4 +1,4 @@
-//! Developer tasks. `cargo xtask verify` runs all that CI runs; `cargo xtask --help` lists the rest.
+//! Developer tasks. `cargo xtask verify` runs everything that CI runs; `cargo xtask --help` lists the other tasks.
 //!
 //! The checks in this crate need nothing but cargo: no network access except to the registry, and no other tools.
 
@@ -37,7 +37,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Measure the system and its floor, optimised: its `--help` says what can be measured.
+    /// Measure the system and its floor, optimised. Its `--help` lists the measurements.
     #[command(disable_help_flag = true)]
     Bench {
         #[arg(
@@ -47,29 +47,29 @@ enum Task {
         )]
         arguments: Vec<String>,
     },
-    /// Make a Debian package of the swirl command.
+    /// Build a Debian package of the swirl command.
     Deb {
-        /// A command that is built already; otherwise it is built optimised for shipping.
+        /// An existing binary of the command. Otherwise it is built with optimisations for shipping.
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
-        /// The folder that the package is written to.
+        /// The folder for the package.
         #[arg(long, default_value = "target/debian", value_name = "FOLDER")]
         folder: PathBuf,
     },
-    /// Run every check, in the order in which CI runs them, or only those named.
+    /// Run every check in the order of CI, or only the named ones.
     #[command(after_help = verify::help())]
     Verify {
-        /// The steps to run; all of them if none is named.
+        /// The steps to run; all if none is named.
         #[arg(value_name = "STEP", value_parser = PossibleValuesParser::new(verify::names()))]
         steps: Vec<String>,
-        /// Stop at the first step that fails. Otherwise the rest is run too.
+        /// Stop at the first failed step. Otherwise the other steps are run too.
         #[arg(long)]
         fail_fast: bool,
-        /// The tests have been built: build nothing with other features.
+        /// The tests have been built, so build nothing with other features.
         #[arg(long, hide = true)]
         built: bool,
     },
-    /// Run a real cluster under faults, optimised: its `--help` lists durations and faults.
+    /// Run a real cluster with faults, optimised. Its `--help` lists durations and faults.
     #[command(disable_help_flag = true)]
     Chaos {
         #[arg(
@@ -79,7 +79,7 @@ enum Task {
         )]
         arguments: Vec<String>,
     },
-    /// Run random workflows with faults, optimised: its `--help` lists the options.
+    /// Run random workflows with faults, optimised. Its `--help` lists the options.
     #[command(disable_help_flag = true)]
     Simulate {
         #[arg(

@@ -1,6 +1,6 @@
-//! Lints the OpenAPI document of the API with common tools of its users: Redocly and Spectral.
+//! Lints the API's OpenAPI document with tools that its users commonly have: Redocly and Spectral.
 //!
-//! Both are programs of Node.js. Without `npx`, or if it cannot fetch them, they are left out with a message.
+//! Both are Node.js programs. Without `npx`, or if it cannot fetch them, they are skipped with a message.
 
 use std::process::{Command, Stdio};
 

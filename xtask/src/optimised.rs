@@ -1,5 +1,4 @@
-//! Programs of this repository that are only worth running with the optimisation of releases: benchmarks,
-//! chaos, simulation.
+//! Runs programs of this repository that need the optimisation of release builds: benchmarks, chaos, simulation.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Runs the scenario files through `swirl test`, and checks that all of them were run.
+//! Runs the scenario files with `swirl test`, and checks that all of them were run.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub fn check(all: bool) -> Result<Vec<Finding>> {
 
 /// Builds `swirl` and returns its path.
 pub fn program(all: bool) -> Result<PathBuf> {
-    // Built with the tests' features where the tests have been built: nothing is built twice.
+    // Built with the features of the tests if those have been built, so that nothing is built twice.
     match all {
         true => cargo::run(&["build", "--workspace", "--bins", "--tests", "--quiet"])?,
         false => cargo::run(&[
@@ -39,7 +39,7 @@ pub fn program(all: bool) -> Result<PathBuf> {
     Ok(target.join("debug").join(name).into_std_path_buf())
 }
 
-/// Returns the number of scenario files.
+/// The number of scenario files.
 fn count(root: &Path) -> Result<usize> {
     let mut files = 0;
     for folder in FOLDERS
@@ -60,7 +60,7 @@ fn count(root: &Path) -> Result<usize> {
     Ok(files)
 }
 
-/// Runs `swirl test` with its output shown; returns the closing line.
+/// Runs `swirl test` and shows its output. Returns its last line.
 fn run(program: &Path, root: &Path) -> Result<Option<String>> {
     println!("$ swirl test {}", FOLDERS.join(" "));
     let mut child = Command::new(program)
@@ -87,7 +87,7 @@ fn run(program: &Path, root: &Path) -> Result<Option<String>> {
     Ok(closing)
 }
 
-/// An exit code of 0 isn't enough: the closing line must count every file.
+/// An exit code of 0 isn't enough: the last line must count every file.
 fn judge(closing: Option<&str>, files: usize) -> Result<Vec<Finding>> {
     let Some(closing) = closing else {
         bail!("'swirl test' printed no closing line 'N passed, N failed'");

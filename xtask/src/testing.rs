@@ -1,7 +1,7 @@
-//! Runs tests: builds all test programs, then runs several of them at once.
+//! Runs tests: builds all test programs, then runs several at a time.
 //!
-//! Cargo runs one program after another. Those that start servers mostly wait for them, so that the processors
-//! would be idle for half of the time.
+//! Cargo runs one program after another. Programs that start servers mostly wait for them, so the processors would be
+//! idle half of the time.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::{cargo, tools};
 
 /// A test program that was built.
 struct Program {
-    /// `swirl-cli tests/dev.rs`.
+    /// For example, `swirl-cli tests/dev.rs`.
     name: String,
     executable: PathBuf,
     /// The folder of its package, in which cargo would run it.
@@ -26,7 +26,7 @@ struct Program {
     starts_servers: bool,
 }
 
-/// These take more than a minute. They begin first, so that they don't run alone at the end.
+/// These take more than a minute. They are started first, so that they don't run alone at the end.
 const LONGEST: [&str; 4] = [
     "swirl-cli tests/cluster.rs",
     "swirl-redis tests/plain/main.rs",
@@ -34,8 +34,8 @@ const LONGEST: [&str; 4] = [
     "swirl-simulation src/lib.rs",
 ];
 
-/// Runs the tests that these arguments of `cargo test` choose, and doc tests if `chosen` names no kind of
-/// target. `servers`: the packages whose tests start servers.
+/// Runs the tests that these arguments of `cargo test` select, and doc tests if `chosen` selects no kind of target.
+/// `servers`: the packages whose tests start servers.
 pub fn run(chosen: &[&str], servers: &[String]) -> Result<()> {
     let mut programs = build(chosen, servers)?;
     programs.sort_by_key(|program| {
@@ -47,7 +47,7 @@ pub fn run(chosen: &[&str], servers: &[String]) -> Result<()> {
     println!("{count} test programs, {at_once} at a time");
     let open = Mutex::new(VecDeque::from(programs));
     let failed = Mutex::new(Vec::new());
-    // Outputs are printed whole, one at a time.
+    // Outputs are printed as a whole, one at a time.
     let printing = Mutex::new(());
     std::thread::scope(|scope| {
         for _ in 0..at_once {
@@ -132,7 +132,7 @@ fn build(chosen: &[&str], servers: &[String]) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// Runs a program, and prints what it wrote once it has ended.
+/// Runs a program, and prints its output after it has ended.
 fn run_one(program: &Program, printing: &Mutex<()>) -> Result<()> {
     println!(
         "     Began {} ({})",

@@ -1,7 +1,7 @@
-//! Programs that the tests run: servers, and Python for the checks of `deploy/`.
+//! Programs that the tests use: servers, and Python for the checks of `deploy/`.
 //!
-//! Programs that Debian has are installed if this user may do so. Otherwise the checks that need them are
-//! left out with a message; a CI server (`CI` in the environment) fails instead.
+//! Programs that Debian provides are installed if this user is allowed to. Otherwise the checks that need them are
+//! skipped with a message; on a CI server (`CI` in the environment) they fail instead.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::{cargo, testing};
 
 struct Tool {
     program: &'static str,
-    /// Debian's packages, separated by spaces.
+    /// Debian packages, separated by spaces.
     package: &'static str,
     why: &'static str,
 }
@@ -27,7 +27,7 @@ const fn tool(program: &'static str, package: &'static str, why: &'static str) -
     }
 }
 
-/// The tools, by program.
+/// The tools by program.
 const TOOLS: [Tool; 8] = [
     tool("faketime", "faketime", "processes with clocks of their own"),
     tool("kcat", "kcat", "Kafka functions"),
@@ -42,7 +42,7 @@ const TOOLS: [Tool; 8] = [
     tool("redis-cli", "redis-tools", "clusters of Redis"),
     tool("redis-server", "redis-server", "the cluster's store"),
 ];
-/// Single checks need these, and are skipped without them.
+/// Only some checks need these, and are skipped without them.
 const OPTIONAL: [Tool; 3] = [
     tool(
         "go",
@@ -56,10 +56,10 @@ const YAML: Tool = tool("PyYAML", "python3-yaml", "the checks of deploy/");
 
 const INSTALL: &str = include_str!("install.sh");
 
-/// Debian keeps servers in folders that may be missing from an ordinary user's search path.
+/// Debian installs servers in folders that may be missing from an ordinary user's search path.
 const SERVERS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// The search path, with the folders of servers.
+/// The search path including the folders of servers.
 pub fn path() -> OsString {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -75,7 +75,7 @@ fn is_there(program: &str) -> bool {
     std::env::split_paths(&path()).any(|folder| folder.join(program).is_file())
 }
 
-/// Whether a command ends well; what it prints is left out.
+/// Whether a command succeeds. Its output is dropped.
 pub fn succeeds(command: &mut Command) -> bool {
     let quiet = command
         .stdin(Stdio::null())
@@ -102,7 +102,7 @@ pub fn all_there() -> bool {
     missing().is_empty()
 }
 
-/// Installs missing tools, or reports the checks that are left out without them.
+/// Installs missing tools, or reports the checks that are skipped without them.
 pub fn check() -> Result<Vec<Finding>> {
     let mut wanted = missing();
     wanted.extend(not_there(&OPTIONAL));
@@ -146,7 +146,7 @@ pub fn check() -> Result<Vec<Finding>> {
     Ok(Vec::new())
 }
 
-/// The command that installs packages; `None` if this user can't.
+/// The command that installs packages, or `None` if this user can't.
 fn installer() -> Option<Command> {
     if !is_there("apt-get") {
         return None;
@@ -175,13 +175,13 @@ pub fn build() -> Result<()> {
     cargo::run(&["test", "--no-run", "--workspace", "--quiet"])
 }
 
-/// Tests WebAssembly modules, which are a feature.
+/// Runs the tests of WebAssembly modules, which are a feature.
 pub fn test_wasm() -> Result<()> {
     if !all_there() {
         println!("left out: these tests start servers");
         return Ok(());
     }
-    // Chosen from the workspace, so that nothing else is rebuilt with other features.
+    // Selected from the workspace, so that nothing else is rebuilt with other features.
     let chosen = [
         "--workspace",
         "--features",
@@ -192,8 +192,7 @@ pub fn test_wasm() -> Result<()> {
     testing::run(&chosen, &with_servers()?)
 }
 
-/// Runs the workspace's tests. Without all tools, crates whose tests start servers run only their unit
-/// tests.
+/// Runs the workspace's tests. Without all tools, crates whose tests start servers run only their unit tests.
 pub fn test() -> Result<()> {
     let crates = with_servers()?;
     if all_there() {
@@ -227,7 +226,7 @@ fn with_servers() -> Result<Vec<String>> {
     Ok(crates)
 }
 
-/// The reason why a check is left out; `None` if it is run.
+/// The reason why a check is skipped, or `None` if it is run.
 pub fn left_out(check: &Path) -> Option<String> {
     (!all_there()).then(|| format!("left out: {} needs tools that are missing", check.display()))
 }

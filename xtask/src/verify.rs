@@ -1,4 +1,4 @@
-//! `cargo xtask verify`: the steps, their order, their times.
+//! `cargo xtask verify`: its steps, their order and their durations.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -17,15 +17,15 @@ use crate::{
 struct Step {
     name: &'static str,
     about: &'static str,
-    /// Returns the findings; an error if it could not be run to its end. `true`: the step runs as a part
-    /// of all, after the tests have been built.
+    /// Returns the findings, or an error if the step could not be completed. With `true`, the step runs as part of a
+    /// full run, after the tests have been built.
     run: fn(bool) -> Result<Vec<Finding>>,
 }
 
-/// These run beside the tests, whose servers leave the processors idle now and then.
+/// These run beside the tests, because waiting for servers leaves the processors idle from time to time.
 const BESIDE_TESTS: [&str; 6] = ["scenarios", "editors", "clients", "journeys", "wasm", "doc"];
 
-/// In the order in which they run: quick steps that fail often come first.
+/// In the order in which they run: quick steps that often fail come first.
 const STEPS: [Step; 17] = [
     Step {
         name: "tools",
@@ -151,9 +151,9 @@ pub fn help() -> String {
     text
 }
 
-/// Runs the named steps, or all; prints a heading and the time of each, and a summary.
+/// Runs the named steps, or all of them. Prints a heading and the duration of each, and a summary.
 ///
-/// `built`: the named steps are run as a part of all.
+/// `built`: the named steps are run as part of a full run.
 pub fn run(names: &[String], fail_fast: bool, built: bool) -> ExitCode {
     let all = names.is_empty();
     let chosen: Vec<&Step> = STEPS
@@ -206,11 +206,11 @@ pub fn run(names: &[String], fail_fast: bool, built: bool) -> ExitCode {
     }
 }
 
-/// The steps that run beside the tests, in a process of their own.
+/// The steps that run beside the tests, in a separate process.
 struct Beside {
     child: Result<Child>,
     written: PathBuf,
-    /// Its output, once it has ended.
+    /// Its output, after it has ended.
     output: Option<String>,
 }
 
@@ -236,7 +236,7 @@ impl Beside {
         Ok(child)
     }
 
-    /// Prints what a step wrote, and fails if it failed.
+    /// Prints a step's output, and fails if the step failed.
     fn result_of(&mut self, step: &str) -> Result<Vec<Finding>> {
         if self.output.is_none() {
             let child = self.child.as_mut();
@@ -265,7 +265,7 @@ impl Beside {
     }
 }
 
-/// Prints the result of a step; true if it passed.
+/// Prints the result of a step, and returns whether it passed.
 fn report(result: Result<Vec<Finding>>) -> bool {
     match result {
         Ok(mut findings) => {

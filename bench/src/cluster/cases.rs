@@ -18,15 +18,15 @@ use crate::plan::Plan;
 #[derive(Debug, Clone)]
 pub struct Case {
     pub name: String,
-    /// The unit of the count.
+    /// The unit of the counts.
     pub unit: &'static str,
     pub figure: Figure,
     /// The floor that it is compared with.
     pub floor: Option<Floor>,
-    /// The number of messages of an instance that are under way at once: the floor needs this many
-    /// times as many messages as there are instances.
+    /// The number of messages of one instance that are in flight at the same time. The floor needs this many times as
+    /// many messages as there are instances.
     pub width: usize,
-    /// Further observations.
+    /// Additional observations.
     pub note: String,
 }
 
@@ -108,7 +108,7 @@ pub async fn events_alone(
 
 type Add<'a> = &'a mut dyn FnMut(Case);
 
-/// The first instance on a new cluster.
+/// The first instance in a new cluster.
 async fn cold(cluster: &Cluster, started: Duration, add: Add<'_>) -> Result<()> {
     let mut client = Client::open(cluster.api()).await?;
     client.deploy(&workflows::pure("first"), None).await?;
@@ -225,7 +225,7 @@ async fn message_driven(plan: &Plan, setup: &Setup, add: Add<'_>) -> Result<()> 
     for in_flight in plan.in_flight() {
         let figure = repeated(plan, &cluster, &messages, in_flight).await?;
         let each = messages_each(&cluster, &messages).await?;
-        // More would be repeats, not transitions.
+        // More messages would be repeats, not transitions.
         ensure!(
             each == workflows::TRANSITIONS as f64,
             "an instance took {each} messages, not {}",
@@ -239,7 +239,7 @@ async fn message_driven(plan: &Plan, setup: &Setup, add: Add<'_>) -> Result<()> 
     Ok(())
 }
 
-/// The number of messages of the task queue that an instance takes.
+/// The number of messages in the task queue for each instance.
 pub async fn messages_each(cluster: &Cluster, work: &Work) -> Result<f64> {
     const INSTANCES: usize = 20;
     let before = cluster.tasks().await?;

@@ -21,7 +21,7 @@ impl Client {
         })
     }
 
-    /// Deploys a definition; `service` is the OpenAPI document of its service.
+    /// Deploys a definition. `service` is the OpenAPI document of its service.
     pub async fn deploy(&mut self, definition: &Value, service: Option<&str>) -> Result<()> {
         let mut whole = json!({"document": definition.to_string()});
         if let Some(service) = service {
@@ -38,7 +38,7 @@ impl Client {
         Ok(())
     }
 
-    /// Starts an instance and waits for its result; it must complete.
+    /// Starts an instance and waits for its result. It must complete.
     pub async fn run(&mut self, workflow: &str, input: &[u8]) -> Result<Value> {
         let path = format!("/api/v1/workflows/{workflow}/instances?wait=PT60S");
         let (status, answer) = self.link.request("POST", &path, &[JSON], input).await?;
@@ -53,7 +53,7 @@ impl Client {
         Ok(answer["output"].clone())
     }
 
-    /// Starts an instance; returns as soon as it is accepted.
+    /// Starts an instance, and returns as soon as it is accepted.
     pub async fn start(&mut self, workflow: &str, input: &[u8]) -> Result<String> {
         let path = format!("/api/v1/workflows/{workflow}/instances");
         let (status, answer) = self.link.request("POST", &path, &[JSON], input).await?;

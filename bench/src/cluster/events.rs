@@ -1,5 +1,5 @@
-//! Events in, events out: each caller publishes an event to NATS, and waits for the event that the
-//! receiving instance produces at its end.
+//! Events in, events out: each caller publishes an event to NATS, and waits for the event that the receiving instance
+//! produces at its end.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ pub struct Hub {
     nats: async_nats::Client,
     waiting: Waiting,
     next: Arc<AtomicUsize>,
-    /// Ends with the last of these.
+    /// The receiving tasks end when the last clone is dropped.
     _receiving: Arc<JoinSet<()>>,
 }
 
@@ -59,7 +59,7 @@ impl Hub {
         })
     }
 
-    /// The next key has this number.
+    /// Sets the number of the next key.
     pub fn skip_to(&self, number: usize) {
         self.next.store(number, Ordering::Relaxed);
     }
@@ -75,9 +75,9 @@ impl Hub {
 
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    /// Creates an instance.
+    /// An event that creates an instance.
     Go,
-    /// Goes to the instance with its key.
+    /// An event for the instance with its key.
     Answer,
 }
 

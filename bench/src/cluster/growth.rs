@@ -1,4 +1,4 @@
-//! Measures how cost grows with the data, the work and the surroundings of an instance.
+//! Measures how costs grow with the data, the work and the environment of an instance.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::waits::fill;
 use super::{cases, workflows};
 use crate::plan::Plan;
 
-/// A growing quantity, and the cost at each size.
+/// A growing quantity, and the costs at each size.
 #[derive(Debug, Clone)]
 pub struct Growth {
     pub title: &'static str,
@@ -48,7 +48,7 @@ pub async fn grow(plan: &Plan, setup: &Setup, say: &mut dyn FnMut(&Growth)) -> R
 async fn sizes(plan: &Plan, cluster: &Cluster) -> Result<Growth> {
     let (mut pure, mut calls) = (Vec::new(), Vec::new());
     for size in plan.sizes() {
-        // The largest input that the API takes is 1 MiB.
+        // The largest input that the API accepts is 1 MiB.
         let input = json!({"n": 0, "text": "x".repeat(size)});
         for (workflow, points) in [("pure", &mut pure), ("calls", &mut calls)] {
             let work = Work::new(workflow, &input);
@@ -73,7 +73,7 @@ async fn sizes(plan: &Plan, cluster: &Cluster) -> Result<Growth> {
     })
 }
 
-/// The median time of an instance, divided by this many parts.
+/// The median time of an instance, divided by this number of parts.
 async fn each(cluster: &Cluster, work: &Work, parts: usize) -> Result<f64> {
     let count = (2_000 / parts).clamp(1, 20);
     let figure = results_of(cluster, work, 1, count).await?;
@@ -134,7 +134,7 @@ async fn crowds(plan: &Plan, setup: &Setup) -> Result<[Growth; 2]> {
     let (mut alone, mut many, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     let mut there = 0;
     for crowd in plan.crowds() {
-        // Instances that received their events have ended: the next ones have new keys.
+        // Instances that received their events have ended, so the next ones need new keys.
         let filled = fill(&cluster, "wait", there, crowd).await?;
         bytes.push((crowd as f64, filled.overhead()));
         let single = (crowd / 10).clamp(10, 200);

@@ -1,4 +1,4 @@
-//! An HTTP/1.1 client that keeps its connection and uses little processor time, to leave it to the
+//! An HTTP/1.1 client that keeps its connection and uses little processor time, so that most of it is left to the
 //! system under test.
 
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! The real system: release processes of `swirl` on the run's own servers, used over HTTP and
-//! NATS as any client would.
+//! The real system: release processes of `swirl` on the run's own servers, used through HTTP and NATS like by any
+//! client.
 
 mod cases;
 mod client;

@@ -1,5 +1,6 @@
-//! The cost of search attributes and lifecycle events: the same rows without them, with each, and with both. The four are
-//! measured in turn within each round, and compared within it, since a machine's speed changes.
+//! The cost of search attributes and lifecycle events: the same measurements without them, with each, and with both.
+//! The four variants are measured alternately in each round and compared within the round, because a machine's speed
+//! changes.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,13 +16,13 @@ use super::workflows;
 use crate::measure::Figure;
 use crate::plan::Plan;
 
-/// Processes look every three seconds whether lifecycle events are on.
+/// Processes check at this interval whether lifecycle events are on, plus a margin.
 const NOTICED: Duration = Duration::from_secs(5);
-/// Instances at least that show how fast a row is.
+/// The minimum number of instances that shows how fast a variant is.
 const WARM: usize = 20;
 /// The default of `redis.shards`.
 const SHARDS: u16 = 64;
-/// How long events may take to be published after the last instance has ended.
+/// The time in which events must be published after the last instance has ended.
 const PUBLISHED_MAX: Duration = Duration::from_secs(300);
 
 const VARIANTS: [Variant; 4] = [
@@ -48,7 +49,7 @@ impl Variant {
     }
 }
 
-/// A row in one variant: the figures of the rounds, and those of the plain row in the same rounds.
+/// A measurement in one variant: its figures for each round, and those of the plain variant in the same rounds.
 pub struct Overhead {
     pub row: &'static str,
     pub in_flight: usize,
@@ -62,7 +63,7 @@ impl Overhead {
         middle(self.rounds.iter().map(|(own, _)| own.rate))
     }
 
-    /// Of the rate without anything.
+    /// The ratio to the rate of the plain variant.
     pub fn rate_ratio(&self) -> f64 {
         self.ratio(|figure| figure.rate)
     }
@@ -75,7 +76,7 @@ impl Overhead {
         self.ratio(|figure| figure.usage.scripts)
     }
 
-    /// Processor time of an instance by process, in microseconds, and its ratio to that without anything.
+    /// Processor time per instance and process in microseconds, and its ratio to the plain variant.
     pub fn cpu(&self) -> BTreeMap<String, (f64, f64)> {
         let names = self.rounds.iter().flat_map(|(own, _)| own.usage.cpu.keys());
         let names: std::collections::BTreeSet<&String> = names.collect();
@@ -91,7 +92,7 @@ impl Overhead {
             .collect()
     }
 
-    /// The median of the rounds' ratios.
+    /// The median of the ratios of all rounds.
     fn ratio(&self, of: impl Fn(&Figure) -> f64) -> f64 {
         middle(self.rounds.iter().map(|(own, plain)| of(own) / of(plain)))
     }
@@ -109,7 +110,7 @@ pub async fn measure(
     say: &mut dyn FnMut(&str),
 ) -> Result<Vec<Overhead>> {
     let document = service::document(service::start().await?);
-    // Both are there all the time, and one of them is idle.
+    // Both run all the time, and one of them is idle.
     let silent = started(setup, false, &document).await?;
     let published = started(setup, true, &document).await?;
     tokio::time::sleep(NOTICED).await;
@@ -163,7 +164,7 @@ async fn started(setup: &Setup, publishes: bool, document: &str) -> Result<Clust
     Ok(cluster)
 }
 
-/// Three that stay the same, and two that follow the data.
+/// Three values that stay the same, and two that follow the data.
 fn attributes() -> Value {
     json!({
         "orderId": {"value": "${ .orderId }", "type": "string"},
@@ -174,7 +175,7 @@ fn attributes() -> Value {
     })
 }
 
-/// For each variant, its figures with those of the plain one.
+/// For each variant, its figures together with those of the plain one.
 async fn rounds(
     plan: &Plan,
     (silent, published): (&Cluster, &Cluster),
@@ -201,7 +202,7 @@ async fn rounds(
     };
     let mut counts = Vec::new();
     for variant in &VARIANTS {
-        // Each warms up, and as many instances are counted as it runs in the time of a row.
+        // Each variant warms up first. The number of counted instances is what it can run in the time of a measurement.
         let warm = (2 * in_flight).max(WARM);
         let figure = results_of(cluster(variant), &work(variant), in_flight, warm).await?;
         counts.push(((figure.rate * plan.seconds) as usize).max(in_flight));
@@ -211,7 +212,7 @@ async fn rounds(
     let mut all = vec![Vec::new(); VARIANTS.len()];
     for round in 0..plan.repeats {
         let mut figures: Vec<Figure> = vec![Figure::default(); VARIANTS.len()];
-        // None is always the first.
+        // The order rotates, so no variant is always the first.
         for turn in 0..VARIANTS.len() {
             let at = (turn + round) % VARIANTS.len();
             let variant = &VARIANTS[at];
@@ -225,7 +226,7 @@ async fn rounds(
     Ok(all)
 }
 
-/// The processor time includes that of events that are published after the last instance has ended.
+/// The processor time includes the publication of events after the last instance has ended.
 async fn one(
     cluster: &Cluster,
     variant: &Variant,
@@ -260,7 +261,8 @@ async fn all_published(cluster: &Cluster, variant: &Variant) -> Result<()> {
     Ok(())
 }
 
-/// How many instances have entries that are not published yet. A metric says the same, but only every few seconds.
+/// The number of instances with entries that aren't published yet. A metric shows it as well, but only every few
+/// seconds.
 async fn unread(cluster: &Cluster) -> Result<u64> {
     let mut counts = redis::pipe();
     for shard in 0..SHARDS {

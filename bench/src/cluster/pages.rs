@@ -1,4 +1,4 @@
-//! Listings, searches and pages of the console with many instances, and of an instance with a long history.
+//! Listings, searches and pages of the console with many instances, and for an instance with a long history.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,11 +18,11 @@ use crate::report::Report;
 use crate::usage::Meter;
 
 const STARTING: usize = 64;
-/// Of the instances, one in this many fails.
+/// One in this many instances fails.
 const FAILURE: usize = 1_000;
-/// The entries of the long history: two by state, at most as many as Redis keeps.
+/// The number of entries in the long history: two per state, and at most as many as Redis keeps.
 const STATES: usize = 50_000;
-/// How often each page is read.
+/// The number of times that each page is read.
 const READS: usize = 100;
 
 struct Numbered {
@@ -93,7 +93,7 @@ pub async fn measure(setup: &Setup, instances: usize, report: &mut Report) -> Re
     client.until_none("order", Duration::from_secs(120)).await?;
     let rate = instances as f64 / begun.elapsed().as_secs_f64();
     let bytes = cluster.servers.redis_memory().await? as f64 / instances as f64;
-    // The caches of the coordinator are those of a busy one.
+    // The coordinator's caches should be those of a busy one.
     results_of(
         &cluster,
         &Work::new("circle", &json!({"n": 0, "limit": 10})),
@@ -194,7 +194,7 @@ async fn entries(cluster: &Cluster, id: &str) -> Result<u64> {
     answer["total"].as_u64().context("no number of entries")
 }
 
-/// The time of reading a page, and its bytes.
+/// The duration of reading a page, and its size in bytes.
 async fn read(cluster: &Cluster, path: &str) -> Result<(Figure, usize)> {
     let mut link = Connection::open(cluster.api()).await?;
     let (mut times, mut bytes) = (Vec::new(), 0);

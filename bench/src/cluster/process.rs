@@ -20,10 +20,9 @@ const READY_MAX: Duration = Duration::from_secs(60);
 pub struct Setup {
     pub binary: PathBuf,
     pub workers: usize,
-    /// `appendfsync always` instead of every second.
+    /// Use `appendfsync always` instead of every second.
     pub always: bool,
-    /// Each scope gets its own message, even if its worker could continue with it, or if the coordinator could
-    /// carry it out.
+    /// Each scope gets its own message, even if its worker could continue with it or the coordinator could run it.
     pub a_message_each: bool,
     /// The number of ended instances that are kept, if it isn't the default.
     pub keep_ended_max: Option<usize>,
@@ -32,7 +31,7 @@ pub struct Setup {
 }
 
 pub struct Cluster {
-    // Dropped in this order: users of the servers first.
+    // Dropped in this order: the users of the servers first.
     coordinator: Node,
     workers: Vec<Node>,
     pub servers: Servers,
@@ -71,7 +70,7 @@ impl Cluster {
         self.coordinator.address
     }
 
-    /// Processes and servers, this process as the client among them.
+    /// Measures processes and servers, including this process as the client.
     pub fn meter(&self) -> Meter {
         let mut meter = self.servers.meter();
         let mut add = |name: &str, node: &Node| {
@@ -85,12 +84,12 @@ impl Cluster {
         meter
     }
 
-    /// Ends the coordinator; no timers run until [`Cluster::start_coordinator`].
+    /// Stops the coordinator. No timers fire until [`Cluster::start_coordinator`].
     pub fn stop_coordinator(&mut self) -> Result<()> {
         self.coordinator.kill()
     }
 
-    /// Starts another one; returns the time until it was ready.
+    /// Starts another coordinator, and returns the time until it was ready.
     pub async fn start_coordinator(&mut self) -> Result<Duration> {
         let begun = Instant::now();
         let folder = self.folder.path();
@@ -99,12 +98,12 @@ impl Cluster {
         Ok(begun.elapsed())
     }
 
-    /// The number of messages that the task queue has had.
+    /// The number of messages that the task queue has received.
     pub async fn tasks(&self) -> Result<u64> {
         self.messages("TASKS").await
     }
 
-    /// The number of messages that a stream has had.
+    /// The number of messages that a stream has received.
     pub async fn messages(&self, stream: &str) -> Result<u64> {
         let context = async_nats::jetstream::new(self.servers.nats_link.clone());
         let mut stream = context

@@ -1,5 +1,5 @@
-//! The service that workflows call: it answers at once, and uses as little processor time as an
-//! HTTP server can.
+//! The service that workflows call. It answers immediately, and uses as little processor time as possible for an HTTP
+//! server.
 
 use std::net::SocketAddr;
 
@@ -18,7 +18,7 @@ pub async fn start() -> Result<SocketAddr> {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(async move {
-                // A client may go away.
+                // A client may disconnect.
                 let _ = serve(stream).await;
             });
         }
@@ -38,7 +38,7 @@ async fn serve(mut stream: TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// The length of the first request, if all of it is there.
+/// The length of the first request, if it is complete.
 fn whole(buffer: &[u8]) -> Option<usize> {
     let end = buffer.windows(4).position(|part| part == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&buffer[..end]).ok()?;

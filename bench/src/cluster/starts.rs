@@ -1,4 +1,4 @@
-//! Instances that are started over the API.
+//! Instances that are started through the API.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::client::Client;
 use super::process::Cluster;
 use crate::measure::{Caller, Figure, closed_loop, counted};
 
-/// The time that instances may take to end after the last one was started.
+/// The time in which instances must end after the last one was started.
 const END_MAX: Duration = Duration::from_secs(120);
 
 #[derive(Clone)]
@@ -68,7 +68,7 @@ async fn runners(cluster: &Cluster, work: &Work, in_flight: usize) -> Result<Vec
     Ok(runners)
 }
 
-/// From the start to the result, which each caller waits for.
+/// From the start to the result, for which each caller waits.
 pub async fn results(
     cluster: &Cluster,
     work: &Work,
@@ -105,8 +105,8 @@ impl Caller for Starter {
     }
 }
 
-/// Starts this many instances without waiting for their results; counted until all have ended. The
-/// times are those of the answers to the starts.
+/// Starts this many instances without waiting for their results, and measures until all have ended. The times are those
+/// of the responses to the starts.
 pub async fn started(
     cluster: &Cluster,
     work: &Work,

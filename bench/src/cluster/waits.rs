@@ -1,4 +1,4 @@
-//! Waiting instances: many of them, the memory of Redis for each, and timers that are due.
+//! Waiting instances: large numbers of them, the memory that each needs in Redis, and due timers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use super::process::Cluster;
 use super::starts::{Work, started};
 use crate::measure::{Caller, Figure, counted};
 
-/// The number of concurrent starts when many instances are brought to their wait.
+/// The number of concurrent starts while many instances are brought to their wait.
 const STARTING: usize = 64;
-/// The time that they may take to reach their wait.
+/// The time in which they must reach their wait.
 const SETTLE_MAX: Duration = Duration::from_secs(300);
 
 struct Numbered {
@@ -38,25 +38,25 @@ impl Caller for Numbered {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
-    /// Instances per second that reached their wait.
+    /// The rate at which instances reached their wait.
     pub rate: f64,
-    /// Bytes of Redis' memory by instance.
+    /// Bytes of Redis memory per instance.
     pub bytes: f64,
-    /// The part of these that is the instance's data: names and values of the fields of its record, header
-    /// and waits, and the lines of its history.
+    /// The part of these bytes that is the instance's data: names and values of the fields of its record, header and
+    /// waits, and the entries of its history.
     pub stored: f64,
     /// The input as it was given.
     pub data: f64,
 }
 
 impl Waiting {
-    /// Bytes beyond its stored data.
+    /// Bytes in addition to its stored data.
     pub fn overhead(&self) -> f64 {
         self.bytes - self.stored
     }
 }
 
-/// Brings this many instances to their wait; `first` is the number of the first one's key.
+/// Brings this many instances to their wait. `first` is the number of the first one's key.
 pub async fn fill(
     cluster: &Cluster,
     workflow: &str,
@@ -87,10 +87,10 @@ pub async fn fill(
     })
 }
 
-/// How many instances are examined for their stored data.
+/// The number of instances that are examined for their stored data.
 const SAMPLES: usize = 50;
 
-/// The mean of some active instances of a workflow.
+/// The average of some active instances of a workflow.
 async fn stored(cluster: &Cluster, workflow: &str) -> Result<f64> {
     let mut redis = cluster.servers.redis_link.clone();
     let (mut cursor, mut found) = (0_u64, Vec::new());
@@ -142,7 +142,7 @@ async fn size_of(
     Ok(pairs + history.iter().map(Vec::len).sum::<usize>())
 }
 
-/// Waits until no task is left: then all instances wait.
+/// Waits until no task is left, so that all instances wait.
 async fn settle(cluster: &Cluster) -> Result<()> {
     let context = async_nats::jetstream::new(cluster.servers.nats_link.clone());
     let mut stream = context.get_stream("SWIRL_default_TASKS").await?;
@@ -156,8 +156,8 @@ async fn settle(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// Measures how fast timers are fired that became due while no coordinator ran, and how fast their
-/// instances end. Also returns the time until the coordinator that fires them was ready.
+/// Measures how fast timers are fired that became due while no coordinator ran, and how fast their instances end. Also
+/// returns the time until the coordinator was ready.
 pub async fn overdue(
     cluster: &mut Cluster,
     workflow: &str,
@@ -180,7 +180,7 @@ pub async fn overdue(
     }
     cluster.stop_coordinator()?;
     tokio::time::sleep(sleep).await;
-    // Firing begins while the coordinator starts, so its start counts.
+    // Firing begins while the coordinator starts, so its start-up time counts.
     let begun = Instant::now();
     let ready = cluster.start_coordinator().await?;
     let mut client = Client::open(cluster.api()).await?;
@@ -196,8 +196,7 @@ pub async fn overdue(
     Ok((figure, ready))
 }
 
-/// Measures by how much instances that sleep for a second, each with a waiting client, take longer
-/// than that.
+/// Measures how much later than expected instances end that sleep for a second, each with a waiting client.
 pub async fn late(cluster: &Cluster, workflow: &str, in_flight: usize) -> Result<Figure> {
     let work = Work::new(workflow, &json!({}));
     let mut figure = super::starts::results_of(cluster, &work, in_flight, in_flight * 3).await?;

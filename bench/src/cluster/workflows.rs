@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 /// The number of states in a chain.
 pub const CHAIN: usize = 10;
-/// The transitions of an instance of [`messages`]: its start, and in each state one of the branch and
-/// one of the join.
+/// The transitions of an instance of [`messages`]: its start, and in each state one for the branch and one for the
+/// join.
 pub const TRANSITIONS: usize = 1 + 2 * CHAIN;
 
 fn definition(id: &str, rest: Value) -> Value {
@@ -27,7 +27,7 @@ fn next(index: usize, last: usize, prefix: &str) -> (String, Value) {
     }
 }
 
-/// Ten pure states: five that inject, five that switch on the data.
+/// Ten pure states: five that inject, and five that switch on the data.
 pub fn pure(id: &str) -> Value {
     let states = (0..CHAIN).map(|index| {
         let (way, to) = next(index, CHAIN - 1, "S");
@@ -46,8 +46,8 @@ pub fn pure(id: &str) -> Value {
     definition(id, json!({"states": states}))
 }
 
-/// Ten states with one branch each: the branch is a separate scope. Every transition of these needs a
-/// message, unless the worker continues by itself.
+/// Ten states with one branch each, which is a separate scope. Every transition needs a message, unless the worker
+/// continues by itself.
 pub fn messages(id: &str) -> Value {
     let states = (0..CHAIN).map(|index| {
         let (way, to) = next(index, CHAIN - 1, "S");
@@ -64,7 +64,7 @@ fn plus() -> Value {
     json!({"name": "plus", "type": "expression", "operation": "${ {value: 1} }"})
 }
 
-/// Ten HTTP calls, one after another.
+/// Ten HTTP calls in sequence.
 pub fn calls(id: &str) -> Value {
     let states = (0..CHAIN).map(|index| {
         let (way, to) = next(index, CHAIN - 1, "S");
@@ -77,7 +77,7 @@ pub fn calls(id: &str) -> Value {
     definition(id, json!({"functions": functions, "states": states}))
 }
 
-/// An iteration for each element of `items`, each a separate scope.
+/// An iteration for each element of `items`, each of which is a separate scope.
 pub fn foreach(id: &str) -> Value {
     definition(
         id,
@@ -90,7 +90,7 @@ pub fn foreach(id: &str) -> Value {
     )
 }
 
-/// The same with a call each.
+/// The same with a call in each iteration.
 pub fn foreach_calls(id: &str) -> Value {
     let functions = json!([{"name": "step", "operation": "service.json#step"}]);
     definition(
@@ -125,7 +125,7 @@ fn end_with_event() -> Value {
     json!({"produceEvents": [{"eventRef": "done", "data": "${ {key: .key} }"}]})
 }
 
-/// An event creates it, and it ends by producing one.
+/// An event creates the instance, and it ends by producing another one.
 pub fn event_started(id: &str) -> Value {
     definition(
         id,
@@ -139,7 +139,7 @@ pub fn event_started(id: &str) -> Value {
     )
 }
 
-/// Waits for an event with its own key, and ends by producing one.
+/// Waits for an event with its own key, and ends by producing another one.
 pub fn correlated(id: &str) -> Value {
     definition(
         id,

@@ -1,5 +1,5 @@
-//! The embedded store's floor: batches of records written to the same kind of store and synced,
-//! with one sync for all waiting writers, as in the journal.
+//! The floor of the embedded store: batches of records are written to the same kind of store and synced, with one sync
+//! for all waiting writers, as in the journal.
 
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
@@ -34,7 +34,7 @@ impl Writer {
 
 #[async_trait]
 impl Caller for Writer {
-    /// An instance of pure states: two commits or one, of about the size that the embedded store writes.
+    /// An instance with pure states: two commits or one, about as large as those of the embedded store.
     async fn once(&mut self) -> Result<()> {
         self.number += 1;
         if self.at_once {
@@ -59,7 +59,7 @@ impl Caller for Writer {
     }
 }
 
-/// Instances per second, if an instance were only its two commits, or one.
+/// Instances per second, if an instance consisted only of its two commits, or one.
 pub async fn run(folder: &Path, at_once: bool, in_flight: usize, seconds: f64) -> Result<Figure> {
     let db = Database::builder(folder.join("floor"))
         .worker_threads(1)

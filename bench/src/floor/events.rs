@@ -1,7 +1,8 @@
-//! One event in, one event out: pull the event, write by a script what it leads to, publish a task, acknowledge; pull the
-//! task, read the record, commit it by a script, publish the event of the end until JetStream has it, acknowledge.
+//! One event in, one event out. First part: pull the event, write its consequences with a script, publish a task,
+//! acknowledge. Second part: pull the task, read the record, commit it with a script, publish the end event until
+//! JetStream has it, acknowledge.
 //!
-//! It looks nothing up and compares no events.
+//! It looks nothing up and matches no events.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ struct Loops {
     record: Vec<u8>,
 }
 
-/// Events per second, and the time from an event to the one that it leads to.
+/// Events per second, and the time from an event to the resulting one.
 pub async fn run(servers: &Servers, in_flight: usize, seconds: f64) -> Result<Figure> {
     let mut redis = servers.redis_link.clone();
     redis::cmd("FLUSHALL").query_async::<()>(&mut redis).await?;
@@ -47,7 +48,7 @@ pub async fn run(servers: &Servers, in_flight: usize, seconds: f64) -> Result<Fi
     });
     let tasks = stream(servers, in_flight).await?;
     let events = events(servers, in_flight).await?;
-    // They end with the set.
+    // They end together with the set.
     let mut running = JoinSet::new();
     running.spawn(each(events, loops.clone(), |loops, message| async move {
         loops.event(message).await
@@ -67,12 +68,12 @@ async fn each<F>(
     F: Future<Output = Result<()>> + Send + 'static,
 {
     while let Some(Ok(message)) = messages.next().await {
-        // A caller that gets no answer ends the run.
+        // If a caller gets no answer, the run ends.
         tokio::spawn(work(loops.clone(), message));
     }
 }
 
-/// The events that come in; those that go out are in the same stream.
+/// The stream of incoming events. Outgoing ones are in the same stream.
 async fn events(servers: &Servers, in_flight: usize) -> Result<pull::Stream> {
     let config = Config {
         name: "FLOOR_EVENTS".to_owned(),

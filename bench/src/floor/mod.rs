@@ -1,4 +1,4 @@
-//! The upper limits of the servers and crates: bare loops that leave out everything an engine does.
+//! The upper limits of the servers and crates: bare loops without everything that an engine does.
 
 pub mod disk;
 pub mod events;

@@ -1,4 +1,4 @@
-//! The parts of a transition, each by itself: a script of Redis, a message through JetStream.
+//! The parts of a transition, each measured alone: a Redis script, and a message through JetStream.
 
 use anyhow::{Context, Result};
 use async_nats::jetstream;
@@ -57,7 +57,7 @@ impl Caller for Messenger {
     }
 }
 
-/// One message in, out and acknowledged, in a work queue on disk; each caller has its own consumer.
+/// One message in, out and acknowledged, in a work queue on disk. Each caller has its own consumer.
 pub async fn jetstream(servers: &Servers, in_flight: usize, seconds: f64) -> Result<Figure> {
     let context = jetstream::new(servers.nats_link.clone());
     let _ = context.delete_stream("PARTS").await;

@@ -1,7 +1,7 @@
-//! One durable transition per message: pull, read the record, commit it by a script if its revision
-//! is the one that was read, publish the next message, acknowledge. A fixed number of messages circulates.
+//! One durable transition per message: pull, read the record, commit it with a script if its revision is still the one
+//! that was read, publish the next message, acknowledge. A fixed number of messages circulates.
 //!
-//! A message for ten local transitions leads to one commit or to ten, each of them with a call of the service if wanted.
+//! A message for ten local transitions leads to one commit or ten, optionally with a call of the service before each.
 //! The transitions themselves cost nothing here.
 
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use crate::cluster::http::Connection;
 use crate::measure::Figure;
 use crate::servers::Servers;
 
-/// The script of a commit: it changes a record, and the list of further work.
+/// The commit script: it changes a record and the list of further work.
 pub(super) const COMMIT: &str = "\
 if redis.call('HGET', KEYS[1], 'rev') ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'rev', ARGV[1] + 1, 'record', ARGV[2])
@@ -43,7 +43,7 @@ struct Loop {
     commit: String,
     record: Vec<u8>,
     work: Work,
-    /// Connections to the service that are not in use.
+    /// Unused connections to the service.
     idle: std::sync::Mutex<Vec<Connection>>,
     phase: AtomicU8,
     done: AtomicU64,
@@ -51,7 +51,7 @@ struct Loop {
     times: std::sync::Mutex<Vec<Duration>>,
 }
 
-/// Messages per second, and the time of one round.
+/// Messages per second, and the duration of one round.
 pub async fn run(servers: &Servers, work: Work, in_flight: usize, seconds: f64) -> Result<Figure> {
     let mut redis = servers.redis_link.clone();
     redis::cmd("FLUSHALL").query_async::<()>(&mut redis).await?;
@@ -109,7 +109,7 @@ pub async fn run(servers: &Servers, work: Work, in_flight: usize, seconds: f64) 
     Ok(figure)
 }
 
-/// Returns the name of a script by which it is called.
+/// Returns the name by which a script is called.
 pub(super) async fn load(redis: &mut MultiplexedConnection, script: &str) -> Result<String> {
     let mut load = redis::cmd("SCRIPT");
     Ok(load.arg("LOAD").arg(script).query_async(redis).await?)
@@ -139,7 +139,7 @@ pub(super) async fn stream(servers: &Servers, in_flight: usize) -> Result<pull::
     consume(servers, config, SUBJECT, in_flight).await
 }
 
-/// Makes the stream anew, and a durable consumer of the subject.
+/// Recreates the stream, with a durable consumer of the subject.
 pub(super) async fn consume(
     servers: &Servers,
     config: Config,

@@ -1,4 +1,4 @@
-//! The report: tables in Markdown, plots as SVG next to it.
+//! The report: tables in Markdown, and plots as SVG files next to it.
 
 mod plot;
 
@@ -23,7 +23,7 @@ pub struct FloorRow {
     pub kind: Option<Floor>,
     pub unit: &'static str,
     pub figure: Figure,
-    /// The same at the end of the run, if it was measured again.
+    /// The rate at the end of the run, if it was measured again.
     pub again: Option<f64>,
 }
 
@@ -180,7 +180,7 @@ impl Report {
     }
 }
 
-/// The ratio at the same number of messages in flight, or at the nearest number that the floor has.
+/// The ratio to the floor at the same number of messages in flight, or at the nearest one that the floor has.
 fn ratio(case: &Case, floors: &[FloorRow]) -> String {
     let Some(kind) = case.floor else {
         return String::new();
@@ -203,7 +203,7 @@ fn number(value: f64, digits: usize) -> String {
     format!("{value:.digits$}")
 }
 
-/// With thousands apart.
+/// With separators between thousands.
 fn rounded(value: f64) -> String {
     if value.is_nan() {
         return String::new();
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_as_people_read_them() {
+    fn numbers_are_formatted_for_people() {
         let texts = [0.0, 999.6, 1234567.0].map(rounded);
         assert_eq!(texts, ["0", "1,000", "1,234,567"]);
         assert_eq!(number(0.1234, 2), "0.12");

@@ -1,4 +1,4 @@
-//! A plot with a logarithmic scale on both axes, as SVG that is readable on light and dark pages.
+//! A plot with logarithmic axes, as SVG that is readable on light and dark pages.
 
 use std::fmt::Write;
 
@@ -108,7 +108,7 @@ pub fn draw(growth: &Growth) -> String {
 }
 
 fn put(svg: &mut String, line: std::fmt::Arguments<'_>) {
-    // Writing to a string doesn't fail.
+    // Writing to a string never fails.
     let _ = writeln!(svg, "{line}");
 }
 

@@ -18,8 +18,8 @@ use crate::terminal::{Output, Terminal};
 /// Longer than a server waits for the end of an instance.
 const TIMEOUT: Duration = Duration::from_secs(100);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Shorter than the time for which servers keep an idle connection: if a request is sent just as one is closed, it is
-/// unknown whether it was carried out.
+/// Shorter than the time for which servers keep an idle connection. If a request were sent just as its connection is
+/// closed, it would be unknown whether it was carried out.
 const IDLE_MAX: Duration = Duration::from_secs(5);
 /// The number of rows of a listing that are requested at a time: the server's maximum.
 const PAGE: &str = "1000";
@@ -36,14 +36,14 @@ pub struct Answer {
     pub body: Value,
 }
 
-/// A failed attempt: there is no usable answer.
+/// A failed attempt: it has no usable answer.
 struct Failed {
     failure: Failure,
-    /// The result of the request if this is the last attempt: a refusal is an answer, too.
+    /// The result of the request if this is the last attempt. A refusal is an answer, too.
     result: anyhow::Result<Answer>,
 }
 
-/// A request, so that it can be sent again.
+/// A request that can be sent again.
 struct RepeatableRequest<'a> {
     method: Method,
     path: &'a [&'a str],
@@ -76,7 +76,7 @@ impl Client {
             .connect_timeout(CONNECT_MAX)
             .pool_idle_timeout(IDLE_MAX)
             .timeout(TIMEOUT);
-        // For a proxy, localhost would be the proxy's own machine.
+        // A proxy would connect to its own machine for localhost.
         let is_here =
             |url: &Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
         if servers.all().iter().all(is_here) {
@@ -96,7 +96,7 @@ impl Client {
         self
     }
 
-    /// The response to a `GET` of a path at the root, with its headers. It isn't retried.
+    /// The response to a `GET` of a path at the root, with its headers. The request isn't retried.
     ///
     /// # Errors
     /// No server answers.
@@ -121,7 +121,7 @@ impl Client {
         .await
     }
 
-    /// All pages of a listing as one answer, whose rows are in the member `rows`.
+    /// All pages of a listing as one answer, with the rows in the member `rows`.
     ///
     /// # Errors
     /// As for [`Client::get`].
@@ -151,7 +151,7 @@ impl Client {
         Ok(whole)
     }
 
-    /// Deletes.
+    /// Sends a `DELETE`.
     ///
     /// # Errors
     /// As [`Client::get`].
@@ -229,7 +229,7 @@ impl Client {
         Ok(url)
     }
 
-    /// Sends the request until one of the servers answers, as long as repeating it is safe.
+    /// Sends the request until one of the servers answers, as long as a repetition is safe.
     async fn ask(&self, asked: &RepeatableRequest<'_>) -> anyhow::Result<Answer> {
         let mut attempts = self.servers.attempts(asked.repeat);
         loop {
@@ -278,7 +278,7 @@ impl Client {
         });
         let result = parsed.map(|body| Answer { status, body });
         match (status, result) {
-            // From the server itself, or from a proxy that cannot reach it.
+            // The status is from the server itself, or from a proxy that cannot reach it.
             (502..=504, result) => Err(Failed {
                 failure: Failure::Unsure(Some(after)),
                 result,
@@ -321,7 +321,7 @@ fn failed(base: &Url, error: &reqwest::Error) -> (Failure, anyhow::Error) {
     (Failure::Unsure(None), error)
 }
 
-/// A hint for a TLS failure, recognized by the wording of rustls.
+/// A hint for a TLS failure, recognised by rustls' wording.
 fn tls_hint(reason: &str, scheme: &str) -> Option<&'static str> {
     let says = |part: &str| reason.contains(part);
     if says("UnknownIssuer") || says("CaUsedAsEndEntity") {
@@ -345,7 +345,7 @@ impl Answer {
         self.status >= 400
     }
 
-    /// The reason why the server refuses, with a remedy if one is known.
+    /// The reason for the server's refusal, with a remedy if one is known.
     pub fn refusal(&self) -> String {
         let (detail, code) = (shown(&self.body["detail"]), shown(&self.body["code"]));
         let hint = match code.as_str() {
@@ -362,8 +362,8 @@ impl Answer {
         format!("error[{code}]: {detail}{hint}")
     }
 
-    /// Writes a page of a listing as `show` does. How it continues is not part of the result: `more` goes to stderr.
-    /// In JSON the result itself says it.
+    /// Writes a page of a listing like `show`. In JSON the page itself says how the listing continues; otherwise `more`
+    /// says so on stderr.
     ///
     /// # Errors
     /// The output failed.
@@ -383,7 +383,7 @@ impl Answer {
         Ok(code)
     }
 
-    /// Writes the answer: as JSON, or as `text` says. The exit code is 1 for a refusal.
+    /// Writes the answer as JSON, or as text with `text`. The exit code of a refusal is 1.
     ///
     /// # Errors
     /// The output failed.
@@ -413,7 +413,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_say_what_helps() {
+    fn refusals_include_a_remedy() {
         let refusal = |code: &str| {
             let body = json!({"code": code, "detail": "no"});
             Answer { status: 403, body }.refusal()

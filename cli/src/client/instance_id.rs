@@ -14,8 +14,8 @@ const DIGITS: usize = 24;
 const NAMED_MAX: usize = 5;
 
 impl Client {
-    /// Resolves the beginning of an id to the one instance whose id begins with it. An unknown name
-    /// stays unchanged: the server refuses it.
+    /// Resolves the beginning of an id to the only instance whose id begins with it. An unknown name stays unchanged,
+    /// so that the server refuses it.
     ///
     /// # Errors
     /// No server answers, or several ids begin with it.
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_begin_an_id() {
+    fn beginnings_of_ids_are_recognised() {
         for (name, expected) in [
             ("2f6c", true),
             ("2", true),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_meant_or_none() {
+    fn an_ambiguous_beginning_is_an_error() {
         assert_eq!(chosen("2f", &[]).unwrap(), "2f");
         assert_eq!(chosen("2f", &found(&["2f6c"])).unwrap(), "2f6c");
         assert_eq!(chosen("2f", &found(&["2f6c", "2f"])).unwrap(), "2f");

@@ -19,7 +19,7 @@ use swirl_spec::codes;
 use swirl_spec::diagnostic::{Diagnostic, Place, Severity};
 use swirl_spec::render::{self, Colour};
 
-/// Findings of a document whose text is known, as 'swirl validate' shows them.
+/// Findings of a document whose text is known, in the format of 'swirl validate'.
 pub fn findings_in(name: &str, text: &str, rows: &[Value], colour: Colour) -> String {
     let number = |value: &Value| value.as_u64().and_then(|value| usize::try_from(value).ok());
     let one = |row: &Value| {
@@ -40,14 +40,14 @@ pub fn findings_in(name: &str, text: &str, rows: &[Value], colour: Colour) -> St
             None => finding,
         })
     };
-    // A server of another build may have codes that this one doesn't know.
+    // A server of another build may have codes that this build doesn't know.
     match rows.iter().map(one).collect::<Option<Vec<_>>>() {
         Some(found) => render::human(name, text.trim_start_matches('\u{feff}'), &found, colour),
         None => findings(name, rows),
     }
 }
 
-/// Findings of a document, a line each with its place and a line with its hint.
+/// Findings of a document, each as a line with its location and a line with its hint.
 pub fn findings(name: &str, findings: &[Value]) -> String {
     let mut text = String::new();
     for finding in findings {

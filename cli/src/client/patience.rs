@@ -1,4 +1,4 @@
-//! How long a command waits for something to happen: `--timeout`.
+//! The time limit for a command that waits: `--timeout`.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use swirl_config::parse_duration;
 
-/// How long a server may be unreachable during a wait without a limit.
+/// The time for which a server may be unreachable during a wait without a limit.
 const AWAY_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Debug, clap::Args)]
@@ -60,7 +60,7 @@ impl Patience {
         self.is_away = false;
     }
 
-    /// True the first time: the user may be notified then.
+    /// Returns true the first time, so that the user can be notified.
     ///
     /// # Errors
     /// The server has been unreachable for too long.

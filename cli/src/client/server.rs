@@ -1,4 +1,4 @@
-//! The server that a command uses, and its credentials: the flags of the client commands.
+//! The command line options for a server and its credentials.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -13,7 +13,7 @@ use swirl_config::Secret;
 /// The longest file of a token, in bytes.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
-/// Which servers a command talks to.
+/// The servers of a command.
 #[derive(Debug, clap::Args)]
 pub struct Server {
     /// The server's URL; of several, separated by commas, any may be used.
@@ -57,10 +57,10 @@ pub struct Credentials {
 }
 
 impl Server {
-    /// Runs a command's requests.
+    /// Runs the requests of a command.
     ///
     /// # Errors
-    /// Those of the command; and a URL that is not valid, or a file that cannot be read.
+    /// Those of the command. Also a URL that is not valid, or a file that cannot be read.
     pub fn run<F: Future<Output = anyhow::Result<u8>>>(
         &self,
         command: impl FnOnce(Client) -> F,
@@ -108,7 +108,7 @@ fn secret(text: &str) -> Result<Secret, Infallible> {
     Ok(Secret::new(text))
 }
 
-/// Also an empty one, as a variable may be.
+/// Accepts an empty text too, because a variable may be empty.
 #[allow(clippy::unnecessary_wraps, reason = "what clap calls gives a result")]
 fn path(text: &str) -> Result<PathBuf, Infallible> {
     Ok(PathBuf::from(text))
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_comes_from_one_place_and_is_not_shown() {
+    fn a_token_has_one_source_and_is_not_shown() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         let credentials = |token: Option<&str>, file: Option<&PathBuf>| Credentials {

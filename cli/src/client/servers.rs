@@ -6,23 +6,22 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use reqwest::Url;
 
-/// The time for which a request is retried: longer than the other servers need to notice that one
-/// is gone.
+/// The time for which a request is retried. It is longer than other servers need to notice that one is gone.
 const AGAIN_MAX: Duration = Duration::from_secs(15);
-/// The pause once all have failed: at first, and at most.
+/// The first and the longest pause after all servers have failed.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Whether a request may be repeated when it is unknown whether it was carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// Repeating it changes nothing.
+    /// A repetition changes nothing.
     Safe,
-    /// Only if it reached no server.
+    /// A repetition is safe only if the request reached no server.
     Never,
 }
 
-/// How an attempt failed.
+/// The kind of a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
     /// Nothing accepts the connection.
@@ -35,7 +34,7 @@ pub enum Failure {
 
 pub struct Servers {
     all: Vec<Url>,
-    /// The one that answered last.
+    /// The server that answered last.
     current: AtomicUsize,
     again_max: Duration,
 }
@@ -78,7 +77,7 @@ impl Servers {
     }
 }
 
-/// A URL; or a host and a port, or a port of this machine.
+/// A URL, a host and port, or only a port on this machine.
 fn parse(url: &str) -> anyhow::Result<Url> {
     let is_port = |text: &str| text.parse::<u16>().is_ok();
     let whole = match url.rsplit_once(':') {
@@ -99,7 +98,7 @@ pub struct Attempts<'a> {
     servers: &'a Servers,
     repeat: Repeat,
     failed: usize,
-    /// The first failure.
+    /// The time of the first failure.
     since: Option<Instant>,
 }
 
@@ -109,11 +108,11 @@ impl Attempts<'_> {
         &self.servers.all[current % self.servers.all.len()]
     }
 
-    /// The pause before the next attempt; `None` if there is none.
+    /// The pause before the next attempt, or `None` if there is no next attempt.
     pub fn again(&mut self, failure: Failure) -> Option<Duration> {
         let count = self.servers.all.len();
         let allowed = match failure {
-            // A single server that doesn't answer is most likely a wrong address, or not started.
+            // If the only server doesn't answer, its address is most likely wrong, or it isn't started.
             Failure::Unreached => count > 1,
             Failure::Unsure(_) => self.repeat == Repeat::Safe,
             Failure::Hopeless => false,
@@ -148,7 +147,7 @@ mod tests {
     const TWO: [&str; 2] = ["http://a:1", "http://b:1"];
 
     #[test]
-    fn the_next_one_is_asked_at_once_and_all_after_a_pause() {
+    fn the_next_server_is_tried_at_once_and_all_after_a_pause() {
         let servers = servers(&TWO);
         let mut attempts = servers.attempts(Repeat::Never);
         assert_eq!(attempts.server().host_str(), Some("a"));
@@ -158,14 +157,14 @@ mod tests {
         assert_eq!(attempts.server().host_str(), Some("a"));
         attempts.again(Failure::Unreached);
         assert_eq!(attempts.again(Failure::Unreached), Some(PAUSE * 2));
-        // The next request begins where the last one ended.
+        // The next request begins with the server that answered last.
         attempts.again(Failure::Unreached);
         let next = servers.attempts(Repeat::Safe);
         assert_eq!(next.server().host_str(), Some("b"));
     }
 
     #[test]
-    fn what_may_have_been_done_is_not_done_twice() {
+    fn unsafe_requests_are_not_repeated() {
         let again = |urls: &[&str], repeat, failure| {
             let servers = servers(urls);
             servers.attempts(repeat).again(failure).is_some()
@@ -175,7 +174,7 @@ mod tests {
         assert!(!again(&TWO, Repeat::Never, broken));
         assert!(again(&TWO, Repeat::Never, Failure::Unreached));
         assert!(!again(&TWO, Repeat::Safe, Failure::Hopeless));
-        // Alone.
+        // With a single server.
         assert!(!again(&TWO[..1], Repeat::Safe, Failure::Unreached));
         assert!(again(&TWO[..1], Repeat::Safe, broken));
     }
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_to_an_end() {
+    fn retries_end() {
         let mut servers = servers(&TWO);
         let mut attempts = servers.attempts(Repeat::Safe);
         attempts.since = Instant::now().checked_sub(AGAIN_MAX);
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_how_long_to_wait() {
+    fn the_servers_retry_after_is_respected() {
         let servers = servers(&TWO[..1]);
         let pause = |after| {
             let after = Failure::Unsure(Some(Duration::from_secs(after)));

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use swirl_config::Secret;
 
-/// A server as a client is made for it.
+/// The parameters of a client.
 #[derive(Debug)]
 pub struct Target {
-    /// Interchangeable servers.
+    /// The URLs of interchangeable servers.
     pub urls: Vec<String>,
     pub namespace: Option<String>,
     pub token: Option<Secret>,

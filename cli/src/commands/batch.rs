@@ -13,10 +13,10 @@ use crate::client::{Answer, Client, Patience, Repeat, Server, TIMED_OUT, Timeout
 use crate::terminal::{Output, Terminal};
 use crate::text::table;
 
-/// The pause between two looks at a batch.
+/// The interval at which a batch is polled.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Carries out one operation on all instances that match a query.
+/// Carries out an operation on all instances that match a query.
 ///
 /// The server records the matching instances when the batch is created, and acts on each of them once; instances that
 /// match later don't belong to it. If the operation isn't possible for an instance by then, that instance is refused,
@@ -345,7 +345,7 @@ fn tried(body: &Value) -> String {
     text
 }
 
-/// How many instances fit another version, and why the others don't.
+/// The number of instances that fit another version, and why the others don't.
 fn misfits(body: &Value, version: &str) -> String {
     let (matched, fit, checked) = (&body["matched"], &body["fit"], &body["checked"]);
     let mut text = match checked == matched {
@@ -476,7 +476,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_read() {
+    fn the_text_output() {
         let batch = json!({"id": "b1", "operation": "retry", "status": "stopped", "query": "status = faulted",
             "reason": "bank is back", "by": null, "createdAt": "2026-01-31T01:00:00.000Z", "endedAt": null, "matched": 9,
             "done": 5, "refused": 2, "failed": 0, "refusals": {"key-in-use": 1, "wrong-status": 1},

@@ -27,12 +27,11 @@ use crate::terminal::Terminal;
 
 /// Calls one function of a definition, and shows request, answer and time.
 ///
-/// The arguments go to the function as they are: expressions in them are not evaluated. Credentials are
-/// those of the function's 'authRef'; they and all secrets are cut out of what is shown. Nothing is
-/// retried.
+/// The arguments are passed to the function unchanged: expressions in them are not evaluated. Credentials are those of
+/// the function's 'authRef'. They and all secrets are removed from the output. Nothing is retried.
 ///
-/// The answer is JSON on stdout; the request and the time go to stderr. With '--output json' stdout has
-/// all of it. Exit code 1 when the call fails, 2 when it could not be made.
+/// The answer is written to stdout as JSON, the request and the time to stderr. With '--output json' everything is
+/// written to stdout. Exit code 1 if the call fails, 2 if it could not be made.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -63,17 +62,17 @@ pub struct Args {
     #[arg(long, value_name = "TEXT")]
     pub selection_set: Option<String>,
 
-    /// How long the call may take, such as 5s or 2m. Without it: as long as the definition's actions
-    /// give this function, or 60 s.
+    /// The time limit of the call, such as 5s or 2m. Without it: the timeout of the definition's actions for this
+    /// function, or 60 s.
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub timeout: Option<Duration>,
 
-    /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Others are looked for in the
-    /// environment, as SWIRL_SECRET_NAME.
+    /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Other secrets are read from the environment, as
+    /// SWIRL_SECRET_NAME.
     #[arg(long, value_name = "NAME=VALUE")]
     pub secret: Vec<String>,
 
-    /// A host besides this machine that documents may be fetched from; may be given again.
+    /// A host from which documents may be fetched, in addition to this machine; may be given again.
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<String>,
 
@@ -122,7 +121,7 @@ async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::R
         );
     }
     if args.timeout.is_some() {
-        // The given time replaces those of the definition.
+        // The given time replaces the definition's timeouts.
         for action in &mut deployment.workflow.actions {
             action.timeout = None;
         }
@@ -158,7 +157,7 @@ async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::R
     let (seen, begun) = (request.seen.clone(), Instant::now());
     let stored = request.stored.clone();
     let ended = watch.over(loader.caller.call(request)).await;
-    // Nobody else is going to have it.
+    // No other process will receive the message.
     stored.notify().await;
     let took = begun.elapsed();
     let secrets = watch.with_tokens(&secrets);
@@ -201,8 +200,8 @@ fn find(workflow: &Workflow, name: &str) -> anyhow::Result<Arc<Function>> {
     Ok(Arc::new(function.clone()))
 }
 
-/// The function's credentials, and the texts that are cut out of all output: the secrets that the
-/// definition may use, and the texts of its credentials.
+/// The function's credentials, and the texts that are removed from all output: the secrets that the definition may use,
+/// and the texts of its credentials.
 async fn credentials(
     loader: &Loader,
     workflow: &Workflow,
@@ -239,7 +238,7 @@ async fn credentials(
     Ok((Some(auth), Arc::new(Redactor::new(all))))
 }
 
-/// A key for this call alone.
+/// A key for only this call.
 fn key() -> anyhow::Result<String> {
     let number = getrandom::u64().map_err(|error| anyhow!("no random number: {error}"))?;
     Ok(format!("swirl-call-{number:016x}"))

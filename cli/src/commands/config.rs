@@ -24,7 +24,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Checks the configuration, and shows what holds and where each value comes from.
+    /// Checks the configuration, and shows each effective value with its source.
     ///
     /// Reads the same file, variables and flags as the processes do. Secrets are masked. Exit code 1
     /// if something is wrong.

@@ -1,4 +1,4 @@
-//! `swirl coordinator`, and code shared with `swirl worker`.
+//! `swirl coordinator`, and code that it shares with `swirl worker`.
 
 use swirl_config::{Config, CoordinatorFlags, Flags, Loaded, Log, LogFormat, Problems};
 
@@ -7,9 +7,9 @@ use crate::terminal::Terminal;
 
 /// Coordinates a cluster: API, events, timers, schedules, and recovery of stuck instances.
 ///
-/// Any number of coordinators share the work; none is special, and when one dies the others take over
-/// its part within seconds. CloudEvents are taken from the subjects of 'events.subjects' and over
-/// HTTP; the HTTP API is at 'coordinator.listen'.
+/// Any number of coordinators share the work. All are equal, and if one dies, the others take over its part within
+/// seconds. CloudEvents are received from the subjects in 'events.subjects' and over HTTP. The HTTP API is at
+/// 'coordinator.listen'.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -29,7 +29,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     swirl_coordinator::process::run(&config)
 }
 
-/// The configuration; None once its problems have been reported.
+/// The configuration. `None` after its problems have been reported.
 pub fn configuration(loaded: Result<Loaded, Problems>, terminal: &Terminal) -> Option<Config> {
     match loaded {
         Ok(loaded) => {

@@ -9,8 +9,8 @@ use crate::terminal::Terminal;
 
 /// Lists, shows, resends and drops messages that could not be processed.
 ///
-/// A message becomes a dead letter when it is not a CloudEvent, when an event is too large to be published, and
-/// when a task failed twenty times: then its instance is suspended. Fix what the reason says, then retry.
+/// A message becomes a dead letter when it is not a CloudEvent, when an event is too large to be published, and when a
+/// task failed twenty times. In the last case its instance is suspended. Fix the cause, then retry.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -30,7 +30,7 @@ enum What {
     List(List),
     /// Shows one with its headers and payload.
     Show(One),
-    /// Sends the message again and drops the letter; an instance that was suspended for it continues.
+    /// Sends the message again and drops the letter. If an instance was suspended because of it, it continues.
     Retry(One),
     /// Drops one.
     Drop(One),
@@ -38,11 +38,11 @@ enum What {
 
 #[derive(Debug, clap::Args)]
 struct List {
-    /// Those that come after this number.
+    /// Only those with a higher number than this.
     #[arg(long, value_name = "NUMBER")]
     after: Option<u64>,
 
-    /// How many at most, up to 500.
+    /// The maximum number, up to 500.
     #[arg(long, default_value_t = 50, value_name = "COUNT")]
     limit: u32,
 

@@ -21,15 +21,15 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Task {
-    /// Lists all definitions by workflow, and those of one in the order of deployment.
+    /// Lists all definitions by workflow, and the versions of each in the order of deployment.
     List(List),
     /// Prints a definition's document as it was deployed.
     #[command(disable_version_flag = true)]
     Show(Show),
     /// Deletes a definition: no new instances of it start.
     ///
-    /// It is refused while instances of it run or have failed. Its id and version never stand for other
-    /// content: only the same document can be deployed again.
+    /// This is refused while instances of it run or have failed. Its id and version are never reused for other content:
+    /// only the same document can be deployed again.
     #[command(disable_version_flag = true)]
     Delete(Delete),
 }
@@ -64,7 +64,7 @@ struct Delete {
     #[arg(value_name = "VERSION")]
     version: String,
 
-    /// Delete it even if it has instances: they continue to their end.
+    /// Delete it even if it has instances. They continue to their end.
     #[arg(long)]
     force: bool,
 
@@ -140,7 +140,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_table() {
+    fn definitions_are_shown_as_a_table() {
         let row = |version: &str, latest: bool, schedule: Value| {
             json!({"id": "order", "version": version, "deployedAt": "2024-01-31T09:00:00Z", "name": "order.sw.yaml",
                 "latest": latest, "schedule": schedule})

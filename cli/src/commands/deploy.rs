@@ -20,12 +20,11 @@ use crate::terminal::{Output, Terminal};
 
 /// Deploys definitions to a server.
 ///
-/// A definition is immutable under its id and version: deploying the same again changes nothing, and
-/// different content is refused. Exit code 1 when some were refused.
+/// A definition is immutable under its id and version: deploying the same content again changes nothing, and different
+/// content is refused. Exit code 1 if some were refused.
 ///
-/// Files that a definition refers to are sent with it: relative paths are relative to its folder.
-/// So are documents that this machine serves (`http://localhost/...`). The server fetches documents from
-/// elsewhere on the web.
+/// Files that a definition refers to are sent with it; relative paths are relative to its folder. Documents that this
+/// machine serves (`http://localhost/...`) are sent too. The server fetches documents from elsewhere on the web itself.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -105,8 +104,7 @@ fn definitions(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The files that a document refers to, by URI. A file that cannot be found is left to the server, which
-/// reports it.
+/// The files that a document refers to, by URI. Files that cannot be found are left to the server, which reports them.
 fn files_of(document: &str, file: &Path, given: &[(String, String)]) -> Vec<(String, String)> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let files = OnlyFiles(FileResources::new(folder, Limits::default().bytes_max).anywhere());
@@ -126,7 +124,7 @@ struct OnlyFiles(FileResources);
 
 impl Resources for OnlyFiles {
     fn fetch(&self, uri: &str, base: Option<&str>) -> Result<Vec<u8>, ResourceError> {
-        // By default documents are fetched from this machine only.
+        // By default, documents are fetched only from this machine.
         if fetch::is_http(uri)
             && let Ok(http) = HttpResources::new(HttpOptions::default())
             && let Ok(content) = http.get(uri)
@@ -148,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_stand_for_their_definitions() {
+    fn folders_are_expanded_to_their_definitions() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("inner");
         std::fs::create_dir(&inner).unwrap();
@@ -162,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn files_go_along() {
+    fn referenced_files_are_included() {
         let folder = tempfile::tempdir().unwrap();
         let constants = folder.path().join("constants.json");
         std::fs::write(&constants, "{\"a\": 1}").unwrap();

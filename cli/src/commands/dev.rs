@@ -19,7 +19,7 @@ use crate::logging;
 use crate::node::Node;
 use crate::terminal::{Output, Terminal};
 
-/// How long the last spans and metrics may take to be sent.
+/// The time limit for sending the last spans and metrics.
 const FLUSH_MAX: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// Runs the whole system in one process, for a folder of definitions.
@@ -31,8 +31,8 @@ const FLUSH_MAX: std::time::Duration = std::time::Duration::from_secs(3);
 /// authentication: anyone who can reach the port may do everything. It therefore listens on this
 /// machine only, unless '--no-auth' is given.
 ///
-/// Instances are kept in the folder's subfolder .swirl, and continue when this command is started
-/// again after Ctrl-C or a crash.
+/// Instances are kept in the subfolder .swirl of the folder. They continue when this command is started again after
+/// Ctrl-C or a crash.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -70,12 +70,12 @@ pub struct Args {
     #[arg(long)]
     memory: bool,
 
-    /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Others are looked for in the
-    /// environment, as SWIRL_SECRET_NAME.
+    /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Other secrets are read from the environment, as
+    /// SWIRL_SECRET_NAME.
     #[arg(long, value_name = "NAME=VALUE")]
     secret: Vec<String>,
 
-    /// A host besides this machine that documents may be fetched from; may be given again.
+    /// A host from which documents may be fetched, in addition to this machine; may be given again.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
 
@@ -83,7 +83,7 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
 
-    /// An attribute with which CloudEvents address an instance, besides swirlinstanceid, such as
+    /// An attribute with which CloudEvents address an instance, in addition to swirlinstanceid, such as
     /// kogitoprocrefid.
     #[arg(long, value_name = "NAME", value_parser = swirl_ports::addressed::attribute)]
     instance_attribute: Option<String>,
@@ -125,7 +125,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 }
 
 async fn serve(args: &Args) -> anyhow::Result<u8> {
-    // Before anything else, so that starting a second server fails at once.
+    // First of all, so that starting a second server fails immediately.
     let listener = TcpListener::bind(args.listen)
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
@@ -197,7 +197,7 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// On a developer's machine every trace is kept.
+/// On a developer's machine, all traces are kept.
 fn telemetry(args: &Args) -> swirl_telemetry::Settings {
     swirl_telemetry::Settings {
         endpoint: args.otlp.clone(),
@@ -211,7 +211,8 @@ fn telemetry(args: &Args) -> swirl_telemetry::Settings {
     }
 }
 
-/// The store lies among the definitions, which people keep in version control: instances don't belong there.
+/// The store is inside the folder of the definitions, which is often under version control. Instances don't belong
+/// there.
 fn keep_out_of_git(store: &std::path::Path) {
     let path = store.join(".gitignore");
     if path.exists() {

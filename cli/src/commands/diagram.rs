@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The output format; by default that of the file name given with -o, or svg.
+    /// The output format. The default is the one of the file name given with -o, or svg.
     #[arg(long, value_enum)]
     format: Option<Form>,
 
@@ -31,7 +31,7 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
-/// The library's formats as values of a flag.
+/// The library's formats as values of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Form {
     /// An SVG image, readable on light and dark backgrounds.

@@ -7,9 +7,9 @@ use swirl_config::{All, Config, Flags, Loaded, Problems, Process};
 
 /// Checks that a cluster is ready to run: configuration, files, Redis, NATS, and a coordinator's API.
 ///
-/// Takes the same file, variables and flags as 'swirl worker' and 'swirl coordinator', and connects to
-/// the same servers with the same rights. Nothing is changed anywhere. With '--server' the API is
-/// checked, too. Exit code 1 if something is wrong; warnings don't count.
+/// Takes the same file, variables and flags as 'swirl worker' and 'swirl coordinator', and connects to the same servers
+/// with the same rights. It changes nothing. With '--server' it also checks the API. Exit code 1 if something is wrong;
+/// warnings don't count.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(long = "for", value_enum, value_name = "PROCESS")]
     process: Option<Who>,
 
-    /// Servers whose API is checked, too.
+    /// Servers whose API is checked as well.
     #[arg(long, env = "SWIRL_SERVER", value_delimiter = ',', value_name = "URL")]
     server: Vec<String>,
 
@@ -91,7 +91,7 @@ fn configuration(report: &mut Report, loaded: Result<Loaded, Problems>) -> Optio
     }
 }
 
-/// The checks that still run when the configuration is wrong, and the processes they are for.
+/// The checks that can run although the configuration is invalid, and the processes that they are for.
 fn partly<'p>(
     args: &Args,
     processes: &'p [Process],

@@ -23,9 +23,9 @@ pub struct Args {
 enum What {
     /// Lists the last events that a server received since it started, newest first.
     ///
-    /// Each coordinator of a cluster knows only those that it received itself.
+    /// Each coordinator of a cluster knows only the events that it received itself.
     Recent(Recent),
-    /// Says which instances would receive an event, and which attribute excludes the others.
+    /// Explains which instances would receive an event, and which attributes exclude the others.
     ///
     /// The event is not sent. Running instances are examined, newest first, up to 500.
     Explain(Explain),
@@ -33,7 +33,7 @@ enum What {
 
 #[derive(Debug, clap::Args)]
 struct Recent {
-    /// How many at most, up to 500.
+    /// The maximum number, up to 500.
     #[arg(long, default_value_t = 50, value_name = "COUNT")]
     limit: u32,
 
@@ -47,7 +47,7 @@ struct Explain {
     #[arg(value_name = "FILE")]
     file: String,
 
-    /// Say only what this instance would do.
+    /// Only explain this instance.
     #[arg(long, value_name = "ID")]
     instance: Option<String>,
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::client::{Answer, Client, Server};
 use crate::terminal::Terminal;
 
-/// How many instances, and how many entries of one, are requested at a time.
+/// The number of instances, and of entries of one instance, that are requested at a time.
 const PAGE: &str = "100";
 const ENTRIES: &str = "2000";
 
@@ -32,27 +32,27 @@ With --cursor the progress is noted in a file, and the same command continues th
 again: an entry is known by 'instance', 'startedAt' and 'number'."
 )]
 pub struct Args {
-    /// These instances: ids or their beginnings, or WORKFLOW/KEY. Otherwise all that are kept.
+    /// The instances to export: ids or their beginnings, or WORKFLOW/KEY. By default all that are kept.
     #[arg(value_name = "ID", conflicts_with_all = ["workflow", "version", "status", "query", "cursor"])]
     ids: Vec<String>,
 
-    /// Of this workflow.
+    /// Only instances of this workflow.
     #[arg(long, value_name = "ID")]
     workflow: Option<String>,
 
-    /// Of this version of it.
+    /// Only instances with this version of the workflow.
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
 
-    /// In this status, as for 'swirl list'.
+    /// Only instances in this status, as for 'swirl list'.
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
 
-    /// Matched by a query, as for 'swirl list'.
+    /// Only instances that match this query, as for 'swirl list'.
     #[arg(long, value_name = "QUERY")]
     query: Option<String>,
 
-    /// Note the progress in this file, and continue from there.
+    /// Record the progress in this file, and continue from there.
     #[arg(long, value_name = "FILE")]
     cursor: Option<PathBuf>,
 
@@ -60,22 +60,22 @@ pub struct Args {
     server: Server,
 }
 
-/// How far an export is.
+/// The progress of an export.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Cursor {
     /// The selection that it belongs to.
     selection: Vec<(String, String)>,
-    /// The page of the listing; `None`: the first one.
+    /// The position in the listing; `None` for the first page.
     after: Option<String>,
-    /// Instances of that page that are done.
+    /// The completed instances of that page.
     done: BTreeSet<String>,
-    /// The instance under way, and how many of its entries are done.
+    /// The instance in progress, and the number of its completed entries.
     #[serde(default)]
     under_way: Option<(String, u64)>,
     is_complete: bool,
 }
 
-/// Why an export ends early.
+/// The reason why an export ends early.
 enum Stop {
     Refused(Answer),
     Failed(anyhow::Error),
@@ -128,7 +128,7 @@ impl Args {
     }
 }
 
-/// The cursor that a file holds, or a new one if there is no such file.
+/// The cursor in a file, or a new one if there is no such file.
 fn begin(file: &Path, selection: Vec<(String, String)>) -> anyhow::Result<Cursor> {
     let shown = file.display();
     let text = match std::fs::read_to_string(file) {
@@ -259,7 +259,7 @@ impl Export<'_> {
         self.note()
     }
 
-    /// After the lines: whoever continues repeats some rather than leaving them out.
+    /// Called after the lines are written, so that a continued export repeats some lines rather than omitting them.
     fn note(&self) -> Result<(), Stop> {
         let Some(file) = self.file else {
             return Ok(());
@@ -269,7 +269,7 @@ impl Export<'_> {
     }
 }
 
-/// A crash leaves the old cursor or the new one.
+/// After a crash there is either the old cursor or the new one.
 fn replace(file: &Path, cursor: &Cursor) -> anyhow::Result<()> {
     let folder = file
         .parent()

@@ -11,15 +11,15 @@ use swirl_scenario::discover;
 use super::validate;
 use crate::terminal::{Output, Terminal};
 
-/// The most that is read from stdin: more than any document may have.
+/// The maximum input from stdin. No document may be larger.
 const STDIN_BYTES_MAX: u64 = 16 << 20;
 
 /// Formats definitions and scenario files, YAML and JSON.
 ///
-/// Comments, the order of keys and the meaning stay: each result is read again and compared with the original, and if
-/// they differ the file stays unchanged, with a message. Formatting twice changes nothing.
+/// Comments, the order of keys and the meaning are preserved: each result is read again and compared with the original.
+/// If they differ, the file stays unchanged and a message says so. Formatting twice changes nothing.
 ///
-/// Exit code 0 when all files are formatted, 1 when a file is not valid YAML or JSON or, with --check, not formatted, 2 when
+/// Exit code 0 if all files are formatted, 1 if a file is not valid YAML or JSON or, with --check, not formatted, 2 if
 /// a file could not be read or written.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -33,18 +33,18 @@ pub struct Args {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Write nothing, list the files that are not formatted, and exit with 1 if there are any.
+    /// Write nothing. List the files that are not formatted, and exit with 1 if there are any.
     #[arg(long)]
     check: bool,
 }
 
 /// The outcome for a file.
 enum Done {
-    /// It was formatted before.
+    /// The file was formatted already.
     Same,
-    /// It is now, or would be without `--check`.
+    /// The file was changed, or would be without `--check`.
     Changed,
-    /// It can't be formatted.
+    /// The file can't be formatted.
     Refused(Error),
 }
 

@@ -8,9 +8,9 @@ use swirl_presentation::timeline;
 use crate::client::{Client, Server, TIMED_OUT, Timeout};
 use crate::terminal::{Output, Terminal};
 
-/// How often a server is asked whether something has changed.
+/// The interval at which the server is polled.
 const LOOK: Duration = Duration::from_millis(500);
-/// The longest value in a line, in characters; JSON output has all of it.
+/// The longest value in a line, in characters. JSON output has the whole value.
 const VALUE_CHARS_MAX: usize = 2000;
 
 /// Shows an instance: its progress and its state data.
@@ -49,7 +49,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     })
 }
 
-/// As JSON: one line per change.
+/// Watches in JSON: one line per change.
 async fn watch(id: &str, args: &Args, client: &Client, terminal: &Terminal) -> anyhow::Result<u8> {
     let mut patience = args.timeout.begin();
     let mut last = Value::Null;
@@ -95,7 +95,7 @@ fn line(value: &Value) -> String {
     short
 }
 
-/// An instance as people read it.
+/// An instance as text.
 pub fn text(body: &Value) -> String {
     let mut text = String::new();
     let mut row = |name: &str, value: String| {

@@ -8,12 +8,12 @@ use swirl_presentation::timeline::Timeline;
 use crate::client::{Answer, Client, Server, TIMED_OUT, Timeout};
 use crate::terminal::{Output, Terminal};
 
-/// How often a server is asked for new entries.
+/// The interval at which the server is polled for new entries.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Shows what happened to an instance.
 ///
-/// One line per entry: the time since the start, the branch (none for the main path), what happened.
+/// One line per entry: the time since the start, the branch (empty for the main path), and what happened.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -56,7 +56,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 /// All pages of a history, as one answer.
 ///
 /// # Errors
-/// The server could not be asked.
+/// The request failed.
 pub async fn whole(id: &str, client: &Client) -> anyhow::Result<Answer> {
     let path = ["instances", id, "history"];
     let mut whole = client.get(&path, &[]).await?;
@@ -81,7 +81,7 @@ fn entries(body: &Value) -> &[Value] {
     body["entries"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// As JSON: one line per entry.
+/// Follows in JSON: one line per entry.
 async fn follow(id: &str, args: &Args, client: &Client, terminal: &Terminal) -> anyhow::Result<u8> {
     let mut patience = args.timeout.begin();
     let mut timeline = Timeline::new(terminal.colours(), args.data);

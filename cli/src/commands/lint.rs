@@ -15,11 +15,12 @@ use crate::terminal::{Output, Terminal};
 
 /// Finds parts of a definition that are valid, but probably a mistake.
 ///
-/// Examples are waits that may never end, retries without a delay, and functions that nothing calls. 'swirl explain RULE'
-/// says more about a rule. A rule is switched off by --allow, or for a part of a definition by 'metadata: {lintAllow: RULE}'
-/// there.
+/// Examples are waits that may never end, retries without a delay, and functions that nothing calls. 'swirl explain
+/// RULE' explains a rule. A rule can be switched off with --allow, or for a part of a definition with 'metadata:
+/// {lintAllow: RULE}' in that part.
 ///
-/// Exit code 0 when nothing was found, 1 when something was or a definition isn't valid, 2 when a file could not be read.
+/// Exit code 0 if nothing was found, 1 if something was found or a definition isn't valid, 2 if a file could not be
+/// read.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -40,11 +41,11 @@ pub struct Args {
     #[arg(long, conflicts_with = "paths")]
     rules: bool,
 
-    /// Don't fetch the documents of functions; those that are files are read.
+    /// Don't fetch documents of functions. Local files are still read.
     #[arg(long)]
     offline: bool,
 
-    /// A host besides this machine that documents may be fetched from; may be given again.
+    /// A host from which documents may be fetched, in addition to this machine; may be given again.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
 
@@ -55,7 +56,7 @@ pub struct Args {
 /// The findings of a file.
 struct Linted {
     read: Read,
-    /// None if the definition isn't valid.
+    /// `None` if the definition isn't valid.
     findings: Option<Vec<Finding>>,
 }
 

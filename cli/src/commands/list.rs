@@ -28,24 +28,24 @@ it failed), status, suspended, version, workflow; @NAME is a search attribute th
 2024-01-31T09:00:00Z, 2024-01-31, now, or counted from now: -90s, -5m, -1h, -7d, -2w."
 )]
 pub struct Args {
-    /// Of this workflow.
+    /// Only instances of this workflow.
     #[arg(long, value_name = "ID")]
     workflow: Option<String>,
 
-    /// Of this version of it.
+    /// Only instances with this version of the workflow.
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
 
-    /// In this status: running, completed, faulted, cancelled or terminated; of those that run,
-    /// waiting (for an event, an answer or a time) or suspended.
+    /// Only instances in this status: running, completed, faulted, cancelled or terminated. Running instances may also
+    /// be waiting (for an event, an answer or a time) or suspended.
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
 
-    /// Started with this key.
+    /// Only the instance that was started with this key.
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
-    /// Matched by a query.
+    /// Only instances that match this query.
     #[arg(long, value_name = "QUERY")]
     query: Option<String>,
 
@@ -53,7 +53,7 @@ pub struct Args {
     #[arg(long, value_name = "PLACE")]
     after: Option<String>,
 
-    /// How many at most, up to 1000.
+    /// The maximum number, up to 1000.
     #[arg(long, default_value_t = 100, value_name = "COUNT")]
     limit: u32,
 
@@ -108,7 +108,7 @@ fn more(body: &Value) -> Option<String> {
     })
 }
 
-/// The status of an instance as shown to people: of those that run, some wait, and some are suspended.
+/// The status of an instance as text. Running instances may be shown as waiting or suspended.
 pub(super) fn status(row: &Value) -> String {
     if row["suspended"] == true {
         "suspended".to_owned()
@@ -156,7 +156,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_table() {
+    fn instances_are_shown_as_a_table() {
         let body = json!({"next": "~b", "instances": [
             {"id": "a", "workflow": "order", "version": "1.0", "status": "running", "suspended": false, "waiting": true,
                 "state": "Await payment", "startedAt": "2024-01-31T09:00:00Z"},
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn search_attributes_have_a_column_where_there_are_any() {
+    fn search_attributes_have_a_column_if_there_are_any() {
         let body = json!({"instances": [
             {"id": "a", "workflow": "order", "version": "1.0", "status": "completed", "suspended": false,
                 "startedAt": "2024-01-31T09:00:00Z", "attributes": {"orderId": "o1", "total": 12.5}},

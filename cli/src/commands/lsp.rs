@@ -15,8 +15,8 @@ use crate::terminal::Terminal;
 
 /// Serves editors: findings as you type, completion, hover, rename and more.
 ///
-/// It speaks the Language Server Protocol on stdin and stdout; editors start it. docs/editors.md says how to set up
-/// VS Code, JetBrains, Neovim and Helix.
+/// It implements the Language Server Protocol on stdin and stdout. Editors start it; docs/editors.md explains how to
+/// set up VS Code, JetBrains, Neovim and Helix.
 ///
 /// Exit code 0 if the editor ended it, 2 if the input did not follow the protocol.
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,7 @@ Examples:
   swirl lsp")]
 pub struct Args {}
 
-/// Documents next to the one that an editor has open.
+/// Other documents in the folder of a document that an editor has open.
 struct Files;
 
 impl Source for Files {

@@ -14,18 +14,18 @@ use crate::terminal::{Output, Terminal};
 
 /// Rewrites a definition of another edition as one of edition 0.8.
 ///
-/// The new document behaves as the old one: it is read again and compared before anything is
-/// written. Anything that edition 0.8 cannot express is reported with its place, and nothing is written then:
-/// the document still runs as it is, since every edition is supported.
+/// The new document behaves like the old one: before anything is written, it is read again and compared. If edition 0.8
+/// cannot express something, its location is reported and nothing is written. The document still runs unchanged,
+/// because every edition is supported.
 ///
-/// Documents that the definition refers to, such as for its functions and events, become part of
-/// it. Names of retry policies and comments are lost.
+/// Documents that the definition refers to, for example for its functions and events, become part of it. Names of retry
+/// policies and comments are lost.
 ///
-/// Branches and iterations that run several states become separate definitions, which the new
-/// one runs as sub-workflows; they are written with it into a folder.
+/// Branches and iterations that run several states become separate definitions, which the new one runs as
+/// sub-workflows. All are written into a folder.
 ///
-/// Exit code 0 when the document was written, 1 when 0.8 cannot express it or it isn't valid, 2 when a
-/// file could not be read or written.
+/// Exit code 0 if the document was written, 1 if 0.8 cannot express it or it isn't valid, 2 if a file could not be read
+/// or written.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     to: To,
 
-    /// The output format; by default that of the file name given with -o, else yaml.
+    /// The output format. The default is the one of the file name given with -o, or yaml.
     #[arg(long, value_enum)]
     output_format: Option<OutputFormat>,
 
@@ -125,7 +125,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             }
         }
         if let (Ok(migrated), Format::Json) = (&done, format) {
-            // In YAML the notes are above the document.
+            // In YAML, the notes are comments above the document.
             for note in &migrated.notes {
                 terminal.message(&format!("note: {note}"));
             }
@@ -134,7 +134,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     Ok(u8::from(done.is_err()))
 }
 
-/// Writes the files that `-o` asks for.
+/// Writes the files specified by `-o`.
 fn save(args: &Args, migrated: &Migrated, format: Format, output: Output) -> anyhow::Result<()> {
     let count = migrated.parts.len() + 1;
     let Some(path) = &args.out else {

@@ -1,4 +1,4 @@
-//! The commands: one file each, one line each in [`Command`].
+//! The commands. Each has a file, and a line in [`Command`].
 
 mod batch;
 mod call;
@@ -44,20 +44,19 @@ use crate::terminal::{Colour, Output, Terminal};
 
 /// Runs Serverless Workflow definitions, durably.
 ///
-/// Results go to stdout, messages to stderr. Exit codes: 0 for success, 1 when the workflow, test,
-/// validation or request failed, 2 when it could not be tried (a file that cannot be read, an option
-/// that does not exist).
+/// Results are written to stdout, messages to stderr. Exit codes: 0 for success; 1 if the workflow, test, validation or
+/// request failed; 2 if it could not be tried (for example, a file cannot be read or an option does not exist).
 #[derive(Debug, Parser)]
 #[command(name = "swirl", version, propagate_version = true, after_long_help = EXAMPLES)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
 
-    /// When to use colours; the environment variable NO_COLOR turns 'auto' off.
+    /// When to use colours. The environment variable NO_COLOR turns 'auto' off.
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     color: Colour,
 
-    /// How results are written.
+    /// The format of results.
     #[arg(
         long,
         global = true,
@@ -182,7 +181,7 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             if terminal.output == Output::Json {
-                // In the form of a server's refusals.
+                // In the format of a server's refusals.
                 let body = serde_json::json!({
                     "title": "Command failed",
                     "code": "command-failed",
@@ -202,7 +201,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_is_valid() {
         Cli::command().debug_assert();
     }
 
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn global_options_may_stand_anywhere() {
+    fn global_options_may_be_anywhere() {
         for line in [
             "swirl --output json test x",
             "swirl test --output json x",

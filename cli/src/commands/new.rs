@@ -14,7 +14,7 @@ use crate::terminal::{Output, Terminal};
 ///
 /// The files are NAME.sw.yaml and NAME.scenario.yaml. Existing files are not overwritten.
 ///
-/// Exit code 0 when they were written, 2 when not.
+/// Exit code 0 if the files were written, otherwise 2.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
 
-    /// An OpenAPI document, JSON or YAML: the definition gets a function for each of its operations.
+    /// An OpenAPI document, JSON or YAML. The definition gets a function for each of its operations.
     #[arg(long, value_name = "FILE")]
     openapi: Option<PathBuf>,
 
@@ -99,8 +99,8 @@ fn begin(args: &Args, name: &str, template: &Template) -> anyhow::Result<[PathBu
     Ok([definition, scenario])
 }
 
-/// The document's name in the definition: relative to the definition's folder where it lies below
-/// it, else with its whole path.
+/// The document's name in the definition: relative to the definition's folder if it is inside, otherwise its absolute
+/// path.
 fn uri(path: &Path, folder: &Path) -> anyhow::Result<String> {
     let whole = std::path::absolute(path)?;
     let folder = std::path::absolute(folder)?;
@@ -108,7 +108,7 @@ fn uri(path: &Path, folder: &Path) -> anyhow::Result<String> {
     Ok(path.to_string_lossy().replace('\\', "/"))
 }
 
-/// Writes a file that isn't there yet.
+/// Writes a new file, and fails if it exists.
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     let file = std::fs::File::create_new(path);
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));

@@ -60,7 +60,7 @@ pub struct Skip {
     result: String,
 }
 
-/// Continues a faulted instance at a state, with its data as it is or as you give it.
+/// Continues a faulted instance at a state, with its current data or with data that you provide.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -96,14 +96,14 @@ pub struct Move {
     #[arg(long, value_name = "VERSION")]
     to_version: String,
 
-    /// Say whether the instance fits the version, and if not, why; do nothing. Exit code 1 if it doesn't.
+    /// Say whether the instance fits the version, and if not, why. Change nothing. Exit code 1 if it doesn't.
     #[arg(long)]
     dry_run: bool,
 }
 
 /// Removes an instance that has ended or failed, with its history.
 ///
-/// Servers do so by themselves some time after the end. Cancel a running instance first.
+/// Servers remove instances by themselves some time after their end. Cancel a running instance first.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  swirl remove 2f6c0d9b --reason 'a test'")]
 pub struct Remove {
@@ -111,7 +111,7 @@ pub struct Remove {
     #[arg(value_name = "ID")]
     id: String,
 
-    /// The reason, for the server's log: the instance's history is removed, too.
+    /// The reason. It goes to the server's log, because the instance's history is removed too.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 
@@ -119,10 +119,10 @@ pub struct Remove {
     server: Server,
 }
 
-/// The data and the version that a faulted instance continues with.
+/// The data and the version with which a faulted instance continues.
 #[derive(Debug, clap::Args)]
 struct With {
-    /// The state data to continue with, in place of the present data: JSON as it is, '@FILE', or '-' for stdin.
+    /// The state data to continue with, instead of the current data: JSON as it is, '@FILE', or '-' for stdin.
     #[arg(long, value_name = "JSON")]
     data: Option<String>,
 

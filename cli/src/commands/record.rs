@@ -16,20 +16,20 @@ use super::validate::Read;
 use crate::client::{Answer, Client, Server};
 use crate::terminal::{Output, Terminal};
 
-/// The most instances of one recording, with its sub-workflows and continuations.
+/// The maximum number of instances in one recording, including sub-workflows and continuations.
 const INSTANCES_MAX: usize = 1000;
 
-/// Makes a scenario file from an instance: its history becomes a test.
+/// Creates a scenario file from an instance, so that its history becomes a test.
 ///
-/// The scenario has the calls with their answers and times, the events that came, what operators did, and
-/// expects the outcome, with sub-workflows. Values of secrets are cut out: '***' stands for each. Its run in
-/// virtual time is compared with what was recorded before the file is written.
+/// The scenario has the calls with their answers and times, the received events and the operators' actions. It expects
+/// the same outcome, also of sub-workflows. Values of secrets are replaced by '***'. Before the file is written, a run
+/// in virtual time is compared with the recording.
 ///
-/// The answers of calls and the events are in the history only where 'history.data' is 'all' ('swirl dev' keeps
-/// all); SWIRL_HISTORY_DATA=all sets it for workers and coordinators.
+/// The answers of calls and the events are in the history only if 'history.data' is 'all'. 'swirl dev' always keeps
+/// them; SWIRL_HISTORY_DATA=all sets it for workers and coordinators.
 ///
-/// Exit code 0 if the scenario passes, 1 if it fails or the history is incomplete, 2 if the server
-/// could not be asked or a file not be written.
+/// Exit code 0 if the scenario passes, 1 if it fails or the history is incomplete, 2 if the server could not be reached
+/// or a file could not be written.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(value_name = "ID", required_unless_present = "from")]
     id: Option<String>,
 
-    /// An export instead of a server.
+    /// Read an export instead of asking a server.
     #[arg(long, value_name = "FILE", conflicts_with = "id")]
     from: Option<PathBuf>,
 
@@ -51,12 +51,12 @@ pub struct Args {
     #[arg(long = "out", short, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// A definition that the scenario names as a file, so that the test follows its changes; may be given
-    /// again. The scenario contains the others as they were deployed.
+    /// A definition that the scenario refers to as a file, so that the test follows its changes; may be given again.
+    /// All other definitions become part of the scenario as they were deployed.
     #[arg(long, value_name = "FILE")]
     definition: Vec<PathBuf>,
 
-    /// Writes the server's export of the instance to a file, and makes no scenario.
+    /// Write the server's export of the instance to a file, and create no scenario.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "definition", "from"])]
     export: Option<PathBuf>,
 
@@ -98,10 +98,10 @@ pub fn read_export(file: &Path) -> anyhow::Result<Export> {
     Export::parse(&content).with_context(|| file.display().to_string())
 }
 
-/// Asks the server for an instance and those that it started; the error says why it refuses.
+/// Requests an instance and those that it started from the server. The error gives the reason if the server refuses.
 ///
 /// # Errors
-/// The server could not be asked, or there are too many instances.
+/// The request failed, or there are too many instances.
 pub async fn export(client: &Client, id: &str) -> anyhow::Result<Result<Export, Answer>> {
     let mut export = Export::new();
     let mut wanted = vec![id.to_owned()];
@@ -117,7 +117,7 @@ pub async fn export(client: &Client, id: &str) -> anyhow::Result<Result<Export, 
         }
         let instance = client.get(&["instances", &id], &[]).await?;
         if instance.refused() {
-            // A sub-workflow may never have begun, or be gone.
+            // A sub-workflow may never have begun, or may have been removed.
             if export.instances.is_empty() {
                 return Ok(Err(instance));
             }
@@ -165,7 +165,7 @@ async fn fetched(
         false => client.get(&exact, &query).await?,
     };
     if found.status == 404 && !id.version.is_empty() {
-        // For a version that is an expression, the instances show its value.
+        // If the version is an expression, the instances have its value.
         let other = client.get(&latest, &query).await?;
         let version = other.body["version"].as_str().unwrap_or_default();
         if !other.refused() && version.contains("${") {
@@ -222,10 +222,10 @@ fn write(export: &Export, args: &Args, terminal: &Terminal) -> anyhow::Result<u8
     Ok(1)
 }
 
-/// Reports the facts that a history lacks: exit code 1.
+/// Reports the facts that are missing in a history, with exit code 1.
 ///
 /// # Errors
-/// All others.
+/// Any other error.
 pub fn missing(error: RecordError, terminal: &Terminal) -> anyhow::Result<u8> {
     let RecordError::Missing(reasons) = error else {
         return Err(error.into());
@@ -264,7 +264,7 @@ fn files(definitions: &[PathBuf], scenario: &Path) -> anyhow::Result<Files> {
     Ok(files)
 }
 
-/// A path as it is named in a file of another folder.
+/// A path as it is written in a file of another folder.
 fn relative(file: &Path, folder: &Path) -> anyhow::Result<String> {
     let whole = |path: &Path| {
         let path = if path.as_os_str().is_empty() {
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lead_from_the_scenario_to_the_definition() {
+    fn paths_are_relative_to_the_scenario() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         std::fs::create_dir_all(root.join("tests/new")).unwrap();

@@ -15,13 +15,13 @@ use crate::terminal::{Output, Terminal};
 
 /// Shows where a recorded instance would take a different path with a changed definition.
 ///
-/// The definition as it was recorded and the changed one run in the same virtual time, with the calls, events
-/// and operator actions of the recording, and their histories are compared: the first difference and a different
-/// outcome are shown. A call gets the answer that was recorded for it, even if its arguments have changed. A call that
-/// was never recorded has no answer.
+/// The recorded definition and the changed one run in the same virtual time, with the calls, events and operator
+/// actions of the recording. Their histories are compared, and the first difference and a different outcome are shown.
+/// A call gets the answer that was recorded for it, even if its arguments have changed. A call that was never recorded
+/// has no answer.
 ///
-/// Exit code 0 if the run takes the same path, 1 if it takes a different one, the definition is refused or the
-/// history is incomplete, 2 if a file could not be read or the server not be reached.
+/// Exit code 0 if the run takes the same path; 1 if it takes a different one, the definition is refused or the history
+/// is incomplete; 2 if a file could not be read or the server could not be reached.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -34,11 +34,11 @@ pub struct Args {
     #[arg(value_name = "EXPORT", required_unless_present = "id")]
     exports: Vec<PathBuf>,
 
-    /// A changed definition, in place of the recorded one of the same workflow; may be given again.
+    /// A changed definition that replaces the recorded one of the same workflow; may be given again.
     #[arg(long, required = true, value_name = "FILE")]
     definition: Vec<PathBuf>,
 
-    /// An instance of a server instead of an export: its id or its beginning, or WORKFLOW/KEY.
+    /// An instance on a server instead of an export: its id or its beginning, or WORKFLOW/KEY.
     #[arg(long, value_name = "ID", conflicts_with = "exports")]
     id: Option<String>,
 
@@ -98,8 +98,8 @@ fn all(exports: &[Export], args: &Args, terminal: &Terminal) -> anyhow::Result<u
     Ok(u8::from(different > 0))
 }
 
-/// Reads a definition, with the documents from elsewhere that the recorded ones were deployed with; or gives its
-/// findings.
+/// Reads a definition, with the external documents that the recorded definitions were deployed with. Returns its
+/// findings if it isn't valid.
 fn definition(file: &Path, export: &Export) -> anyhow::Result<Result<Changed, String>> {
     let resources = export.definitions.iter().flat_map(|one| &one.resources);
     let given = resources.filter(|(uri, _)| uri.contains("://"));

@@ -28,25 +28,24 @@ use crate::node::Node;
 use crate::progress::Progress;
 use crate::terminal::{Output, Terminal};
 
-/// How long an event of the command line is held back until an instance waits for it.
+/// The time for which an event from the command line is held back until an instance waits for it.
 const EVENT_HELD: Duration = Duration::from_secs(10);
 
 /// Runs a workflow and prints its output.
 ///
-/// The output is JSON, and stdout has nothing else. Messages that the workflow logs with 'sysout' go to
-/// stderr. Exit code 1 when the workflow ends without completing; its error goes to stderr then. Exit
-/// code 2 when it could not be started.
+/// The output is JSON, and stdout has nothing else. Messages that the workflow logs with 'sysout' go to stderr. If the
+/// workflow ends without completing, its error goes to stderr and the exit code is 1. If it could not be started, the
+/// exit code is 2.
 ///
-/// A workflow that continues as another one ('continueAs') is followed to the end of the last. When
-/// the instance has ended, the command prints its output. It then waits for everything else that the
-/// run started: calls and sub-workflows with 'invoke: async', instances that its events started.
+/// If a workflow continues as another one ('continueAs'), the command follows it to the end of the last one. When the
+/// instance has ended, the command prints its output. Then it waits for everything else that the run started: calls and
+/// sub-workflows with 'invoke: async', and instances that its events started.
 ///
-/// An effect that could not be carried out for a second, such as publishing an event or starting a
-/// sub-workflow, is named on stderr. After 30 s the command gives up, with exit code 1.
+/// If an effect, such as publishing an event or starting a sub-workflow, cannot be carried out for a second, it is
+/// named on stderr. After 30 s the command gives up with exit code 1.
 ///
-/// With '--store' the instance outlives this process: after a crash or Ctrl-C the same command
-/// continues where it stopped, and says so. A function call that was under way is made again with the
-/// same Idempotency-Key.
+/// With '--store' the instance outlives this process: after a crash or Ctrl-C, the same command continues where it
+/// stopped, and says so. A function call that was under way is repeated with the same Idempotency-Key.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -68,30 +67,30 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub with: Vec<PathBuf>,
 
-    /// The folder to keep the instance in, so that it outlives this process.
+    /// The folder in which the instance is kept, so that it outlives this process.
     #[arg(long, value_name = "FOLDER")]
     pub store: Option<PathBuf>,
 
-    /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Others are looked for in the
-    /// environment, as SWIRL_SECRET_NAME.
+    /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Other secrets are read from the environment, as
+    /// SWIRL_SECRET_NAME.
     #[arg(long, value_name = "NAME=VALUE")]
     pub secret: Vec<String>,
 
-    /// A CloudEvent in JSON, sent as soon as an instance waits for an event, and after 10 s at the latest; may be
+    /// A CloudEvent in JSON. It is sent as soon as an instance waits for an event, and after 10 s at the latest; may be
     /// given again.
     #[arg(long, value_name = "FILE")]
     pub event: Vec<PathBuf>,
 
-    /// A host besides this machine that documents may be fetched from; may be given again.
+    /// A host from which documents may be fetched, in addition to this machine; may be given again.
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<String>,
 
-    /// Exit when the instance has ended, even if async calls or sub-workflows are still under way:
-    /// they are lost, or with '--store' continue with the next run.
+    /// Exit when the instance has ended, even if async calls or sub-workflows are still under way. They are lost, or
+    /// with '--store' continue with the next run.
     #[arg(long)]
     pub no_wait: bool,
 
-    /// An attribute with which CloudEvents address an instance, besides swirlinstanceid, such as
+    /// An attribute with which CloudEvents address an instance, in addition to swirlinstanceid, such as
     /// kogitoprocrefid.
     #[arg(long, value_name = "NAME", value_parser = swirl_ports::addressed::attribute)]
     instance_attribute: Option<String>,
@@ -113,7 +112,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         .iter()
         .map(read_event)
         .collect::<anyhow::Result<Vec<_>>>()?;
-    // The outcome and what the workflow itself logs are shown, unless SWIRL_LOG says otherwise.
+    // Only the outcome and what the workflow itself logs are shown, unless SWIRL_LOG says otherwise.
     let filter = format!("off,{SYSOUT_TARGET}=trace");
     logging::start(&filter, logging::Form::text());
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -214,7 +213,7 @@ async fn run_one(
     Ok(code)
 }
 
-/// Sends an event as soon as an instance waits for one: most events reach only instances that already wait.
+/// Sends an event as soon as an instance waits for one, because most events only reach instances that already wait.
 async fn send(
     node: &Node,
     id: &InstanceId,
@@ -239,7 +238,7 @@ async fn send(
     Ok(())
 }
 
-/// The end of a run that could not be carried out.
+/// Ends a run that could not be completed.
 fn give_up(args: &Args, terminal: &Terminal, error: anyhow::Error) -> anyhow::Result<u8> {
     let given_up = error.downcast::<GivenUp>()?;
     let later = match args.store {
@@ -250,13 +249,13 @@ fn give_up(args: &Args, terminal: &Terminal, error: anyhow::Error) -> anyhow::Re
     Ok(1)
 }
 
-/// The mark of an instance whose outcome was printed.
+/// Marks an instance whose outcome was printed.
 fn printed_mark(id: &InstanceId) -> String {
     format!("told/{id}")
 }
 
-/// Reads a definition's file with all documents that it refers to; or returns the reason why it
-/// cannot be run, as shown to people.
+/// Reads a definition's file and all documents that it refers to. Returns the reason if it cannot be run, as text for
+/// the user.
 pub(super) fn load(
     loader: &Loader,
     file: &Path,
@@ -286,7 +285,8 @@ pub(super) fn load(
     }))
 }
 
-/// The workflow's id and version; or the reason why it is not deployed, as shown to people.
+/// Deploys the workflow, and returns its id and version. Returns the reason if it cannot be deployed, as text for the
+/// user.
 async fn deploy(
     loader: &Loader,
     service: &Service,
@@ -297,7 +297,7 @@ async fn deploy(
         Ok(deployment) => deployment,
         Err(why) => return Ok(Err(why)),
     };
-    // The functions are callable before the first instance can be.
+    // The functions must be callable before the first instance exists.
     let id = Definition::id_of(&deployment.workflow);
     if let Err(problems) = loader.prepare(&id, &deployment) {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -321,8 +321,8 @@ async fn deploy(
     })
 }
 
-/// Starts an instance, or finds the one that the same command started before and whose outcome
-/// was not yet printed: then the second value is true.
+/// Starts an instance. If the same command started one before and its outcome was not yet printed, returns that one and
+/// true.
 async fn start(
     node: &Node,
     workflow: &str,
@@ -356,8 +356,8 @@ async fn start(
     bail!("this store holds too many runs of this command")
 }
 
-/// Waits for the end of an instance and of those that it continues as, and gives the last of them.
-/// A continuation exists before the instance that it continues has ended.
+/// Waits for the end of an instance and of those that it continues as, and returns the last one. A continuation exists
+/// before the instance that it continues has ended.
 async fn follow_chain(
     node: &Node,
     first: &InstanceId,
@@ -375,7 +375,7 @@ async fn follow_chain(
     }
 }
 
-/// Waits for the end, and shows the progress on a terminal.
+/// Waits for the end while showing the progress on a terminal.
 async fn follow(
     node: &Node,
     id: &InstanceId,

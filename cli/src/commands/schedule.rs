@@ -22,23 +22,23 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Task {
-    /// Lists the schedules of the latest versions, with what they start next.
+    /// Lists the schedules of the latest versions, with their next starts.
     List(List),
     /// Pauses the schedule of a workflow, in all versions, until it is resumed.
     Pause(Of),
-    /// Resumes the schedule; starts that it missed while paused are not caught up.
+    /// Resumes the schedule. Starts that were missed while it was paused are not made up for.
     Resume(Of),
     /// Starts an instance now, in addition to those that the schedule starts.
     Fire(Of),
     /// Starts the instances that the schedule had in a past period.
     ///
-    /// An instant's start isn't made twice: repeating the command continues where a request failed.
+    /// Each instant is started only once: if a request failed, repeating the command continues there.
     Backfill(Backfill),
 }
 
 #[derive(Debug, clap::Args)]
 struct List {
-    /// How many of the next starts are shown, up to 100.
+    /// The number of next starts to show, up to 100.
     #[arg(long, default_value_t = 3, value_name = "COUNT")]
     next: u32,
 
@@ -62,7 +62,7 @@ struct Backfill {
     #[arg(long, value_name = "INSTANT")]
     from: String,
 
-    /// The instant before which it ends; not in the future.
+    /// The end of the period; it isn't included, and must not be in the future.
     #[arg(long, value_name = "INSTANT")]
     to: String,
 
@@ -111,7 +111,7 @@ impl Of {
     ) -> anyhow::Result<u8> {
         self.server.run(async |client| {
             let path = ["workflows", self.workflow.as_str(), "schedule", word];
-            // Repeating it changes nothing.
+            // Repeating the request changes nothing.
             let answer = client.post(&path, &[], &[], Vec::new(), Repeat::Safe);
             answer.await?.show(terminal, text)
         })
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_read() {
+    fn the_text_output() {
         let nightly = json!({"workflow": "report", "version": "1.0.0", "kind": "cron", "schedule": "0 2 * * *", "timezone": "Europe/Berlin",
             "paused": true, "byEvents": false, "next": ["2026-01-31T01:00:00.000Z"]});
         let events = json!({"workflow": "order", "version": "2", "kind": "interval", "schedule": "R/PT1H", "timezone": null,

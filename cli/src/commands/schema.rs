@@ -13,10 +13,9 @@ use crate::text::table;
 
 /// Prints the JSON Schema of an edition, for editors.
 ///
-/// It accepts what the reader accepts: it is made from the reader itself. Only 'swirl validate' and
-/// 'swirl lsp' find mistakes that depend on other parts of a document: undefined or duplicate names, more
-/// than one starting state, unreachable states, wrong expressions, broken rules of compensation. The schema
-/// is written in draft 7.
+/// It accepts what the reader accepts, because it is generated from the reader. Mistakes that depend on other parts of
+/// a document are found only by 'swirl validate' and 'swirl lsp': undefined or duplicate names, more than one starting
+/// state, unreachable states, wrong expressions, broken rules of compensation. The schema is written in draft 7.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -33,7 +32,7 @@ pub struct Args {
     )]
     pub edition: String,
 
-    /// The file to write; stdout if it is left out.
+    /// The file to write, instead of stdout.
     #[arg(long, short = 'o', value_name = "FILE", conflicts_with = "list")]
     pub out: Option<PathBuf>,
 
@@ -42,7 +41,7 @@ pub struct Args {
     pub list: bool,
 }
 
-/// Each edition by the name that the command line has for it.
+/// The editions by their names on the command line.
 const NAMES: [(&str, Edition); 9] = [
     ("0.1-early", Edition::V0_1Early),
     ("0.1-draft", Edition::V0_1),
@@ -55,7 +54,7 @@ const NAMES: [(&str, Edition); 9] = [
     ("0.9", Edition::V0_9),
 ];
 
-/// A description of an edition, as its name alone is not enough.
+/// A description of an edition whose name alone isn't clear.
 fn about(edition: Edition) -> &'static str {
     match edition {
         Edition::V0_1Early => "the early draft of 0.1, October 2019",

@@ -11,8 +11,8 @@ use crate::terminal::Terminal;
 
 /// Sends CloudEvents to a server.
 ///
-/// When it returns, the effects of the events are committed. An event is identified by its source and
-/// id: sending it again changes nothing.
+/// When it returns, the effects of the events are committed. An event is identified by its source and id, so sending it
+/// again changes nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -58,7 +58,7 @@ pub(super) fn read(file: &str) -> anyhow::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The outcome of an event, one fact per line; the first is about the event itself.
+/// The outcome of an event, one fact per line. The first line is about the event itself.
 pub(super) fn outcome(event: &Value, became: &str) -> String {
     let (source, id) = (shown(&event["source"]), shown(&event["id"]));
     let mut text = format!("{source} {id} {became}\n");
@@ -92,7 +92,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn outcomes() {
+    fn outcomes_are_described() {
         let taken = json!({"source": "/shop", "id": "7", "started": [{"id": "2f6c", "workflow": "order"}],
             "instances": ["88ab"], "collectedBy": ["pair"], "kept": true, "reasons": []});
         let lost = json!({"source": "/shop", "id": "8", "reasons": ["no deployed workflow consumes the type 't'"]});

@@ -11,16 +11,16 @@ use crate::arguments::json_argument;
 use crate::client::{Answer, Client, Patience, Repeat, Server, TIMED_OUT, Timeout};
 use crate::terminal::{Output, Terminal};
 
-/// How long one request waits for the end.
+/// The time that one request waits for the end.
 const WAIT: Duration = Duration::from_secs(30);
-/// The pause before an unreachable server is asked again.
+/// The pause before an unreachable server is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Starts an instance on a server.
 ///
-/// Prints its id. With '--wait' the id goes to stderr at once, and the output to stdout at the end,
-/// however long that takes; a server that is unreachable meanwhile is asked again. Exit code 1 when
-/// the instance ended without completing.
+/// Prints its id. With '--wait' the id goes to stderr at once, and the output to stdout at the end, however long that
+/// takes; if the server is unreachable meanwhile, the command keeps trying. Exit code 1 if the instance ended without
+/// completing.
 #[derive(Debug, clap::Args)]
 #[command(
     disable_version_flag = true,
@@ -45,7 +45,7 @@ pub struct Args {
     #[command(flatten)]
     timeout: Timeout,
 
-    /// The same key gives the same instance [default: a random key].
+    /// The same key always gives the same instance [default: a random key].
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 

@@ -22,7 +22,7 @@ use crate::terminal::{Output, Terminal};
 /// events that arrive. It states the expected outcome: the output, the calls and their times. A month
 /// of sleep takes no time, and two runs of a file give the same result.
 ///
-/// Exit code 0 when all passed, 1 when some failed, 2 when a file could not be read.
+/// Exit code 0 if all passed, 1 if some failed, 2 if a file could not be read.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -38,33 +38,33 @@ pub struct Args {
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
-    /// Writes the results as JUnit XML, too.
+    /// Also write the results as JUnit XML.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
-    /// Runs only those whose name or file contains this text, ignoring case.
+    /// Run only the scenarios whose name or file contains this text, ignoring case.
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
 
-    /// Shows which parts of the definitions ran (states, transitions, error paths, retries, timeouts), and
-    /// the lines of those that didn't.
+    /// Show which parts of the definitions ran (states, transitions, error paths, retries, timeouts), and the lines of
+    /// those that didn't.
     #[arg(long)]
     pub coverage: bool,
 
-    /// Writes the coverage for editors and services, in the format of LCOV.
+    /// Write the coverage for editors and services, in LCOV format.
     #[arg(long, value_name = "FILE")]
     pub lcov: Option<PathBuf>,
 
-    /// Writes the coverage as a page, with the diagrams of the definitions.
+    /// Write the coverage as a page, with the diagrams of the definitions.
     #[arg(long, value_name = "FILE")]
     pub coverage_html: Option<PathBuf>,
 
-    /// Runs again whenever a document in the folders of the scenarios changes.
+    /// Run again whenever a document in the folders of the scenarios changes.
     #[arg(long, conflicts_with = "cluster")]
     pub watch: bool,
 
-    /// Runs the scenarios on workers and coordinators in real time, on the given servers. Scenarios
-    /// with exact times or more than ten seconds of virtual time are skipped.
+    /// Run the scenarios on workers and coordinators in real time, on the given servers. Scenarios with exact times or
+    /// more than ten seconds of virtual time are skipped.
     #[arg(long)]
     pub cluster: bool,
 
@@ -86,7 +86,7 @@ pub struct Args {
     )]
     pub redis: String,
 
-    /// How many workers a scenario has.
+    /// The number of workers for each scenario.
     #[arg(
         long,
         requires = "cluster",
@@ -96,7 +96,7 @@ pub struct Args {
     )]
     pub workers: u8,
 
-    /// How many coordinators a scenario has.
+    /// The number of coordinators for each scenario.
     #[arg(
         long,
         requires = "cluster",
@@ -106,7 +106,7 @@ pub struct Args {
     )]
     pub coordinators: u8,
 
-    /// How many seconds longer than in virtual time a scenario may take.
+    /// The number of seconds that a scenario may take longer than in virtual time.
     #[arg(
         long,
         requires = "cluster",
@@ -196,7 +196,7 @@ pub fn run_with(args: &Args, terminal: &Terminal, runner: &dyn Runner) -> anyhow
     Ok(results.tally.exit_code())
 }
 
-/// Checked before anything runs. The file of an earlier run stays until this one is over.
+/// Checked before anything runs. The file of an earlier run stays until this run has ended.
 fn check_writable(path: &Path) -> anyhow::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     let opened = options.append(true).create(true).open(path);
@@ -207,7 +207,7 @@ fn cannot_be_written(path: &Path) -> String {
     format!("{} cannot be written", path.display())
 }
 
-/// Prints each result as it comes.
+/// Prints each result when it is available.
 struct Listener<'t> {
     terminal: &'t Terminal,
     failed: Option<std::io::Error>,
@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_for_programs() {
+    fn json_results() {
         let tally = Tally {
             passed: 1,
             failed: 0,

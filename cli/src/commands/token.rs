@@ -11,14 +11,14 @@ use swirl_coordinator::access::{Role, Token, TokenEntry, draw, hash};
 
 use crate::terminal::{Output, Terminal};
 
-/// Short tokens, which people make up, could be guessed.
+/// Short tokens, which people would make up themselves, could be guessed.
 const CHARS_MIN: usize = 32;
 const CHARS_MAX: usize = 4096;
 
-/// Makes tokens for the API of 'swirl coordinator'.
+/// Creates tokens for the API of 'swirl coordinator'.
 ///
-/// A coordinator knows only the hash of a token. Its entry belongs in the file of
-/// 'auth.tokens_file', which coordinators read again when it changes.
+/// A coordinator knows only the hash of a token. Add the token's entry to the file in 'auth.tokens_file', which
+/// coordinators read again when it changes.
 #[derive(Debug, clap::Args)]
 #[command(
     subcommand_required = true,
@@ -36,7 +36,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Creates a random token, and shows it this once with its entry.
+    /// Creates a random token, and prints it with its entry. It is shown only once.
     Create(Create),
     /// Prints the hash of a token read from stdin.
     Hash,
@@ -48,11 +48,11 @@ struct Create {
     #[arg(long, value_name = "NAME")]
     name: String,
 
-    /// The role that it grants: viewer, operator, deployer or admin; may be given again.
+    /// A role that it grants: viewer, operator, deployer or admin; may be given again.
     #[arg(long, required = true, value_name = "ROLE")]
     role: Vec<Role>,
 
-    /// The only namespace that it is valid for; may be given again [default: all].
+    /// A namespace to which it is restricted; may be given again [default: all].
     #[arg(long, value_name = "NAME")]
     namespace: Vec<String>,
 
@@ -60,7 +60,7 @@ struct Create {
     #[arg(long, value_name = "INSTANT")]
     expires: Option<String>,
 
-    /// A new file for the token; then only the entry is printed.
+    /// A new file for the token. Then only the entry is printed.
     #[arg(long, value_name = "PATH")]
     write: Option<PathBuf>,
 }
@@ -89,7 +89,7 @@ fn create(args: &Create, terminal: &Terminal) -> anyhow::Result<()> {
         namespaces: args.namespace.clone(),
         expires: args.expires.clone(),
     };
-    // An entry that coordinators would refuse is refused here.
+    // Refuses an entry here that coordinators would refuse.
     Token::try_from(&entry)?;
     if let Some(path) = &args.write {
         write(path, &token).with_context(|| format!("{} cannot be written", path.display()))?;
@@ -126,7 +126,7 @@ fn text(token: Option<&str>, entry: &TokenEntry) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// An existing file isn't touched, and only its owner may read the new one.
+/// Existing files aren't touched, and only the owner can read the new one.
 fn write(path: &Path, token: &str) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

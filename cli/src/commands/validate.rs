@@ -21,21 +21,20 @@ use crate::arguments::{loader, secrets};
 use crate::functions::GivenArgs;
 use crate::terminal::{Output, Terminal};
 
-/// The endings of definitions' file names, which are searched for in folders.
+/// The file name endings by which definitions are found in folders.
 pub const ENDINGS: [&str; 3] = [".sw.yaml", ".sw.yml", ".sw.json"];
 
 /// Checks definitions.
 ///
-/// All findings are shown at once, each with its place, a code and a hint; 'swirl explain CODE'
-/// says more. It also shows as which edition of the language a definition was read, and why.
+/// All findings are shown at once, each with its location, a code and a hint; 'swirl explain CODE' explains a code. It
+/// also shows as which edition of the language a definition was read, and why.
 ///
-/// The documents that describe functions are loaded, from files and from the web as a deployment would,
-/// and the arguments of calls are checked against them. A document that is unavailable is reported, and
-/// doesn't make the definition invalid. Definitions that nothing refers to are warnings; 'swirl lint' has
-/// more rules of this kind.
+/// The documents that describe functions are loaded, from files and from the web as a deployment would load them, and
+/// the arguments of calls are checked against them. An unavailable document is reported, but doesn't make the
+/// definition invalid. Definitions that nothing refers to are warnings; 'swirl lint' has more rules of this kind.
 ///
-/// Exit code 0 when all are valid (warnings aside, unless --deny-warnings is given), 1 when some are not,
-/// 2 when a file could not be read.
+/// Exit code 0 if all are valid (warnings count only with --deny-warnings), 1 if some are not, 2 if a file could not be
+/// read.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -48,16 +47,16 @@ pub struct Args {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Exit with 1 for warnings too, and for missing files of functions.
+    /// Exit with 1 also for warnings, and for missing files of functions.
     #[arg(long)]
     deny_warnings: bool,
 
-    /// Don't load the documents that describe functions (OpenAPI, AsyncAPI, proto): calls aren't
-    /// checked against them then.
+    /// Don't load the documents that describe functions (OpenAPI, AsyncAPI, proto). Then calls aren't checked against
+    /// them.
     #[arg(long)]
     offline: bool,
 
-    /// A host besides this machine that documents may be fetched from; may be given again.
+    /// A host from which documents may be fetched, in addition to this machine; may be given again.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
 
@@ -68,7 +67,7 @@ pub struct Args {
 /// A definition's file as it was read.
 pub struct Read {
     pub file: PathBuf,
-    /// The text that lines and columns refer to.
+    /// The text to which lines and columns refer.
     pub text: String,
     pub reading: Reading,
     /// Documents of functions that were unavailable.
@@ -76,7 +75,7 @@ pub struct Read {
 }
 
 impl Read {
-    /// Reads a definition; the documents that it refers to are searched for among files.
+    /// Reads a definition, and looks for the documents that it refers to among files.
     ///
     /// # Errors
     /// The file itself cannot be read.
@@ -84,7 +83,7 @@ impl Read {
         Read::file_with(file, &[])
     }
 
-    /// The same with documents that are given, by URI.
+    /// The same with given documents, by URI.
     ///
     /// # Errors
     /// The file itself cannot be read.
@@ -109,7 +108,7 @@ impl Read {
         })
     }
 
-    /// Checks the operations that are built in.
+    /// Checks the built-in operations.
     fn check_operations(&mut self) {
         if let Some(workflow) = &self.reading.workflow {
             for finding in Text::new(self.text.as_bytes()).built_in(workflow) {
@@ -118,8 +117,8 @@ impl Read {
         }
     }
 
-    /// Looks for definitions that are never used. In real documents they are harmless: a warning here, and nothing
-    /// at deployment.
+    /// Finds definitions that are never used. Existing documents often have some, and they are harmless. So they are
+    /// warnings here, and ignored at deployment.
     fn check_unused(&mut self) {
         let Some(workflow) = &self.reading.workflow else {
             return;
@@ -157,8 +156,8 @@ impl Read {
         self.reading.workflow.is_some() && !self.reading.diagnostics.has_errors()
     }
 
-    /// Whether `--deny-warnings` fails: a missing file of a function is the definition's own
-    /// fault, a document on the web may only be out of reach.
+    /// Whether `--deny-warnings` fails. A missing file of a function is the definition's own fault; a document on the
+    /// web may only be unreachable.
     fn denied(&self) -> bool {
         let mut findings = self.reading.diagnostics.iter();
         let lost = |missing: &Missing| !fetch::is_http(&missing.uri);
@@ -167,8 +166,8 @@ impl Read {
     }
 }
 
-/// Returns the definitions that these paths name, with folders searched; `trouble` gets the files
-/// that could not be read.
+/// Returns the definitions that these paths name, including those in folders. `trouble` gets the files that could not
+/// be read.
 pub(super) fn definitions(paths: &[PathBuf], trouble: &mut impl FnMut(String)) -> Vec<PathBuf> {
     let wanted = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));
     let mut files = Vec::new();
@@ -186,7 +185,7 @@ pub(super) fn definitions(paths: &[PathBuf], trouble: &mut impl FnMut(String)) -
     files
 }
 
-/// Fetches the documents of functions, unless nothing is to be fetched.
+/// Fetches the documents of functions, unless that is switched off.
 pub(super) fn loader_unless(offline: bool, hosts: &[String]) -> anyhow::Result<Option<Loader>> {
     if offline {
         return Ok(None);
@@ -237,7 +236,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     })
 }
 
-/// The findings, and a line that sums them up.
+/// The findings, and a summary line.
 pub fn human(read: &Read, colour: bool) -> String {
     let name = read.file.display().to_string();
     let findings = read.reading.diagnostics.as_slice();
@@ -322,12 +321,12 @@ mod tests {
     const GOOD: &str = "id: w\nversion: 1.0.0\nspecVersion: '0.8'\nstates:\n  - {name: A, type: inject, data: {a: 1}, end: true}\n";
 
     #[test]
-    fn a_good_one() {
+    fn a_valid_definition_is_reported() {
         insta::assert_snapshot!(human(&read(GOOD), false), @"w.sw.yaml: valid (edition 0.8, because 'specVersion' is '0.8')");
     }
 
     #[test]
-    fn a_bad_one() {
+    fn an_invalid_definition_is_reported() {
         let read = read(&GOOD.replace("end: true", "transitoin: B"));
         insta::assert_snapshot!(human(&read, false), @r#"
         w.sw.yaml:5:43: error[unknown-property]: a state of type 'inject' has no property 'transitoin'
@@ -344,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unused_is_a_warning() {
+    fn unused_definitions_are_warnings() {
         let unused = GOOD.replace("states:", "errors: [{name: Refused, code: '402'}]\nstates:");
         let mut read = read(&unused);
         assert!(read.valid() && !read.denied());
@@ -362,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn code_scanners_get_all_files() {
+    fn sarif_contains_all_files() {
         let bad = read(&GOOD.replace("end: true", "transitoin: B"));
         let sarif: Value = serde_json::from_str(&sarif(&[read(GOOD), bad])).unwrap();
         assert_eq!(sarif["version"], "2.1.0");

@@ -4,12 +4,12 @@ use swirl_config::{Flags, WorkerFlags};
 
 use crate::terminal::Terminal;
 
-/// Works for a cluster: runs instances and calls functions.
+/// Runs instances and calls functions for a cluster.
 ///
-/// Any number of workers share the work that NATS hands out; the state is in Redis. A worker may be
-/// started, stopped or killed at any moment. On SIGTERM and Ctrl-C it finishes what is under way, and
-/// another worker continues what it cannot finish in time. The address of 'worker.listen' says whether
-/// it lives (/healthz) and whether it can work (/readyz).
+/// Any number of workers share the work that NATS distributes; the state is in Redis. A worker may be started, stopped
+/// or killed at any moment. On SIGTERM and Ctrl-C it completes work in progress, and another worker continues what it
+/// cannot complete in time. At the address of 'worker.listen' it reports whether it is alive (/healthz) and ready
+/// (/readyz).
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! The definitions of a folder: deployed once, and again when their files change.
+//! The definitions of a folder. They are deployed once, and again when their files change.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ use swirl_service::Deletion;
 use crate::client::findings;
 use crate::commands::validate::ENDINGS;
 
-/// How often the folder is scanned.
+/// The interval at which the folder is scanned.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often a document that was refused is read again: files that it refers to may exist by then.
+/// A refused document is read again after this time, because files that it refers to may exist by then.
 const AGAIN: Duration = Duration::from_secs(5);
 
 pub struct Folder {
@@ -37,12 +37,12 @@ struct Known {
     again: Option<(Again, Instant)>,
 }
 
-/// The reason to read a document again although its file is the same.
+/// The reason for reading an unchanged file again.
 #[derive(Clone, PartialEq)]
 enum Again {
-    /// The document was refused. It is read again, since files that it refers to may have been added.
+    /// The document was refused. Files that it refers to may have been added since.
     Refused(Vec<Value>),
-    /// The former document has instances.
+    /// The previous content has instances.
     InUse(usize),
 }
 
@@ -65,7 +65,7 @@ impl Folder {
         }
     }
 
-    /// Deploys documents that are new, have changed, or were refused some time ago.
+    /// Deploys documents that are new or have changed, or were refused some time ago.
     pub async fn look(&mut self) {
         let mut files = Vec::new();
         let wanted = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));
@@ -101,8 +101,7 @@ impl Folder {
         }
     }
 
-    /// Definitions of removed files start no new instances: neither by schedule, nor by event, nor by
-    /// request.
+    /// Removed files: their definitions start no new instances, neither by schedule nor by event nor by request.
     async fn forget(&mut self, files: &[PathBuf]) {
         let gone = self.known.extract_if(.., |file, _| !files.contains(file));
         let gone: Vec<(PathBuf, Known)> = gone.collect();
@@ -112,7 +111,7 @@ impl Folder {
         let all = self.deployed().await;
         for (file, known) in gone {
             let name = file.display().to_string();
-            // All versions: otherwise an earlier one would be the latest again.
+            // All versions, because otherwise an earlier one would become the latest again.
             let of_file =
                 |head: &&DefinitionHead| head.name == name || known.id.as_ref() == Some(&head.id);
             for head in all.iter().filter(of_file) {
@@ -131,7 +130,7 @@ impl Folder {
         }
     }
 
-    /// Forgets the files that were removed while nothing watched the folder.
+    /// Handles files that were removed while no process was watching the folder.
     pub async fn forget_removed(&self) {
         for head in self.deployed().await {
             let file = Path::new(&head.name);
@@ -159,8 +158,8 @@ impl Folder {
         }
     }
 
-    /// The deployed definition, and why the file must be read again. The same reason as `before` isn't
-    /// logged again.
+    /// Deploys a file. Returns the deployed definition, and the reason why the file must be read again. A reason that
+    /// equals `before` isn't logged again.
     async fn deploy(
         &self,
         file: &Path,
@@ -225,7 +224,7 @@ impl Folder {
     }
 }
 
-/// When it was changed, and its size.
+/// The time of the last change, and the size.
 fn stamp(file: &Path) -> Option<(SystemTime, u64)> {
     let metadata = std::fs::metadata(file).ok()?;
     Some((metadata.modified().ok()?, metadata.len()))

@@ -1,5 +1,5 @@
-//! The activity of instances, as log lines. The store is polled a few times a second: a line appears a moment later,
-//! with the time of the entry.
+//! The activity of instances as log lines. The store is polled a few times a second, so a line appears a moment later,
+//! but has the entry's own time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,13 +11,12 @@ use swirl_ports::{Filter, InstanceQueries, Summary};
 use swirl_presentation::timeline;
 
 const LOOK: Duration = Duration::from_millis(250);
-/// The number of instances that are followed at a time: the newest, and the newest of those that
-/// run.
+/// The number of instances that are followed at a time: the newest ones, and the newest running ones.
 const FOLLOWED_MAX: usize = 100;
 
 pub struct Log {
     queries: Arc<dyn InstanceQueries>,
-    /// The number of history entries that were logged, and whether the instance had ended then.
+    /// The number of logged history entries, and whether the instance had ended at that time.
     printed: HashMap<InstanceId, (usize, bool)>,
 }
 
@@ -29,7 +28,7 @@ impl Log {
         }
     }
 
-    /// Treats all previous entries as logged.
+    /// Treats all existing entries as logged.
     pub async fn skip(&mut self) {
         let found = self.followed().await.unwrap_or_default();
         for summary in &found {

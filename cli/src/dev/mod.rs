@@ -1,4 +1,4 @@
-//! `swirl dev`: a folder's definitions, kept deployed; the activity of their instances, as log lines.
+//! `swirl dev`: keeps a folder's definitions deployed, and logs the activity of their instances.
 
 mod folder;
 mod log;

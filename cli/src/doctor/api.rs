@@ -1,4 +1,4 @@
-//! The API of a server, as its clients see it.
+//! The API of a server, from a client's point of view.
 
 use reqwest::header::DATE;
 use reqwest::tls::TlsInfo;
@@ -10,7 +10,7 @@ use super::{certificates, servers};
 use crate::client::{Client, Target};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The header has seconds, cut off.
+/// The header has whole seconds, truncated.
 const DATE_MS: i64 = 1_000;
 
 pub async fn api(report: &mut Report, url: &str, target: &Target) {

@@ -1,4 +1,4 @@
-//! How long certificates are valid.
+//! The validity of certificates.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -11,10 +11,10 @@ use x509_cert::der::Decode;
 use super::report::Report;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Within this time of its end, a certificate should be renewed.
+/// A certificate that expires within this time should be renewed.
 const SOON: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
-/// A file of certificates in PEM; `name` is the setting that names it.
+/// A file of certificates in PEM. `name` is the setting with the file's path.
 pub fn file(report: &mut Report, name: &str, path: &Path) {
     let shown = path.display();
     let pem = match std::fs::read(path) {
@@ -38,7 +38,7 @@ pub fn file(report: &mut Report, name: &str, path: &Path) {
     }
 }
 
-/// One certificate, in DER, of `whom`.
+/// One certificate in DER. `whom` names its owner.
 pub fn one(report: &mut Report, name: &str, whom: &str, der: &[u8]) {
     let Ok(certificate) = Certificate::from_der(der) else {
         let message = format!("a certificate of {whom} cannot be read");

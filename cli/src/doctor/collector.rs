@@ -10,7 +10,7 @@ use swirl_config::Config;
 
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// Checks only that it accepts connections: a collector sends nothing before it receives something.
+/// Only checks that it accepts connections, because a collector sends nothing before it receives something.
 pub async fn collector(report: &mut Report, config: &Config) {
     let Some(endpoint) = &config.telemetry.otlp_endpoint else {
         return;

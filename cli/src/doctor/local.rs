@@ -15,7 +15,7 @@ use super::certificates;
 use super::report::Report;
 
 const PROVIDER_MAX: Duration = Duration::from_secs(15);
-/// Within this time of its end, a token should be replaced.
+/// A token that expires within this time should be replaced.
 const SOON_MS: u64 = 14 * 24 * 60 * 60 * 1000;
 
 pub async fn local(report: &mut Report, config: &Config, processes: &[Process]) {

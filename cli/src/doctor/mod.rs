@@ -1,4 +1,4 @@
-//! The checks of `swirl doctor`. They change nothing anywhere, and each has a time limit.
+//! The checks of `swirl doctor`. They change nothing, and each has a time limit.
 
 mod api;
 mod certificates;

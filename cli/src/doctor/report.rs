@@ -8,7 +8,7 @@ pub enum Status {
     Ok,
     /// Unusual in production.
     Warning,
-    /// Something doesn't work, or will not for long.
+    /// Something doesn't work, or soon won't.
     Error,
 }
 
@@ -29,7 +29,7 @@ pub struct Check {
     pub name: String,
     pub status: Status,
     pub message: String,
-    /// Advice for fixing it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl Report {
         self.add(name, Status::Error, message, Some(hint));
     }
 
-    /// Adds a backend's finding, under the name of its server.
+    /// Adds a backend's finding, under its server's name.
     pub fn find(&mut self, server: &str, finding: Finding) {
         let status = match finding.severity {
             Severity::Warning => Status::Warning,
@@ -76,7 +76,7 @@ impl Report {
         });
     }
 
-    /// Whether no check has failed.
+    /// Whether all checks have passed.
     pub fn healthy(&self) -> bool {
         self.count(Status::Error) == 0
     }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_says_what_to_do() {
+    fn a_report_includes_hints() {
         let mut report = Report::default();
         report.ok("a", "is well");
         report.warning("b", "is odd", "look at it");

@@ -11,11 +11,11 @@ use super::report::Report;
 
 /// The time limit for all checks of one server.
 const SERVER_MAX: Duration = Duration::from_secs(30);
-/// A difference between clocks that is worth a warning.
+/// A clock difference beyond this gets a warning.
 const SKEW_MS: i64 = 1_000;
 
 pub async fn servers(report: &mut Report, config: &Config) {
-    // One at a time, so that the report has an order; each has its limit.
+    // One at a time, so that the report has a fixed order. Each check has a time limit.
     if timeout(SERVER_MAX, redis(report, config)).await.is_err() {
         let hint = "look at its address, and at firewalls between";
         report.error("redis", "Redis doesn't answer in time", hint);
@@ -73,7 +73,7 @@ async fn redis(report: &mut Report, config: &Config) {
     }
 }
 
-/// Compares a clock with that of this machine; `uncertain` is the part of the difference that the request itself may
+/// Compares a clock with this machine's clock. `uncertain` is the part of the difference that the request itself may
 /// have caused.
 pub fn skew(report: &mut Report, name: &str, whose: &str, clock_ms: i64, uncertain_ms: i64) {
     let ahead = clock_ms - now_ms();

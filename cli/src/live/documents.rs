@@ -1,4 +1,4 @@
-//! Definitions as they are deployed: with their functions replaced by calls of the test's connector.
+//! Definitions in the form in which they are deployed: with calls of the test's connector instead of their functions.
 
 use serde_json::{Value, json};
 use swirl_model::workflow::{FunctionKind, Workflow};
@@ -11,16 +11,16 @@ use swirl_spec::source::{self, Limits};
 
 use super::mock::CONNECTOR;
 
-/// A document and its other files, for the API.
+/// A document and the files that it needs, for the API.
 pub struct Document {
     pub name: String,
     pub text: String,
     pub resources: Vec<(String, String)>,
 }
 
-/// The document as the scenario has it.
+/// The document as written in the scenario.
 pub fn plain(scenario: &Scenario, source: &WorkflowSource) -> Result<Document, RunError> {
-    // A file is sent unchanged: its mistakes may be lost when it is read and written again.
+    // A file is sent unchanged, because mistakes in it might be lost if it were read and written again.
     let text = match source {
         WorkflowSource::Inline(_) => value(source)?.to_string(),
         WorkflowSource::Path(path) => std::fs::read_to_string(path)
@@ -66,11 +66,11 @@ pub fn mocked(
         .collect();
     let mut all: Vec<(String, String)> = scenario.resources.clone().into_iter().collect();
     if functions.is_empty() {
-        // It has no functions.
+        // The definition has no functions.
     } else if edition >= Some(Edition::V0_5) || defines_operations(&document) {
         document["functions"] = Value::Array(functions);
     } else {
-        // An older edition: its names are looked up among the given functions (docs/language.md#decision-54).
+        // An older edition: the names are looked up among the given functions (docs/language.md#decision-54).
         if let Some(named) = document.get_mut("functions").and_then(Value::as_array_mut) {
             for function in named.iter_mut().filter_map(Value::as_object_mut) {
                 function.insert("type".to_owned(), json!("given"));
@@ -92,8 +92,8 @@ pub fn mocked(
     })
 }
 
-/// Whether the functions of a document of an older edition are defined as they are from 0.5 on. One that names
-/// another document in their place defines none itself.
+/// Whether a document of an older edition defines its functions as documents from 0.5 on do. If it only refers to
+/// another document for them, it defines none itself.
 fn defines_operations(document: &Value) -> bool {
     match document.get("functions") {
         Some(Value::Array(functions)) => functions.iter().all(|function| {

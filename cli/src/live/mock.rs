@@ -18,7 +18,7 @@ use swirl_scenario::RunError;
 use swirl_scenario::answer::{Answered, Answers};
 use tokio::net::TcpListener;
 
-/// The type of the functions.
+/// The type of the functions in the deployed documents.
 pub const CONNECTOR: &str = "swirl-test";
 
 /// A received call.
@@ -28,7 +28,7 @@ pub struct Call {
     pub function: String,
     pub arguments: Data,
     pub key: String,
-    /// It got no answer: another call with this key is a retry (docs/language.md#decision-95).
+    /// It got no answer, so another call with the same key is a retry (docs/language.md#decision-95).
     pub open: bool,
 }
 
@@ -75,7 +75,7 @@ impl Mock {
         Ok(address)
     }
 
-    /// The calls so far, and the reason why the run is invalid.
+    /// The calls so far, and the reason if the run is invalid.
     pub fn calls(&self) -> Result<Vec<Call>, RunError> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match seen.trouble.take() {
@@ -122,7 +122,7 @@ async fn answer(State(mock): State<Mock>, Json(asked): Json<MockCall>) -> Respon
                 Answered::Return { .. } => false,
                 Answered::Error { error, .. } => leaves_outcome_open(error),
             };
-            // A caller that leaves before the answer drops this, and the call stays open.
+            // If a caller leaves before the answer, this future is dropped and the call stays open.
             let response = respond(answered, now).await;
             mock.note(|seen| seen.calls[place].open = open);
             response

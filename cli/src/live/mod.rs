@@ -1,10 +1,10 @@
-//! Scenarios against a live cluster, in real time.
+//! Runs scenarios on a live cluster, in real time.
 //!
-//! Each scenario gets its own namespace on the given servers, with its own coordinator and worker
-//! processes, so that scenarios don't see each other. Definitions are deployed, and instances started
-//! and operated on, through the API; events are published to NATS. Functions are calls of a connector
-//! that `swirl test` itself serves: an HTTP answer alone could not say the name of an error. The
-//! outcome is read from the store, and produced events from NATS.
+//! Each scenario gets its own namespace on the given servers, with its own coordinator and worker processes, so
+//! scenarios don't affect each other. Definitions are deployed, and instances started and operated on, through the API;
+//! events are published to NATS. Functions are calls of a connector that `swirl test` itself serves, because a plain
+//! HTTP answer could not specify the name of an error. The outcome is read from the store, and produced events are
+//! received from NATS.
 
 mod documents;
 mod mock;

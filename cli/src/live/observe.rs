@@ -12,17 +12,17 @@ use swirl_scenario::{Observed, ObservedCall, RunError};
 
 use super::mock::Mock;
 
-/// Produced events, as they come out of NATS.
+/// Produced events, as received from NATS.
 #[derive(Clone, Default)]
 pub struct Produced {
     events: Arc<Mutex<Vec<CloudEvent>>>,
 }
 
 impl Produced {
-    /// Listens from now on.
+    /// Starts listening.
     ///
     /// # Errors
-    /// NATS refuses.
+    /// NATS refuses the subscription.
     pub async fn listen(nats: &async_nats::Client, namespace: &str) -> anyhow::Result<Produced> {
         let subject = format!("{}.>", Streams::default_events(namespace));
         let mut messages = nats.subscribe(subject).await?;
@@ -59,7 +59,7 @@ impl Produced {
     }
 }
 
-/// The current observations.
+/// The observations so far.
 pub async fn observe(
     queries: &dyn InstanceQueries,
     mock: &Mock,
@@ -67,10 +67,10 @@ pub async fn observe(
 ) -> Result<Observed, RunError> {
     let failed = |error: swirl_ports::Error| RunError::Failed(error.to_string());
     let mut calls: BTreeMap<String, Vec<ObservedCall>> = BTreeMap::new();
-    // Whether the last call with a key was open.
+    // Whether the last call with each key was open.
     let mut keys = HashMap::new();
     for call in mock.calls()? {
-        // A repeat has the same key, and is not a separate call. A retry may have it, too.
+        // A repeat has the same key and isn't a separate call. A retry may have the same key too.
         if keys.insert(call.key, call.open).unwrap_or(true) {
             calls.entry(call.instance).or_default().push(ObservedCall {
                 function: call.function,

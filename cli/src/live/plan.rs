@@ -19,7 +19,7 @@ pub struct Actor<'a> {
     pub nats: &'a async_nats::Client,
     pub namespace: &'a str,
     pub queries: &'a dyn InstanceQueries,
-    /// Virtual time zero.
+    /// The start of virtual time.
     pub zero: Timestamp,
 }
 
@@ -61,7 +61,7 @@ impl Actor<'_> {
                 let answer = self.api.post(&path, &query, &headers, body, repeat).await;
                 let answer = answer.map_err(failed)?;
                 match answer.status {
-                    // The refusal goes to the caller; the scenario continues without the instance.
+                    // The caller gets the refusal, and the scenario continues without the instance.
                     200..300 | 409 | 422 => Ok(()),
                     _ => Err(failed(format!(
                         "a start was refused: {}",

@@ -12,19 +12,19 @@ use tokio::time::timeout;
 use super::mock::CONNECTOR;
 use super::settings::Settings;
 
-/// How long a process may take to be ready, even on a busy machine.
+/// The time limit for a process to become ready, even on a busy machine.
 const READY_MAX: Duration = Duration::from_secs(180);
 
 /// Killed when dropped.
 pub struct Processes {
     children: Vec<Child>,
-    /// The API of each coordinator.
+    /// The API URL of each coordinator.
     pub apis: Vec<String>,
     _secrets: tempfile::NamedTempFile,
 }
 
 impl Processes {
-    /// Starts them, and waits until they are at work.
+    /// Starts the processes, and waits until they are ready.
     pub async fn start(
         settings: &Settings,
         namespace: &str,
@@ -84,7 +84,7 @@ impl Processes {
         Ok(processes)
     }
 
-    /// The first that has ended by itself, if one has.
+    /// The first process that has ended by itself, if any.
     pub fn ended(&mut self) -> Option<String> {
         self.children
             .iter_mut()
@@ -120,7 +120,8 @@ fn command(settings: &Settings, namespace: &str, role: &str) -> anyhow::Result<C
     Ok(command)
 }
 
-/// The first line with this word. The rest is read and dropped, so that the process isn't blocked.
+/// The first line that contains this text. The rest of the output is read and dropped, so that the process isn't
+/// blocked.
 async fn ready(
     mut lines: BufReader<tokio::process::ChildStderr>,
     word: &str,

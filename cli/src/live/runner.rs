@@ -1,4 +1,4 @@
-//! Runs one scenario after another, each in its own namespace.
+//! Runs scenarios one after another, each in its own namespace.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,16 +23,16 @@ use super::processes::Processes;
 use super::settings::Settings;
 use crate::client::{Client, Target};
 
-/// A scenario that takes longer in virtual time is skipped.
+/// Scenarios that take longer in virtual time are skipped.
 const VIRTUAL_MAX_MS: i64 = 10_000;
-/// Expectations that hold must still hold after this time.
+/// Expectations must still hold after this time.
 const SETTLE: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_millis(20);
 
 pub struct ClusterRunner {
     settings: Settings,
     runtime: Runtime,
-    /// Begins the names of this run's namespaces.
+    /// The prefix of the namespaces of this run.
     prefix: String,
     count: AtomicU64,
 }
@@ -65,7 +65,7 @@ impl Runner for ClusterRunner {
         if let Some(why) = cannot(scenario) {
             return Err(RunError::Skipped(why.to_owned()));
         }
-        // The run in virtual time shows how long it takes, and when it is over.
+        // The run in virtual time determines how long the scenario takes and when it has ended.
         let imagined = VirtualRunner.run(scenario)?;
         if imagined.stopped_ms > VIRTUAL_MAX_MS {
             let why = "it takes more than ten seconds of virtual time";
@@ -156,7 +156,7 @@ impl ClusterRunner {
     }
 }
 
-/// Deploys the definitions; returns the id of the first.
+/// Deploys the definitions, and returns the id of the first.
 async fn deploy(
     scenario: &Scenario,
     api: &Client,
@@ -185,7 +185,7 @@ async fn deploy(
     first.ok_or_else(|| failed("there is no workflow"))
 }
 
-/// The API must refuse the same requests as virtual time.
+/// Checks that the API refuses the same requests that are refused in virtual time.
 async fn refuse(scenario: &Scenario, api: &Client) -> Result<(), RunError> {
     for source in &scenario.workflows {
         let answer = send(api, &documents::plain(scenario, source)?).await?;
@@ -203,8 +203,8 @@ async fn send(api: &Client, document: &Document) -> Result<crate::client::Answer
     sent.map_err(failed)
 }
 
-/// Polls until all expectations hold, and still hold a moment later. If they never do, the last
-/// observation shows the differences.
+/// Polls until all expectations hold, and still hold a moment later. If they never do, the last observation shows the
+/// differences.
 async fn until_well(
     scenario: &Scenario,
     imagined: &Observed,
@@ -214,7 +214,7 @@ async fn until_well(
     produced: &Produced,
 ) -> Result<Observed, RunError> {
     let virtual_ms = u64::try_from(imagined.stopped_ms).unwrap_or(0);
-    // Events that never happen in virtual time must not happen here: this is how long to wait for them.
+    // Events that never happen in virtual time must not happen here either. This is how long to wait for them.
     let quiet = !imagined
         .instances
         .iter()
@@ -242,10 +242,10 @@ async fn until_well(
     }
 }
 
-/// Calls of one virtual instant are in the order of branches and iterations (docs/language.md#decision-71). In
-/// real time they come in any order, so such calls are sorted into that order if they are the same ones.
+/// Calls at the same virtual instant are in the order of branches and iterations (docs/language.md#decision-71). In
+/// real time they come in any order, so they are sorted into that order if they are the same calls.
 fn in_order(seen: &mut Observed, imagined: &Observed) {
-    // The API's answers to starts and operators are checked where those are sent.
+    // The API's answers to starts and operators' actions are checked where those are sent.
     seen.refused_starts.clone_from(&imagined.refused_starts);
     seen.idle.clone_from(&imagined.idle);
     for (seen, imagined) in seen.instances.iter_mut().zip(&imagined.instances) {
@@ -270,7 +270,7 @@ fn in_order(seen: &mut Observed, imagined: &Observed) {
     }
 }
 
-/// Removes everything of the scenario from the servers. Anything that cannot be removed does no harm.
+/// Removes everything that belongs to the scenario from the servers. Leftovers do no harm.
 async fn clean_up(nats: &async_nats::Client, namespace: &str, redis: &Redis) {
     let streams = swirl_nats::Streams::new(
         nats.clone(),

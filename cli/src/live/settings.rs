@@ -1,14 +1,14 @@
-//! The cluster that scenarios are run on.
+//! The cluster on which scenarios run.
 
 use std::time::Duration;
 
-/// The servers, and how many processes each scenario has.
+/// The servers, and the number of processes for each scenario.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub redis: String,
     pub nats: String,
     pub coordinators: usize,
     pub workers: usize,
-    /// How much longer than in virtual time a scenario may take.
+    /// The time that a scenario may take in addition to its virtual time.
     pub patience: Duration,
 }

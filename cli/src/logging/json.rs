@@ -1,7 +1,7 @@
-//! Lines of JSON: one object each, with all fields at the top level.
+//! JSON log lines: one object per line, with all fields at the top level.
 //!
-//! For an instance these are `instance`, `scope`, `workflow` and `trace_id`, in every module that logs:
-//! they come from the spans that are entered. The message's own fields take precedence.
+//! Fields that identify an instance are `instance`, `scope`, `workflow` and `trace_id`. They come from the spans that
+//! are entered, so the lines of every module have them. The message's own fields take precedence.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ where
     }
 }
 
-/// Puts an event's fields into a line; its text is the field `message`.
+/// Puts the fields of an event into a line. The event's text becomes the field `message`.
 struct Fields<'a>(&'a mut Map<String, Value>);
 
 impl Fields<'_> {

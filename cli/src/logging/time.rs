@@ -10,18 +10,18 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
 
 thread_local! {
-    /// The time of the line that this thread logs, where that isn't now.
+    /// The time of the line that this thread is logging, if it isn't the current time.
     static HAPPENED: Cell<Option<Timestamp>> = const { Cell::new(None) };
 }
 
-/// Logs something that happened earlier: its line has the time when it happened.
+/// Logs something that happened earlier. The line has the time when it happened.
 pub fn happened(at: Timestamp, log: impl FnOnce()) {
     HAPPENED.set(Some(at));
     log();
     HAPPENED.set(None);
 }
 
-/// The time of a line that is logged now.
+/// Formats the time of a line.
 pub struct Happened;
 
 impl FormatTime for Happened {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn milliseconds_are_always_there() {
+    fn milliseconds_are_always_shown() {
         let shown = |ms: i64| text(Timestamp(1_700_000_000_000 + ms));
         assert_eq!(shown(0), "2023-11-14T22:13:20.000Z");
         assert_eq!(shown(40), "2023-11-14T22:13:20.040Z");
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_time_of_what_happened() {
+    fn a_line_has_the_time_of_its_event() {
         let shown = || {
             let mut line = String::new();
             Happened

@@ -1,4 +1,4 @@
-//! The processes, and the files that they are given.
+//! The processes and the files that they use.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
@@ -88,14 +88,14 @@ impl Files {
 pub struct Coordinator {
     process: Child,
     port: String,
-    /// Its flags.
+    /// The coordinator's flags.
     pub settings: Vec<String>,
     pub log: Arc<Mutex<String>>,
     _servers: (RedisServer, NatsServer),
 }
 
 impl Coordinator {
-    /// With TLS; `access` are the flags that control access.
+    /// With TLS. `access` has the flags that control access.
     pub fn start(files: &Files, access: &[&str]) -> Coordinator {
         let (redis, nats) = (RedisServer::start().unwrap(), NatsServer::start().unwrap());
         let settings = [
@@ -147,7 +147,7 @@ impl Coordinator {
         format!("https://localhost:{}", self.port)
     }
 
-    /// Ends it as its supervisor would, and waits.
+    /// Stops it in the way that a supervisor would, and waits.
     pub fn stop(&mut self) -> Option<i32> {
         let pid = self.process.id().to_string();
         let signalled = Command::new("kill").args(["-TERM", &pid]).status().unwrap();

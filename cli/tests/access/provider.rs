@@ -1,4 +1,4 @@
-//! Tokens of a provider that is found over TLS, by the settings of a coordinator.
+//! Tokens of a provider that a coordinator's settings find over TLS.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -105,7 +105,7 @@ fn answer(
 }
 
 #[test]
-fn a_provider_says_who_may_come_in() {
+fn tokens_of_a_provider_grant_access() {
     let files = Files::new();
     let provider = Provider::start(&files);
     let ca = files.text("ca.pem");
@@ -139,7 +139,7 @@ fn a_provider_says_who_may_come_in() {
     );
     let none = ask(&["list"], &["cooks"]);
     assert!(stderr(&none).contains("has none"), "{}", stderr(&none));
-    // Our own names count only where there is no mapping.
+    // Our own role names count only without a mapping.
     let admin = ask(&["list"], &["admin"]);
     assert!(stderr(&admin).contains("forbidden"));
 
@@ -149,7 +149,7 @@ fn a_provider_says_who_may_come_in() {
     let text = String::from_utf8_lossy(&examined.stdout);
     let well = format!("auth.oidc: {} has 1 keys that can be used", provider.issuer);
     assert!(text.contains(&well), "{text}");
-    // Without the authority's certificate the provider isn't trusted.
+    // The provider isn't trusted without its authority's certificate.
     let untrusted: Vec<&str> = settings[..settings.len() - 2].to_vec();
     let examined = ask(&[&about, &untrusted[..]].concat(), &["staff"]);
     let text = String::from_utf8_lossy(&examined.stdout);

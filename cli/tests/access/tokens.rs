@@ -1,4 +1,4 @@
-//! Static tokens: how they are made, and what they permit.
+//! Static tokens: how they are created, and what they permit.
 
 use std::io::Write;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn tokens_open_a_coordinator_over_tls() {
     let listed = ask(&["list", "--namespace", "shop"], Some(&viewer));
     assert!(stdout(&listed).contains("hello:1"), "{}", stderr(&listed));
 
-    // Each refusal names a remedy.
+    // Each refusal includes a remedy.
     for (arguments, token, code, parts) in [
         (
             vec!["list"],
@@ -85,7 +85,7 @@ fn tokens_open_a_coordinator_over_tls() {
         ask(&["list"], Some(&late)).status.success().then_some(())
     });
 
-    // The doctor sees the same, with the same settings.
+    // The doctor reports the same with the same settings.
     let settings: Vec<&str> = coordinator.settings.iter().map(String::as_str).collect();
     let examined = |token: &str| {
         let about = ["doctor", "--for", "coordinator", "--output", "json"];
@@ -118,7 +118,7 @@ fn tokens_open_a_coordinator_over_tls() {
     };
     let (seen, persistence, code) = examined(&viewer);
     assert!(seen.iter().all(|status| status == "ok"), "{seen:?}");
-    // This Redis keeps nothing on disk.
+    // This Redis stores nothing on disk.
     assert_eq!((persistence.as_str(), code), ("error", Some(1)));
     let unknown = files.text("unknown.token");
     std::fs::write(&unknown, "swirl_unknown").unwrap();
@@ -137,7 +137,7 @@ fn tokens_open_a_coordinator_over_tls() {
 }
 
 #[test]
-fn tokens_are_made() {
+fn tokens_are_created() {
     let folder = tempfile::tempdir().unwrap();
     let made = swirl(&[
         "token", "create", "--name", "ops", "--role", "admin", "--output", "json",
@@ -225,7 +225,7 @@ fn tokens_are_made() {
 }
 
 #[test]
-fn nobody_is_let_in_by_mistake() {
+fn invalid_access_settings_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let dev = folder.path().display().to_string();
     let refused = swirl(&["dev", &dev, "--memory", "--listen", "0.0.0.0:0"]);

@@ -1,4 +1,4 @@
-//! Definitions follow the changes of the folder's files.
+//! Definitions follow the changes of files in the folder.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ async fn started(dev: &Dev, workflow: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_are_replaced_and_removed() {
+async fn definitions_follow_replaced_and_removed_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     for name in ["one", "two", "three"] {
@@ -34,14 +34,14 @@ async fn files_are_replaced_and_removed() {
     }
     let dev = Dev::start(path).await;
 
-    // Nothing runs on it: it is replaced.
+    // It has no instances, so it is replaced.
     write(path, "one", "Changed");
     dev.said("one:1 is deployed in place of its former content")
         .await;
     let instance = started(&dev, "one").await;
     assert_eq!(instance["scopes"][0]["state"], "Changed", "{instance:#}");
 
-    // Something does: the former content stays until that has ended.
+    // It has an instance, so the previous content stays until that has ended.
     let old = started(&dev, "two").await;
     write(path, "two", "Changed");
     dev.said("1 instances of two:1 run or have failed").await;
@@ -59,7 +59,7 @@ async fn files_are_replaced_and_removed() {
     let new = started(&dev, "two").await;
     assert_eq!(new["scopes"][0]["state"], "Changed", "{new:#}");
 
-    // The definition of a removed file starts nothing any more.
+    // The definition of a removed file starts no more instances.
     std::fs::remove_file(path.join("two.sw.yaml")).unwrap();
     dev.said("two:1 starts no new instances; 1 instances continue to their end")
         .await;
@@ -69,14 +69,14 @@ async fn files_are_replaced_and_removed() {
         .refused(404, "unknown-workflow");
     dev.kill();
 
-    // Nor if it was removed while no process watched.
+    // The same if it was removed while no process watched.
     std::fs::remove_file(path.join("three.sw.yaml")).unwrap();
     let dev = Dev::of(command(path)).await;
     let listed = dev.get("/api/v1/definitions").await.is(200);
     let all = listed["definitions"].as_array().unwrap();
     let names: Vec<&Value> = all.iter().map(|row| &row["id"]).collect();
     assert_eq!(names, [&json!("one")], "{listed:#}");
-    // It comes back with its file.
+    // It is active again with its file.
     write(path, "three", "First");
     dev.said("three:1 is deployed").await;
     started(&dev, "three").await;

@@ -1,4 +1,4 @@
-//! A client that remembers the answers, so that a test can find what it left out.
+//! A client that records the answers, so that a test can find out which ones were missing.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::Value;
 
-/// No request of these tests takes longer.
+/// No request in these tests takes longer.
 const TIMEOUT: Duration = swirl_servers::PATIENCE;
 
 pub const JSON: (&str, &str) = ("content-type", "application/json");
@@ -16,13 +16,13 @@ pub struct Http {
     seen: Mutex<Vec<Seen>>,
 }
 
-/// A request that was answered.
+/// An answered request.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub method: String,
     pub path: String,
     pub status: u16,
-    /// Of a refusal.
+    /// The code of a refusal.
     pub code: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl Answer {
         self.body
     }
 
-    /// A refusal with the media type of problems, and with the status and the code in the body.
+    /// Checks a refusal: it has the media type of problems, and status and code in the body.
     #[track_caller]
     pub fn refused(self, status: u16, code: &str) -> Value {
         assert_eq!(
@@ -67,7 +67,7 @@ impl Http {
             client: reqwest::Client::builder()
                 .tls_backend_preconfigured(swirl_functions::http::tls().unwrap())
                 .timeout(TIMEOUT)
-                // A server closes a connection on which nothing was asked for ten seconds.
+                // A server closes a connection after ten seconds without a request.
                 .pool_idle_timeout(Duration::from_secs(5))
                 .no_proxy()
                 .build()

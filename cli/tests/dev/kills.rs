@@ -1,6 +1,5 @@
-//! The process is killed at twenty random points while it runs an order, and started again: the end
-//! is the same, no event is lost or consumed twice, no produced event has two ids, and calls are only
-//! repeated under their key.
+//! The process is killed at twenty random points while it runs an order, and started again. The outcome is the same, no
+//! event is lost or consumed twice, no produced event has two ids, and calls are only repeated with the same key.
 //!
 //! `SWIRL_TEST_SEED` repeats the points of a run.
 
@@ -22,10 +21,10 @@ const POINTS: usize = 20;
 /// Actions that call a function.
 const CALLS: [&str; 3] = ["charge", "echo", "flaky"];
 
-/// Places orders. The server may be away, or die before it answers: then the same is sent again.
+/// Places orders. If the server is unavailable or dies before it answers, the same request is sent again.
 struct Client {
     http: Http,
-    /// The server's address; another port after each start.
+    /// The server's address. Its port changes after each start.
     url: Mutex<String>,
 }
 
@@ -75,7 +74,7 @@ impl Client {
         list["instances"].as_array().unwrap().clone()
     }
 
-    /// The instance of this order, once it is as wanted.
+    /// The instance of this order, once it satisfies the condition.
     async fn until(&self, order: &str, what: &str, there: impl Fn(&Value) -> bool) -> Value {
         let what = format!("{order}, {what}");
         eventually(what, async || {
@@ -97,7 +96,7 @@ impl Client {
             .await
     }
 
-    /// Places an order and approves it: at once, where the approval is `early`.
+    /// Places an order and approves it, immediately if `early`.
     async fn run(&self, order: &str, early: bool) -> Value {
         self.publish("order.placed", order).await;
         if !early {
@@ -146,7 +145,7 @@ impl Client {
     }
 }
 
-/// The shop's calls for an order with their different keys, by action.
+/// The shop's calls for an order, with their distinct keys, by action.
 async fn calls(shop: &Http, address: &str, order: &str) -> BTreeMap<String, Vec<String>> {
     let base = format!("http://{address}");
     let calls = shop
@@ -169,9 +168,9 @@ async fn calls(shop: &Http, address: &str, order: &str) -> BTreeMap<String, Vec<
     keys
 }
 
-/// Kills the process after a time; sometimes also its successor, while it recovers unfinished work.
+/// Kills the process after a time, and sometimes also its successor while it recovers unfinished work.
 async fn restarted(dev: Dev, folder: &Path, after: Duration, again: Option<Duration>) -> Dev {
-    // Time has to pass: it decides at which point the process is killed.
+    // Time has to pass: it determines the point at which the process is killed.
     tokio::time::sleep(after).await;
     dev.kill();
     if let Some(after) = again {
@@ -179,7 +178,7 @@ async fn restarted(dev: Dev, folder: &Path, after: Duration, again: Option<Durat
             .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        // Time has to pass: the same.
+        // Time has to pass: the same reason as above.
         tokio::time::sleep(after).await;
         process.kill().unwrap();
         process.wait().unwrap();
@@ -247,9 +246,9 @@ async fn killed_at_twenty_points() {
             keys.insert(action.clone(), different.len());
             repeated += keys_of.len() - different.len();
         }
-        // Each attempt of the history has its key, and no call came under another. Attempts that were
-        // answered with 503 are one call, whose outcome is unknown. The process may be killed before it
-        // records such an answer: then the same attempt gets the next one, and the history has fewer.
+        // Each attempt in the history has its key, and no call had another one. Attempts that were answered with 503
+        // are a single call whose outcome is unknown. If the process is killed before it records such an answer, the
+        // same attempt gets the next one, and the history has fewer attempts.
         let mut attempts = outcome.attempts.clone();
         let tried = attempts.insert("flaky".to_owned(), 1);
         assert!(
@@ -261,7 +260,7 @@ async fn killed_at_twenty_points() {
         assert_eq!((keys["echo"], keys["charge"]), (1, 1), "{place}");
     }
 
-    // Each event was produced once and under one id: an instance was started by each.
+    // Each event was produced once with a single id, because each started one instance.
     assert_eq!(produced.len(), 2 * (POINTS + 1), "seed {seed}");
     let audited = audited(&client).await;
     assert_eq!(
@@ -298,7 +297,7 @@ async fn audited(client: &Client) -> Vec<String> {
     ids
 }
 
-/// Other points with each run.
+/// Different points in each run.
 fn drawn() -> u64 {
     let now = std::time::SystemTime::now();
     let since = now.duration_since(std::time::UNIX_EPOCH).unwrap();

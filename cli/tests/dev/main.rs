@@ -1,4 +1,4 @@
-//! `swirl dev` as a process, over real HTTP. The tests of secrets in all processes are here too.
+//! `swirl dev` as a process, over real HTTP. The tests of secrets in all processes are also here.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test: what fails here fails the test")]

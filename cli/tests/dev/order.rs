@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::process::{Dev, demo};
 
-/// The payment is more than the demo service accepts, so that all is compensated.
+/// The payment is more than the demo service accepts, so everything is compensated.
 pub const ORDER: &str = r#"
 id: order
 version: "1.0.0"
@@ -123,7 +123,7 @@ async fn an_order() {
     assert_eq!(failed.count(), 2, "{history:#}");
     send(&dev, folder.path(), "order.approved", "other");
     send(&dev, folder.path(), "order.approved", "o1");
-    // The same event again does nothing.
+    // Sending the same event again has no effect.
     send(&dev, folder.path(), "order.placed", "o1");
     let ended = |order: &Value| order["status"] == "completed";
     let order = dev.until(&path, "ended", ended).await;
@@ -149,7 +149,7 @@ async fn an_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_stops_when_it_is_asked_to() {
+async fn it_stops_on_request() {
     let (folder, _) = folder().await;
     let dev = Dev::start(folder.path()).await;
     let id = dev.id().to_string();

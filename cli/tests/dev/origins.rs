@@ -1,4 +1,4 @@
-//! Web pages of origins that `--cors-origin` names.
+//! Web pages from origins that `--cors-origin` permits.
 
 use reqwest::Method;
 
@@ -12,13 +12,13 @@ const DOCUMENT: &str = r#"{"id": "a", "version": "1", "specVersion": "0.8",
     "states": [{"name": "A", "type": "inject", "data": {}, "end": true}]}"#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_origins_that_the_command_names_may_use_the_api() {
+async fn pages_from_permitted_origins_may_use_the_api() {
     let folder = tempfile::tempdir().unwrap();
     let mut named = command(folder.path());
     named.args(["--cors-origin", PAGE, "--cors-origin", OTHER]);
     let dev = Dev::of(named).await;
     for origin in [PAGE, OTHER] {
-        // The preflight request of a browser before a page may send JSON.
+        // A browser's preflight request before a page may send JSON.
         let asks = [
             ("origin", origin),
             ("sec-fetch-site", "cross-site"),

@@ -1,4 +1,4 @@
-//! A client that waits for the end of an instance keeps waiting when the server is replaced.
+//! A client that waits for the end of an instance continues to wait when the server is replaced.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ const SLEEPER: &str = "id: sleeper\nversion: '1'\nspecVersion: '0.8'\nstates:\n 
                        - {name: A, type: sleep, duration: PT1H, end: true}\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_that_waits_survives_its_server() {
+async fn a_waiting_start_survives_its_server() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     std::fs::write(path.join("sleeper.sw.yaml"), SLEEPER).unwrap();

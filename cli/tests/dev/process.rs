@@ -19,7 +19,7 @@ pub struct Dev {
     pub log: Arc<Mutex<String>>,
 }
 
-/// The command, for a folder of definitions; its store is in it.
+/// The command for a folder of definitions. Its store is inside the folder.
 pub fn command(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_swirl"));
     command
@@ -45,7 +45,7 @@ impl Dev {
         let (there, url) = tokio::sync::oneshot::channel();
         let mut there = Some(there);
         let kept = log.clone();
-        // Reads to the end, or the process blocks once the pipe is full.
+        // Reads to the end, because otherwise the process blocks once the pipe is full.
         std::thread::spawn(move || {
             while let Some(Ok(line)) = lines.next() {
                 if let Some((_, url)) = line.split_once("the API is at ")
@@ -87,7 +87,7 @@ impl Dev {
         (status.code(), self.log.lock().unwrap().clone())
     }
 
-    /// Waits until the log has these words.
+    /// Waits until the log contains these words.
     pub async fn said(&self, words: &str) {
         let log = || self.log.lock().unwrap().clone();
         let what = std::fmt::from_fn(|f| write!(f, "{words}:\n{}", log()));
@@ -118,7 +118,7 @@ impl Dev {
         sent.await.unwrap()
     }
 
-    /// Repeats the request until the answer is as wanted.
+    /// Repeats the request until the answer satisfies the condition.
     pub async fn until(&self, path: &str, what: &str, there: impl Fn(&Value) -> bool) -> Value {
         let last = Mutex::new(Value::Null);
         let what = std::fmt::from_fn(|f| write!(f, "{what}: {:#}", last.lock().unwrap()));
@@ -130,7 +130,7 @@ impl Dev {
         .await
     }
 
-    /// Runs a command that talks to this server: exit code, output, messages.
+    /// Runs a command against this server, and returns exit code, stdout and stderr.
     pub fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_swirl"))
             .args(arguments)
@@ -145,7 +145,7 @@ impl Dev {
         )
     }
 
-    /// The JSON output of a command that talks to this server.
+    /// The JSON output of a command that is run against this server.
     pub fn swirl(&self, arguments: &[&str]) -> Value {
         let output = Command::new(env!("CARGO_BIN_EXE_swirl"))
             .args(arguments)
@@ -163,7 +163,7 @@ impl Drop for Dev {
     }
 }
 
-/// Serves the shop of the examples; returns its address.
+/// Serves the shop of the examples, and returns its address.
 pub async fn demo() -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -17,10 +17,10 @@ use swirl_servers::eventually;
 use crate::http::JSON;
 use crate::process::{Dev, command};
 
-/// One in this many calls that change something is refused.
+/// One in this many changing calls is refused.
 const BUSY_EVERY: usize = 5;
 
-/// The shop of the examples, which is sometimes busy, and services for other types of functions.
+/// The shop of the examples, which is busy from time to time, and services for other function types.
 async fn services() -> String {
     let calls = Arc::new(AtomicUsize::new(0));
     let connectors = Router::new().route("/connect", post(connected));
@@ -51,7 +51,7 @@ async fn connected(Json(call): Json<Value>) -> Json<Value> {
     })
 }
 
-/// Copies definitions of the examples, with the address of the service in them.
+/// Copies definitions of the examples, and inserts the service's address.
 fn copy_examples(to: &Path, service: &str) {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
     for name in [
@@ -90,7 +90,7 @@ async fn publish(dev: &Dev, event: Value) {
     assert!(matches!(answer.status, 200..=202), "{answer:#?}");
 }
 
-/// Starts the instances of all workflows but those that events start. Those that wait for an event get it.
+/// Starts instances of all workflows except those that events start. Instances that wait for an event get it.
 async fn instances(dev: &Dev) -> Vec<String> {
     let mut ids = Vec::new();
     for n in 0..12 {
@@ -134,7 +134,7 @@ async fn instances(dev: &Dev) -> Vec<String> {
     let bought = json!({"order": "H-1", "item": "book", "quantity": 2, "name": "Ada"});
     ids.push(start(dev, "http-service", bought).await);
 
-    // The rest keeps waiting.
+    // The others continue to wait.
     for (n, id) in asked.iter().enumerate().take(6) {
         let path = format!("/api/v1/instances/{id}");
         dev.until(&path, "the wait", |body| {
@@ -150,7 +150,7 @@ async fn instances(dev: &Dev) -> Vec<String> {
     ids
 }
 
-/// Instances that are started and continued by events.
+/// Instances that events start and continue.
 async fn by_events(dev: &Dev) -> Vec<String> {
     let event = |kind: &str, id: &str, attribute: &str, value: String, data: Value| {
         json!({"specversion": "1.0", "id": format!("{id}-{value}"), "type": kind, attribute: value, "data": data,
@@ -233,7 +233,7 @@ fn swirl(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_instances_of_the_examples_pass_as_they_are() {
+async fn recordings_of_fifty_instances_pass_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let scenarios = tempfile::tempdir().unwrap();
     let service = services().await;
@@ -250,7 +250,7 @@ async fn fifty_instances_of_the_examples_pass_as_they_are() {
     let (mut retried, mut consumed, mut faulted, mut waiting) = (0, 0, 0, 0);
     for id in &ids {
         let path = format!("/api/v1/instances/{id}");
-        // An instance that waits for an event that will not come stays as it is.
+        // An instance that waits for an event which never comes stays unchanged.
         let waits = |body: &Value| !body["scopes"][0]["waitsFor"].is_null();
         // A call that nothing waits for may be made after the end.
         let calls = |body: &Value| {
@@ -290,7 +290,7 @@ async fn fifty_instances_of_the_examples_pass_as_they_are() {
         "{said}"
     );
     assert_eq!(code, Some(0));
-    // They are formatted like all other files.
+    // The scenarios are formatted like all other files.
     let (code, said) = swirl(&["fmt", "--check", scenarios.path().to_str().unwrap()]);
     assert_eq!(code, Some(0), "{said}");
 }
@@ -318,7 +318,7 @@ states:
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replay_finds_where_a_changed_definition_goes_another_way() {
+async fn a_replay_finds_the_first_difference() {
     const SECRET: &str = "k3y-of-the-shop";
     let folder = tempfile::tempdir().unwrap();
     let files = tempfile::tempdir().unwrap();
@@ -354,7 +354,7 @@ async fn a_replay_finds_where_a_changed_definition_goes_another_way() {
         "{said}"
     );
     assert_eq!(code, Some(0));
-    // The same of the server.
+    // The same with the server instead of an export.
     let (code, said, _) = dev.run(&["replay", "--id", &id, "--definition", changed]);
     assert_eq!(
         (code, said.starts_with("same: ")),
@@ -433,7 +433,7 @@ async fn a_replay_finds_where_a_changed_definition_goes_another_way() {
         json["replays"][0]["first"]["actual"]["entry"]["name"],
         "Refuse"
     );
-    // A replay that isn't possible says why.
+    // If a replay isn't possible, the reason is shown.
     let (code, said) = replay("id: payment\n", &[]);
     assert!(said.contains("missing-property"), "{said}");
     assert_eq!(code, Some(1));

@@ -1,5 +1,5 @@
-//! The ids of an instance, and of what it sends, are unique: across namespaces, across installations on
-//! the same servers, and for the next instance of the same key.
+//! The ids of an instance, and of everything that it sends, are unique: across namespaces, across installations on the
+//! same servers, and for the next instance with the same key.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -12,7 +12,7 @@ use swirl_servers::{NatsOptions, NatsServer, PATIENCE, RedisServer, eventually};
 use crate::processes::Cluster;
 use crate::service::Service;
 
-/// Two accounts: each has its own streams.
+/// Two accounts, each with its own streams.
 const ACCOUNTS: &str = "accounts {
     A { jetstream: enabled, users: [{user: a, password: p}] }
     B { jetstream: enabled, users: [{user: b, password: p}] }
@@ -30,7 +30,7 @@ fn charge() -> Value {
     })
 }
 
-/// All that an instance is known by outside.
+/// Everything by which an instance is known outside.
 #[derive(Debug)]
 struct Known {
     instance: String,
@@ -43,7 +43,7 @@ struct Known {
 async fn started(cluster: &Cluster, user: &str, events: &str, input: &Value) -> Known {
     let service = Service::serve().await;
     let mut definition = charge();
-    // Each round has its own service, and so its own version.
+    // Each round has its own service, and therefore its own version.
     let version = format!("{}.0.0", input["round"]);
     definition["version"] = json!(version);
     cluster.deploy(&definition, &service.document()).await;
@@ -83,7 +83,7 @@ fn all_differ(known: &[Known], of: impl Fn(&Known) -> &String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_key_in_two_namespaces_two_installations_and_after_retention() {
+async fn one_key_in_namespaces_installations_and_after_retention() {
     let redis = Arc::new(RedisServer::start().unwrap());
     let nats = NatsServer::start_with(NatsOptions {
         config: ACCOUNTS.to_owned(),

@@ -1,4 +1,4 @@
-//! Log lines about an instance name it, at the top level of each line.
+//! Log lines about an instance have its id at the top level.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn lines(process: &Process) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_name_instance_scope_workflow_and_trace() {
+async fn lines_have_instance_scope_workflow_and_trace() {
     let cluster = Cluster::start(1, &[]).await;
     let service = Service::serve().await;
     let definition = json!({

@@ -1,4 +1,4 @@
-//! Each documented metric exists, with a value that fits what was done.
+//! Each documented metric exists, and its value fits what the test did.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -49,7 +49,7 @@ fn wait() -> Value {
     })
 }
 
-/// The metrics of all processes, as Prometheus reads them.
+/// The metrics of all processes, as read by Prometheus.
 struct Scraped(String);
 
 impl Scraped {
@@ -61,7 +61,7 @@ impl Scraped {
         Scraped(text)
     }
 
-    /// The sum of the series with this name and these labels; None if there are none.
+    /// The sum of the series with this name and these labels, or `None` if there are none.
     fn sum(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let values = self.0.lines().filter_map(|line| {
             let (series, value) = line.rsplit_once(' ')?;
@@ -73,7 +73,7 @@ impl Scraped {
     }
 }
 
-/// The names in the list that dashboards and alerts are checked with.
+/// The names in the list against which dashboards and alerts are checked.
 fn listed() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let list = std::fs::read_to_string(root.join("deploy/prometheus/metrics.json")).unwrap();
@@ -86,8 +86,8 @@ fn listed() -> BTreeSet<String> {
         .collect()
 }
 
-/// Prometheus refuses all metrics of a process if a single series has a label twice.
-fn taken_by_prometheus(process: &str, text: &str) {
+/// Prometheus rejects all metrics of a process if a single series has a duplicate label.
+fn assert_accepted_by_prometheus(process: &str, text: &str) {
     let mut count = 0;
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let labels = line.split_once('{').map_or("", |(_, rest)| rest);
@@ -107,7 +107,7 @@ fn taken_by_prometheus(process: &str, text: &str) {
     let mut promtool = Command::new("promtool");
     promtool.args(["check", "metrics"]);
     promtool.stdin(Stdio::piped()).stderr(Stdio::piped());
-    // Not everybody has it; deploy/tests/check.py insists on it.
+    // The tool may be missing; deploy/tests/check.py requires it.
     let Ok(mut child) = promtool.stdout(Stdio::null()).spawn() else {
         return;
     };
@@ -120,7 +120,7 @@ fn taken_by_prometheus(process: &str, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_metric_is_told_of() {
+async fn every_documented_metric_is_exported() {
     let (receiver, endpoint) = Receiver::serve().await;
     let mut cluster = Cluster::start(1, &["--telemetry-otlp-endpoint", &endpoint]).await;
     let service = Service::serve().await;
@@ -148,7 +148,7 @@ async fn every_metric_is_told_of() {
         .unwrap();
     nats.flush().await.unwrap();
 
-    // Coordinators look at queues and instances every few seconds.
+    // Coordinators check queues and instances every few seconds.
     let scraped = eventually("all metrics", async || {
         let scraped = Scraped::of(&cluster).await;
         let status = |status| scraped.sum("swirl_instances", &[("swirl_instance_status", status)]);
@@ -171,7 +171,7 @@ async fn every_metric_is_told_of() {
     .await;
 
     for (process, text) in cluster.metrics().await {
-        taken_by_prometheus(&process, &text);
+        assert_accepted_by_prometheus(&process, &text);
     }
 
     let mut checked = BTreeSet::new();
@@ -306,7 +306,7 @@ async fn every_metric_is_told_of() {
             count == 0.0
         });
     }
-    // Lifecycle events are off here; `lifecycle.rs` looks at their metrics.
+    // Lifecycle events are off here; `lifecycle.rs` checks their metrics.
     let mut on = listed();
     on.retain(|name| !name.starts_with("swirl_lifecycle_"));
     assert_eq!(checked, on);

@@ -1,4 +1,4 @@
-//! Workers and coordinators as processes, on servers of the test's own.
+//! Workers and coordinators as processes, on servers that the test starts.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use swirl_servers::{NatsServer, RedisServer, eventually, free_port};
 use tempfile::TempDir;
 
-/// Dropping it kills its processes.
+/// Dropping it kills the processes.
 pub struct Cluster {
     pub coordinator: Process,
     pub workers: Vec<Process>,
@@ -28,14 +28,14 @@ pub struct Process {
 }
 
 impl Cluster {
-    /// One coordinator, and this many workers. `flags` are for all of them.
+    /// Starts one coordinator and this many workers. `flags` are for all of them.
     pub async fn start(workers: usize, flags: &[&str]) -> Cluster {
         let (redis, nats) = (RedisServer::start().unwrap(), NatsServer::start().unwrap());
         let urls = [redis.url(), nats.url()];
         Cluster::on(Arc::new(redis), Arc::new(nats), &urls, workers, flags).await
     }
 
-    /// On servers that others use, too; `urls` lead to Redis and to NATS.
+    /// On servers that others use as well. `urls` are those of Redis and NATS.
     pub async fn on(
         redis: Arc<RedisServer>,
         nats: Arc<NatsServer>,
@@ -129,7 +129,7 @@ impl Cluster {
             .to_owned()
     }
 
-    /// The logs of all of its processes.
+    /// The logs of all processes.
     pub fn logs(&self) -> String {
         let all = self.workers.iter().chain([&self.coordinator]);
         all.map(|process| format!("{}:\n{}\n", process.url, process.log()))
@@ -145,7 +145,7 @@ impl Cluster {
         metrics
     }
 
-    /// Waits until it has ended; its status.
+    /// Waits until it has ended, and returns its status.
     pub async fn end(&self, id: &str) -> String {
         let url = format!("{}/api/v1/instances/{id}", self.coordinator.url);
         let ended = async || {
@@ -170,7 +170,7 @@ impl Process {
         .await;
     }
 
-    /// Its log so far.
+    /// The log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
@@ -185,7 +185,7 @@ impl Process {
         answer.text().await.unwrap()
     }
 
-    /// SIGTERM, and waits for its end.
+    /// Sends SIGTERM, and waits for the end.
     pub async fn stop(&mut self) {
         let pid = self.child.id().to_string();
         assert!(
@@ -224,7 +224,7 @@ fn client() -> reqwest::Client {
     builder.no_proxy().build().unwrap()
 }
 
-/// A description of the awaited condition, with the log of a process.
+/// A description of the awaited condition, with a process's log.
 fn with_log(what: &str, log: &Path) -> impl Display {
     std::fmt::from_fn(move |f| {
         let log = std::fs::read_to_string(log).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Instances that need nothing but data.
+//! Instances that need only data.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn definition() -> Value {
 
 /// There is no worker.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_coordinator_runs_inline_what_needs_nothing_but_data() {
+async fn a_coordinator_runs_pure_instances_inline() {
     let cluster = Cluster::start(0, &[]).await;
     cluster.deploy(&definition(), "{}").await;
     let url = format!(

@@ -11,7 +11,7 @@ use swirl_servers::PATIENCE;
 use tokio::net::TcpListener;
 use tokio::sync::Barrier;
 
-/// A service whose `meet` answers two calls at a time, and whose `fail` never succeeds.
+/// A service in which `meet` answers two calls at a time, and `fail` never succeeds.
 #[derive(Clone)]
 pub struct Service {
     address: String,
@@ -60,7 +60,7 @@ impl Service {
         self.seen.lock().unwrap().push(trace);
     }
 
-    /// The `Idempotency-Key` and the `traceparent` of each call of `pass`; empty where one was not sent.
+    /// The `Idempotency-Key` and the `traceparent` of each call of `pass`; empty if not sent.
     pub fn passed(&self) -> Vec<[String; 2]> {
         self.passed.lock().unwrap().clone()
     }

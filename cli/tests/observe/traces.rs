@@ -1,4 +1,4 @@
-//! One instance is one trace, over two workers, an external event and calls over HTTP.
+//! One instance is a single trace, across two workers, an external event and calls over HTTP.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -13,10 +13,10 @@ use crate::service::Service;
 
 /// The span of a client of the API.
 const CLIENT: &str = "00-3333333333333333333333333333333c-444444444444444d-01";
-/// OTLP's number for a span of a server.
+/// OTLP's number for a server span.
 const SERVER: i32 = 2;
 
-/// The span that a shop pays by.
+/// The span in which a shop pays.
 const PAYMENT: &str = "00-1111111111111111111111111111111a-222222222222222b-01";
 
 fn order() -> Value {
@@ -64,7 +64,7 @@ async fn one_trace_over_processes_events_and_calls() {
     let asked = tokio::time::timeout(PATIENCE, produced.next()).await;
     let asked = asked.unwrap().unwrap();
 
-    // While it waits, its beginning can be looked at, and both workers have done their part of it.
+    // While it waits, the beginning of the trace is available, and both workers have done their part.
     eventually("the beginning of the trace", async || {
         let spans = receiver.spans();
         spans
@@ -93,7 +93,7 @@ async fn one_trace_over_processes_events_and_calls() {
     let all = receiver.spans();
     let (served, all): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|(_, span)| span.kind == SERVER);
-    served_by_conventions(&served);
+    server_spans_follow_the_conventions(&served);
     let root = &all
         .iter()
         .find(|(_, span)| span.name == "start order")
@@ -132,7 +132,7 @@ async fn one_trace_over_processes_events_and_calls() {
     assert_eq!(workers.len(), 2, "each worker made a call");
 
     for (_, span) in calls(&own) {
-        called_by_conventions(span, service.address());
+        client_spans_follow_the_conventions(span, service.address());
     }
     let publish = named(&own, "publish Asked");
     for (name, value) in [
@@ -153,7 +153,8 @@ async fn one_trace_over_processes_events_and_calls() {
     let event: Value = serde_json::from_slice(&asked.payload).unwrap();
     assert_eq!(event["traceparent"], traceparent(publish).as_str());
 
-    // A received event is linked to its sender's span, and is seen in the sender's trace. Waiting makes no long span.
+    // A received event is linked to its sender's span, and is visible in the sender's trace. Waiting creates no long
+    // span.
     let receive = named(&own, "receive Paid");
     let links: Vec<_> = receive
         .links
@@ -173,8 +174,8 @@ fn text(value: &str) -> Kept {
     Kept::StringValue(value.to_owned())
 }
 
-/// By OpenTelemetry's conventions for clients over HTTP: numbers are numbers.
-fn called_by_conventions(span: &Span, address: &str) {
+/// By OpenTelemetry's conventions for HTTP clients: numbers are numbers.
+fn client_spans_follow_the_conventions(span: &Span, address: &str) {
     let (host, port) = address.rsplit_once(':').unwrap();
     for (name, value) in [
         ("http.request.method", text("POST")),
@@ -187,8 +188,8 @@ fn called_by_conventions(span: &Span, address: &str) {
     }
 }
 
-/// The API's requests, each in the client's trace or in its own; health checks have no span.
-fn served_by_conventions(served: &[(String, Span)]) {
+/// The API's requests, each in the client's trace or in a trace of its own. Health checks have no span.
+fn server_spans_follow_the_conventions(served: &[(String, Span)]) {
     let named = |name: &str| -> Vec<&Span> {
         let spans = served.iter().map(|(_, span)| span);
         spans.filter(|span| span.name == name).collect()
@@ -211,7 +212,7 @@ fn served_by_conventions(served: &[(String, Span)]) {
     }
     let port = attribute(started, "server.port");
     assert!(matches!(port, Some(Kept::IntValue(_))), "{port:?}");
-    // It is the client's error, not ours.
+    // The client caused this error, not the server.
     assert_eq!(attribute(refused, "error.type"), None, "{refused:?}");
     assert!(!format!("{served:?}").contains("s3cret"));
     assert!(named("GET /readyz").is_empty());
@@ -229,7 +230,7 @@ fn named<'a>(spans: &[&'a (String, Span)], name: &str) -> &'a Span {
     span
 }
 
-/// Names from the root down.
+/// The names from the root down.
 fn path(span: &Span, by_id: &HashMap<&[u8], &Span>) -> String {
     if span.parent_span_id.is_empty() {
         return span.name.clone();

@@ -1,6 +1,6 @@
-//! Every command in the pages, the READMEs and the deployment guide exists, with its options and their values.
-//! What a command needs besides (files, a server) isn't there, so each is only asked for its help: what comes
-//! before `--help` must be right.
+//! Every command in the pages, the READMEs and the deployment guide exists, with its options and their values. The
+//! files and servers that a command needs don't exist here, so only its help is requested: everything before `--help`
+//! must be right.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -52,14 +52,14 @@ fn collect(folder: &Path, pages: &mut Vec<PathBuf>) {
     }
 }
 
-/// Code within a sentence that is a command with words behind it.
+/// Inline code that is a command with arguments.
 fn spans(page: &str) -> impl Iterator<Item = &str> {
     let lines = page.lines();
     let spans = lines.flat_map(|line| line.split('`').skip(1).step_by(2));
     spans.filter(|span| span.starts_with("swirl ") && !span.contains(['|', '…']))
 }
 
-/// The words after `swirl` of each command in a piece of shell.
+/// The words after `swirl` in each command in a piece of shell.
 fn commands(text: &str) -> Vec<Vec<String>> {
     let text = text.replace("\\\n", " ");
     let mut found: Vec<Vec<String>> = vec![Vec::new()];
@@ -83,7 +83,7 @@ fn commands(text: &str) -> Vec<Vec<String>> {
                 }
                 match c {
                     ' ' => {}
-                    // A file's name isn't an argument of the command.
+                    // The file name of a redirection isn't an argument of the command.
                     '<' | '>' => found.last_mut().unwrap().push(REDIRECTED.to_owned()),
                     _ => found.push(Vec::new()),
                 }

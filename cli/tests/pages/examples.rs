@@ -1,5 +1,5 @@
-//! The examples of findings and lint rules in `docs/errors/` and `docs/lint/`: a wrong one has the finding of its
-//! page, and a corrected one doesn't. Examples that are only a part of a definition are left out.
+//! The examples of findings and lint rules in `docs/errors/` and `docs/lint/`: a wrong example has the finding of its
+//! page, and a corrected one doesn't. Examples that are only a part of a definition are skipped.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::blocks;
 
-/// Their finding needs a document of a service, or an edition that isn't given.
+/// Their findings require a service's document, or an edition that isn't stated.
 const OTHER_INPUT: [&str; 2] = ["ambiguous-edition", "function-arguments"];
 
-/// The lines that many examples leave out.
+/// The lines that many examples omit.
 const HEAD: [(&str, &str); 3] = [
     ("id:", "id: w"),
     ("version:", "version: 1.0.0"),
@@ -20,7 +20,7 @@ const HEAD: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn examples_of_findings_have_them() {
+fn examples_of_findings_have_their_finding() {
     let folder = tempfile::tempdir().unwrap();
     let mut checked = 0;
     for (code, page) in pages("errors") {
@@ -51,7 +51,7 @@ fn examples_of_findings_have_them() {
 }
 
 #[test]
-fn examples_of_rules_have_their_findings() {
+fn examples_of_rules_have_their_finding() {
     let folder = tempfile::tempdir().unwrap();
     let mut checked = 0;
     for (rule, page) in pages("lint") {
@@ -69,7 +69,7 @@ fn examples_of_rules_have_their_findings() {
     assert!(checked >= 12, "{checked} examples");
 }
 
-/// The pages of a folder of `docs/`, by name.
+/// The pages in a folder of `docs/`, by name.
 fn pages(folder: &str) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../docs")
@@ -84,7 +84,7 @@ fn pages(folder: &str) -> Vec<(String, String)> {
     paths.iter().map(page).collect()
 }
 
-/// The values of `key` in the findings that a command has about a definition.
+/// The values of `key` in the findings of a command about a definition.
 fn found(folder: &Path, command: &str, text: &str, list: &str, key: &str) -> BTreeSet<String> {
     std::fs::write(folder.join("x.sw.yaml"), text).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_swirl"))

@@ -1,11 +1,11 @@
-//! Pages that are complete without anything else: every definition and scenario is saved under its given name,
-//! every command is run, and prints the output that the page shows below it.
+//! Pages that are complete by themselves: every definition and scenario is saved under its given name, every command is
+//! run, and its output must equal the output on the page.
 
 use std::path::Path;
 
 use super::{blocks, name, printed};
 
-/// Returns the numbers of saved files and of run commands.
+/// Returns the number of saved files and of commands that were run.
 fn follow(page: &str, folder: &Path) -> (usize, usize) {
     let (mut files, mut commands) = (0, 0);
     for block in blocks(page) {
@@ -21,7 +21,7 @@ fn follow(page: &str, folder: &Path) -> (usize, usize) {
                 assert_eq!(found.trim(), expected.trim(), "{command}");
                 commands += 1;
             }
-            // These need a server; that they are valid commands is another test.
+            // These need a server. Another test checks that they are valid commands.
             "sh" => {}
             kind => panic!("a block of the kind '{kind}', which this test doesn't know"),
         }
@@ -52,7 +52,7 @@ fn every_scenario_about_events_passes() {
 }
 
 #[test]
-fn every_state_has_a_definition_that_works_and_its_picture() {
+fn every_state_has_a_working_definition_and_its_picture() {
     let page = include_str!("../../../docs/states.md");
     let folder = assert_followed(page, 20, 4);
     let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/images");

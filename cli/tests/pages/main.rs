@@ -1,5 +1,5 @@
-//! Pages of `docs/` that are meant to be followed: their files are saved, their commands run, and what these print is what
-//! the page shows.
+//! Pages of `docs/` that readers can follow: their files are saved, their commands are run, and the commands' output
+//! must equal the page's.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -42,7 +42,7 @@ fn name<'p>(block: &Block<'p>) -> &'p str {
     name.rsplit('`').next().unwrap()
 }
 
-/// Words, where `'` holds some together.
+/// Splits text into words. `'` quotes several words.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;

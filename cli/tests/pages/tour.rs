@@ -1,4 +1,4 @@
-//! `docs/tour.md`: like the tutorial, with a slip that is fixed on the way and a server beside it. Ids and times
+//! `docs/tour.md`: like the tutorial, but with a mistake that is fixed on the way, and with a server. Ids and times
 //! differ in each run.
 
 use std::io::{BufRead, BufReader};
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::{blocks, name, printed};
 
-/// The id that the page has for its instance.
+/// The instance id on the page.
 const ID: &str = "d82ace05f62d001e316dfceb";
 
 #[test]
@@ -90,7 +90,7 @@ struct Server {
 }
 
 impl Server {
-    /// Returns once it has printed where its API is.
+    /// Returns once it has printed its API's address.
     fn start(folder: &Path) -> Server {
         let mut process = Command::new(env!("CARGO_BIN_EXE_swirl"))
             .args(["dev", "--memory", "--listen", "127.0.0.1:0"])
@@ -106,7 +106,7 @@ impl Server {
             let (_, url) = line.split_once("the API is at ")?;
             Some(url.trim_end_matches("/api/v1/openapi.json").to_owned())
         });
-        // Read to its end, or the process stops once the pipe is full.
+        // Reads to the end, because otherwise the process blocks once the pipe is full.
         std::thread::spawn(move || lines.for_each(drop));
         let url = url.unwrap_or_default();
         let server = Server { process, url };

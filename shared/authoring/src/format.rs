@@ -1,8 +1,8 @@
 //! One layout for all documents: the implementation of `swirl fmt`.
 //!
-//! Comments, the order of keys and the meaning of each value stay. This doesn't rely on the printers: the result is
-//! read again and compared with the original, and formatted again to make sure that it no longer changes. A text that
-//! fails one of these checks is not returned.
+//! Comments, the order of keys and the meaning of each value are preserved. This is verified independently of the
+//! printers: the result is read again and compared with the original, and formatted again to make sure that it no
+//! longer changes. A text that fails a check is not returned.
 
 mod json;
 mod same;
@@ -14,13 +14,13 @@ use swirl_spec::source::{self, Limits, Node};
 /// The preferred maximum length of a line, in characters.
 pub const WIDTH: usize = 120;
 
-/// Why a text was not formatted.
+/// The reason why a text was not formatted.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is not a document, so it has no layout to check.
+    /// The text is not a document, so its layout can't be determined.
     #[error("{0}")]
     Unreadable(Box<Diagnostic>),
-    /// A part of YAML that the reader knows and the printer doesn't.
+    /// YAML that the reader supports but the printer doesn't.
     #[error("the formatter cannot read this YAML: {0}; the text stays as it is")]
     Unprintable(String),
     /// One of the checks failed.
@@ -28,13 +28,13 @@ pub enum Error {
     Unfaithful(String),
 }
 
-/// The document in the common layout: JSON stays JSON, YAML stays YAML.
+/// Formats a document in the common layout. JSON stays JSON, and YAML stays YAML.
 ///
 /// # Errors
-/// See [`Error`]. Trying again does not help.
+/// See [`Error`]. Retrying never helps.
 pub fn format(document: &[u8]) -> Result<String, Error> {
     let before = parse(document)?;
-    // The reader has seen that it is UTF-8.
+    // The reader has checked that it is UTF-8.
     let text = String::from_utf8_lossy(document);
     let is_json =
         serde_json::from_str::<serde::de::IgnoredAny>(text.trim_start_matches('\u{feff}'));
@@ -49,7 +49,7 @@ pub fn format(document: &[u8]) -> Result<String, Error> {
     let mut printed = print(&plain)?;
     let again = print(&printed)?;
     if again != printed {
-        // A comment that moves may make room for a value: the second result is the one that stays.
+        // A moved comment may make room for a value, so the second result is the stable one.
         if print(&again)? != again {
             return Err(Error::Unfaithful("its own result each time".to_owned()));
         }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_document_is_refused_with_its_place() {
+    fn invalid_documents_are_rejected_with_their_location() {
         for (text, message) in [
             ("a: [1", "1:4"),
             ("", "1:1"),

@@ -1,5 +1,5 @@
-//! Tools for authors of definitions. They work on the text of a document as well as on its parsed form, and do no IO:
-//! the command line and editors pass in the text and show the results.
+//! Tools for authors of definitions. They work on the text of a document and on its parsed form. They do no IO: the
+//! command line and editors provide the text and show the results.
 
 pub mod format;
 pub mod lint;

@@ -1,10 +1,8 @@
-//! The rules of `swirl lint`, for definitions that are valid but probably not what the author
-//! meant.
+//! The rules of `swirl lint`: they find parts of a definition that are valid but probably not intended.
 //!
-//! A rule checks a definition that its reader accepts. It reports only findings that it is sure of:
-//! users switch off a rule with false alarms, and then it finds nothing. Each has a page in
-//! `docs/lint/`, and is switched off by its name, on the command line or by
-//! `metadata: {lintAllow: NAME}` of whatever holds the place.
+//! A rule checks definitions that the reader accepts. It reports only certain findings, because users switch off rules
+//! with false alarms. Each rule has a page in `docs/lint/`, and can be switched off by its name on the command line, or
+//! with `metadata: {lintAllow: NAME}` in any object that contains the location.
 
 mod calls;
 mod conditions;
@@ -21,7 +19,7 @@ use swirl_spec::suggest;
 
 use places::Places;
 
-/// A row of the table of rules.
+/// A row in the table of rules.
 #[derive(Debug)]
 pub struct Rule {
     /// A stable word.
@@ -66,7 +64,7 @@ pub struct Finding {
     pub hint: String,
 }
 
-/// A definition, as the rules see it.
+/// A definition in the form that rules check.
 pub(crate) struct Subject<'s> {
     pub workflow: &'s Workflow,
     pub root: &'s Node,
@@ -93,9 +91,8 @@ impl<'s> Subject<'s> {
     }
 }
 
-/// Returns the findings of all rules for a definition that was read from the document `root`, in
-/// the order of the document. `documents` are those of its functions, by URI, as far as they are
-/// available.
+/// Returns the findings of all rules for a definition that was read from the document `root`, in document order.
+/// `documents` are the available documents of its functions, by URI.
 pub fn lint(workflow: &Workflow, root: &Node, documents: &[(String, String)]) -> Vec<Finding> {
     let mut subject = Subject {
         workflow,
@@ -133,7 +130,7 @@ fn allowed(node: &Node) -> Option<&Node> {
     node.get("metadata")?.get(ALLOW)
 }
 
-/// Whether the object at the place, or one around it, allows the finding.
+/// Whether the object at this location, or an enclosing one, allows the finding.
 fn is_allowed(root: &Node, finding: &Finding) -> bool {
     let mut pointer = finding.place.pointer.as_str();
     loop {
@@ -170,7 +167,7 @@ fn unknown_rules(node: &Node, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The rule of a name.
+/// The rule with this name.
 ///
 /// # Errors
 /// There is no such rule; the error suggests a name.

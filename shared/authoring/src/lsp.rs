@@ -1,9 +1,8 @@
 //! The language server without its transport: answers the requests of an editor about a definition.
 //!
-//! A [`Session`] takes the messages of one editor and returns the messages to send back, both in
-//! the protocol's JSON. It does no IO: documents come with the messages, and files that a
-//! definition refers to come from a [`Source`]. Positions are those of the protocol: lines and
-//! UTF-16 units, from 0.
+//! A [`Session`] takes the messages of one editor and returns the messages to send back, both in the protocol's JSON.
+//! It does no IO: documents are in the messages, and files that a definition refers to come from a [`Source`].
+//! Positions are the protocol's: lines and UTF-16 units, from 0.
 
 mod analysis;
 mod around;
@@ -38,25 +37,25 @@ use text::{Position, Text};
 
 pub use serve::{Gone, serve};
 
-/// Documents open at once. Documents beyond them get no findings.
+/// The maximum number of open documents. Further ones get no findings.
 const OPEN_MAX: usize = 200;
 
-/// The request for a picture of a definition.
+/// The request for a definition's diagram.
 const DIAGRAM: &str = "swirl/diagram";
 
-/// Where the documents are that the definition at a URI refers to.
+/// Provides the documents that the definition at a URI refers to.
 pub trait Source: Send + Sync {
     fn beside(&self, uri: &str) -> Box<dyn Resources>;
 }
 
-/// One editor, from its first message to its last.
+/// The session of one editor.
 ///
-/// Requests are answered from the current text and from the last analysis, whose places move with the
-/// text. Analyses are [`Job`]s for another thread: analysing long documents would be too slow during typing.
+/// Requests are answered from the current text and from the last analysis, whose locations are adjusted to edits.
+/// Analyses are [`Job`]s for another thread, because analysing long documents would be too slow during typing.
 pub struct Session {
     source: Arc<dyn Source>,
     documents: BTreeMap<String, Document>,
-    /// Counts changes, over all documents.
+    /// The number of changes in all documents.
     changes: u64,
 }
 
@@ -65,9 +64,9 @@ struct Document {
     version: i64,
     /// The number of the last change of the text, or of files that it may refer to.
     changed: u64,
-    /// The last change that was taken as a job.
+    /// The last change that was handed out as a job.
     given: u64,
-    /// Of the last text that could be parsed.
+    /// The outline of the last text that could be parsed.
     outline: Outline,
     parsed: Parsed,
     analysis: Analysis,
@@ -77,7 +76,7 @@ struct Document {
     input_schema: Option<Value>,
 }
 
-/// Facts about a text that is parsed but not read.
+/// Facts about a text that has been parsed but not analysed.
 #[derive(Default)]
 struct Outline {
     names: Names,
@@ -86,12 +85,12 @@ struct Outline {
     edition: Option<Edition>,
 }
 
-/// Whether the outline is that of the text.
+/// Whether the outline belongs to the current text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Parsed {
     NotYet,
     Well,
-    /// The text has no tree.
+    /// The text can't be parsed.
     Broken,
 }
 
@@ -110,14 +109,14 @@ pub struct Done {
     analysis: Analysis,
 }
 
-/// A picture to draw.
+/// A diagram to draw.
 pub struct Drawing {
     workflow: Option<Arc<swirl_model::workflow::Workflow>>,
     state: Option<String>,
     version: i64,
 }
 
-/// Why a request has no answer: code and message of JSON-RPC.
+/// The reason why a request has no answer: code and message of JSON-RPC.
 pub type Refusal = (i32, String);
 
 const INVALID_PARAMS: i32 = -32602;
@@ -149,7 +148,7 @@ impl Session {
         })
     }
 
-    /// Handles a notification. Notifications of the protocol that we don't need are ignored.
+    /// Handles a notification. Notifications that we don't need are ignored.
     pub fn notify(&mut self, method: &str, params: &Value) {
         let uri = params["textDocument"]["uri"].as_str().unwrap_or_default();
         self.changes += 1;
@@ -192,7 +191,7 @@ impl Session {
         documents.any(|document| document.given < document.changed)
     }
 
-    /// Returns a text that has changed since it was last taken.
+    /// Returns a text that has changed since the last job for it.
     pub fn job(&mut self) -> Option<Job> {
         let mut documents = self.documents.iter_mut();
         let (uri, document) = documents.find(|(_, document)| document.given < document.changed)?;
@@ -205,8 +204,8 @@ impl Session {
         })
     }
 
-    /// Stores an analysis and returns the findings in the form of `publishDiagnostics`. Findings about an
-    /// older text are dropped, but its workflow can be drawn until there is one of the current text.
+    /// Stores an analysis, and returns the findings in the form of `publishDiagnostics`. Findings for an older text are
+    /// dropped, but its workflow can be drawn until there is one for the current text.
     pub fn take(&mut self, done: Done) -> Option<Value> {
         let Done {
             uri,
@@ -227,7 +226,7 @@ impl Session {
         Some(json!({"uri": uri, "version": document.version, "diagnostics": diagnostics}))
     }
 
-    /// All findings that are due, at once.
+    /// All pending findings.
     pub fn findings(&mut self) -> Vec<Value> {
         let mut all = Vec::new();
         while let Some(job) = self.job() {
@@ -294,7 +293,7 @@ impl Session {
             schema: document.input_schema.as_ref(),
         };
         let expression = document.outline.sight.complete(text, at, names, &known);
-        // Elsewhere the text is parsed anyway, with something at the cursor.
+        // Otherwise the text is parsed anyway, with a placeholder at the cursor.
         let other = || completion::complete(text, names, *edition, at);
         Ok(expression.unwrap_or_else(other))
     }
@@ -356,7 +355,7 @@ impl Document {
         self.analysis.moved(first, last, self.text.place(new_end));
     }
 
-    /// Updates the outline to the current text. If that cannot be parsed, the last outline stays.
+    /// Updates the outline to the current text. If that can't be parsed, the last outline stays.
     fn parse(&mut self) {
         if self.parsed != Parsed::NotYet {
             return;
@@ -396,7 +395,7 @@ impl Job {
 }
 
 impl Drawing {
-    /// `svg` is null until there has been a text without errors.
+    /// `svg` is null until there was a text without errors.
     pub fn run(&self) -> Value {
         let svg = self.workflow.as_ref().map(|workflow| match &self.state {
             Some(state) => render_with(workflow, &Trail::at(state)),
@@ -421,8 +420,8 @@ impl DocumentRequest<'_> {
         needed_position(self.params)
     }
 
-    /// Returns the pages of findings; without any, the description of the function or property at
-    /// the position.
+    /// Returns the pages of findings or, if there are none, the description of the function or property at the
+    /// position.
     fn hover(&self) -> Result<Value, Refusal> {
         let at = self.at()?;
         let pages = self.analysis.pages(self.text, at);
@@ -462,7 +461,7 @@ fn version(params: &Value) -> i64 {
     version.unwrap_or_default()
 }
 
-/// One edit of the whole text, or none.
+/// A single edit of the whole text, or none.
 fn formatted(text: &Text) -> Result<Value, Refusal> {
     match format::format(text.as_str().as_bytes()) {
         Ok(formatted) if formatted == text.as_str() => Ok(json!([])),

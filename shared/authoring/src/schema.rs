@@ -1,9 +1,9 @@
 //! JSON Schemas of the editions, for editors.
 //!
-//! This code has no knowledge of the language. It gives the reader small documents with different values at each place,
-//! and derives from its findings which properties an object has, which are required and what each may be. So a schema
-//! accepts what the reader accepts, and changes with it. What the reader finds by looking at several places at once
-//! (names that aren't defined, states that nothing reaches) and expressions are not in it.
+//! This code knows nothing about the language. It gives the reader small documents with different values at each
+//! location. From the reader's findings it derives which properties an object has, which are required, and which values
+//! each may have. So a schema accepts what the reader accepts, and changes together with it. A schema doesn't include
+//! checks across several locations (undefined names, unreachable states) or checks of expressions.
 
 mod ask;
 mod explore;
@@ -26,7 +26,7 @@ use ask::Reader;
 use explore::Explorer;
 use known::Known;
 
-/// The schema of an edition, in draft 7. The reader has to read a few thousand small documents for it.
+/// The schema of an edition, in draft 7. Generating it takes the reader a few thousand small documents.
 pub fn schema(edition: Edition) -> Value {
     let (root, objects) = explored(edition, other_names());
     let title = format!("Serverless Workflow {edition}");
@@ -93,7 +93,7 @@ fn explored(edition: Edition, names: BTreeSet<String>) -> (usize, Vec<Known>) {
     (root, explorer.objects)
 }
 
-/// Names that some edition has.
+/// Names that exist in some edition.
 fn other_names() -> BTreeSet<String> {
     let names = vocabulary::of_other_editions();
     names

@@ -1,4 +1,4 @@
-//! The templates of `swirl new`: workflows to begin with, each with a scenario that passes.
+//! The templates of `swirl new`: workflows to start with, each with a passing scenario.
 
 use swirl_spec::source::{Limits, Node, parse};
 
@@ -14,7 +14,7 @@ pub struct Template {
 
 macro_rules! templates {
     ($($name:literal: $summary:literal;)*) => {
-        /// In the order in which they are offered.
+        /// In the order in which they are listed.
         pub static TEMPLATES: &[Template] = &[$(Template {
             name: $name,
             summary: $summary,
@@ -33,10 +33,10 @@ templates! {
     "scheduled": "does something each morning";
 }
 
-/// Replaced by the name in the files.
+/// The name in the files is put in place of this.
 const PLACEHOLDER: &str = "NAME";
 
-/// Texts of files.
+/// The contents of the files.
 #[derive(Debug)]
 pub struct Files {
     pub definition: String,
@@ -67,7 +67,7 @@ impl Template {
     /// The files of a workflow with this id.
     ///
     /// # Errors
-    /// The text is not valid as an id and a file name.
+    /// The text is not valid as an id and file name.
     pub fn files(&self, id: &str) -> Result<Files, Error> {
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if !id.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -84,7 +84,7 @@ impl Template {
 }
 
 impl Files {
-    /// Adds a function for each operation of the document at `uri`, unless it exists.
+    /// Adds a function for each operation of the document at `uri`, unless it exists already.
     pub fn add_functions(&mut self, uri: &str, operations: &[Operation]) {
         let mut lines = String::new();
         for operation in operations {
@@ -124,10 +124,10 @@ const METHODS: [&str; 8] = [
     "get", "put", "post", "delete", "options", "head", "patch", "trace",
 ];
 
-/// The operations of an OpenAPI document, in its order.
+/// The operations of an OpenAPI document, in document order.
 ///
 /// # Errors
-/// It isn't one, or has none.
+/// It isn't an OpenAPI document, or has no operations.
 pub fn operations(document: &[u8]) -> Result<Vec<Operation>, Error> {
     let root = parse(document, &Limits::default())
         .map_err(|finding| Error::Document(finding.to_string()))?;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_valid_formatted_and_without_findings_of_the_rules() {
+    fn each_template_is_valid_formatted_and_free_of_findings() {
         for template in TEMPLATES {
             let files = template.files("my-flow").unwrap();
             assert_eq!(findings(&files.definition), [""; 0], "{}", template.name);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_ids_are_refused() {
+    fn invalid_ids_are_rejected() {
         let template = &TEMPLATES[0];
         for name in ["", "a b", "-a", "../a", "a/b", "é", "a:b"] {
             assert!(

@@ -1,4 +1,4 @@
-//! Completion in the documents of each edition, as an editor asks for it.
+//! Completion in documents of each edition, in the way that an editor requests it.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -23,7 +23,7 @@ impl Source for Nothing {
     }
 }
 
-/// Puts a line into a text and returns the completions at its end.
+/// Inserts a line into a text, and returns the completions at its end.
 fn offered(text: &str, at: usize, replaces: usize, line: &str) -> Vec<String> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.splice(at..at + replaces, [line]);
@@ -83,7 +83,7 @@ fn properties_words_and_names_of_each_edition() {
                 continue;
             };
             let value = value.trim_end_matches(',').trim_end_matches('"');
-            // The drafts write an end this way; it isn't the name of a state.
+            // This is how the drafts write an end, not the name of a state.
             if matches!(value, "END" | "STATE_END") {
                 continue;
             }

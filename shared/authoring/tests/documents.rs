@@ -28,7 +28,7 @@ fn files(folder: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn formatting_keeps_each_document_and_changes_nothing_the_second_time() {
+fn formatting_preserves_documents_and_is_stable() {
     let files = [files("examples"), files("tests/conformance")].concat();
     assert!(files.len() > 1000, "{}", files.len());
     let mut wrong = Vec::new();
@@ -51,7 +51,7 @@ fn formatting_keeps_each_document_and_changes_nothing_the_second_time() {
                     _ => wrong.push(format!("{}: changes again", file.display())),
                 }
             }
-            // Documents that no reader accepts, such as those with a key twice.
+            // Documents that no reader accepts, such as those with duplicate keys.
             Err(Error::Unreadable(_)) => unreadable.push(file),
             Err(error) => wrong.push(format!("{}: {error}", file.display())),
         }

@@ -1,4 +1,4 @@
-//! The schemas against the conformance suite: they accept the same documents as the reader.
+//! Checks the schemas against the conformance suite: they must accept the same documents as the reader.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -14,7 +14,8 @@ use swirl_spec::resource::MapResources;
 use swirl_spec::source::{Limits, parse};
 use swirl_spec::{Options, Reading, codes, read_node};
 
-/// Each lacks a property that only a word or a further one makes necessary, or has two that exclude each other.
+/// Each document lacks a property that is required because of a word or another property, or has two that exclude each
+/// other.
 const INCOMPLETE: [(Edition, &str); 14] = [
     (
         Edition::V0_1,
@@ -75,7 +76,7 @@ const INCOMPLETE: [(Edition, &str); 14] = [
 ];
 
 #[test]
-fn what_the_reader_accepts_the_schema_accepts() {
+fn the_schema_accepts_what_the_reader_accepts() {
     let all = suite::documents();
     let schemas: BTreeMap<Edition, JsonSchema> = std::thread::scope(|scope| {
         let each = Edition::ALL.map(|edition| (edition, scope.spawn(move || schema(edition))));
@@ -98,7 +99,7 @@ fn what_the_reader_accepts_the_schema_accepts() {
     let resources = MapResources::default();
     let mut wrong = Vec::new();
     let (mut accepted, mut loose) = (0, 0);
-    // Documents that are wrong in themselves, and those of them that the schema refuses.
+    // Documents that are wrong by their structure, and those of them that the schema refuses.
     let (mut shapeless, mut refused) = (0, 0);
     for (name, node, provided) in all {
         let options = Options {
@@ -126,7 +127,7 @@ fn what_the_reader_accepts_the_schema_accepts() {
                     Ok(()) => let_through.push(name),
                 }
             }
-            // Names, ways, expressions: nothing that a schema could say.
+            // Names, transitions, expressions: a schema can't check these.
             (None, _) => {}
         }
     }
@@ -137,7 +138,7 @@ fn what_the_reader_accepts_the_schema_accepts() {
         wrong.join("\n")
     );
     assert!(accepted > 1300, "{accepted}");
-    // Documents with harmless habits are among them.
+    // This includes documents with harmless deviations.
     assert!(loose > 5, "{loose}");
     println!("{accepted} accepted ({loose} loose), {refused} of {shapeless} refused");
     assert!(
@@ -152,7 +153,7 @@ fn is_loose(reading: &Reading) -> bool {
     findings.any(|finding| finding.code == codes::LOOSE_FORM)
 }
 
-/// Whether a document is refused for a value at one place, or a missing one.
+/// Whether a document is refused because of one value, or a missing one.
 fn is_shapeless(reading: &Reading) -> bool {
     let shape = [
         codes::BAD_DURATION,

@@ -1,4 +1,4 @@
-//! Typing in a long definition: every answer comes in time, and memory doesn't grow.
+//! Typing in a long definition: every answer arrives in time, and memory doesn't grow.
 //!
 //! `SWIRL_TYPING=5000,10000 cargo test --release -p swirl-authoring --test typing -- --nocapture` measures with 5,000
 //! lines and 10,000 edits; docs/editors.md has the figures.
@@ -25,7 +25,7 @@ impl Source for Nothing {
     }
 }
 
-/// A valid definition of about this many lines.
+/// A valid definition with about this many lines.
 fn definition(lines: usize) -> String {
     let mut text = "id: long\nversion: 1.0.0\nspecVersion: '0.8'\nstart: S0\nfunctions:\n  - {name: sum, type: expression, operation: '.total + .fee'}\n".to_owned();
     text.push_str("errors:\n  - {name: Late, code: late}\nstates:\n");
@@ -70,7 +70,7 @@ struct Editor {
     server: JoinHandle<()>,
     requests: i32,
     version: i64,
-    /// The last findings that came before an answer.
+    /// The last findings that arrived before an answer.
     heard: Option<Value>,
 }
 
@@ -136,7 +136,7 @@ impl Editor {
         }
     }
 
-    /// The findings of the text as it is.
+    /// The findings of the current text.
     fn findings(&mut self) -> Value {
         loop {
             let heard = self.heard.take();
@@ -162,7 +162,7 @@ impl Editor {
     }
 }
 
-/// How long things took.
+/// The durations of operations.
 #[derive(Default)]
 struct Times(Vec<Duration>);
 
@@ -188,14 +188,14 @@ impl Times {
     }
 }
 
-/// Of this process, in MiB; none where the system doesn't say.
+/// The memory of this process in MiB, if the system reports it.
 fn memory() -> Option<usize> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: usize = text.split(' ').nth(1)?.parse().ok()?;
     Some(pages * 4 / 1024)
 }
 
-/// Lines typed letter by letter, each with the word that must be offered.
+/// Lines that are typed letter by letter, each with the word that must be offered.
 const TYPED: [(&str, &str); 3] = [
     ("    usedForComp", "usedForCompensation"),
     ("    transition: La", "Last"),
@@ -218,7 +218,7 @@ fn type_along(lines: usize, edits: usize) {
     while made < edits {
         let line = starts[round * 7919 % starts.len()];
         let (typed, wanted) = TYPED[round % TYPED.len()];
-        // A new line, and into it letter by letter.
+        // Adds a new line and types into it letter by letter.
         editor.change(line, 0, 0, "\n");
         for (at, letter) in typed.char_indices() {
             editor.change(line, at, at, &letter.to_string());
@@ -260,9 +260,9 @@ fn type_along(lines: usize, edits: usize) {
     editor.close();
 }
 
-/// The lines of the definition and the edits: few, unless `SWIRL_TYPING` asks for others, such as `5000,10000`.
+/// The number of lines and edits: few, unless `SWIRL_TYPING` sets others, such as `5000,10000`.
 #[test]
-fn answers_come_while_somebody_types() {
+fn answers_arrive_during_typing() {
     let asked = std::env::var("SWIRL_TYPING").ok();
     let asked = asked.as_deref().and_then(|text| text.split_once(','));
     let (lines, edits) = asked.map_or((200, 60), |(lines, edits)| {

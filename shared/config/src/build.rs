@@ -1,5 +1,5 @@
-//! Builds [`Config`] from checked values, and checks the rules between settings. The table and this file must agree on
-//! names and types; a test reads every setting through here.
+//! Builds [`Config`] from checked values, and checks the rules between settings. The names and types here must match
+//! the table; a test reads every setting through this file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ use crate::origin::origin;
 use swirl_ports::{JoinLimits, addressed};
 
 /// # Errors
-/// All settings that don't fit together.
+/// All settings that contradict each other.
 pub fn build(processes: &[Process], entries: &[Entry]) -> Result<Config, Problems> {
     let mut values = Values {
         entries,
@@ -296,7 +296,7 @@ impl Values<'_> {
         })
     }
 
-    /// A provider's roles, mapped to our own.
+    /// Maps a provider's roles to our own.
     fn oidc_roles(&mut self) -> BTreeMap<String, Role> {
         let mut roles = BTreeMap::new();
         for (word, role) in self.map("auth.oidc.roles") {
@@ -439,7 +439,7 @@ impl Values<'_> {
         }
     }
 
-    /// Two settings that make sense only with each other.
+    /// Two settings that are only valid together.
     fn together(&mut self, one: &str, other: &str) {
         match (self.value(one).is_some(), self.value(other).is_some()) {
             (true, false) => self.wrong(one, &format!("is given without {other}")),
@@ -448,7 +448,7 @@ impl Values<'_> {
         }
     }
 
-    /// A secret, given directly or in a file.
+    /// A secret that is given directly or in a file.
     fn secret(&mut self, key: &str, file_key: &str) -> Option<Secret> {
         let plain = self.maybe(key);
         let Some(path) = self.path(file_key) else {
@@ -568,17 +568,17 @@ impl Values<'_> {
     }
 }
 
-/// The table and this file don't agree: an error in Swirl, which every start would show.
+/// The table and this file don't match. This is a bug in Swirl that would show at every start.
 fn mismatch(key: &str) -> ! {
     panic!("the table of settings has no '{key}' of this type")
 }
 
-/// Checked before.
+/// The text was checked before.
 fn endpoint(text: String) -> Option<Endpoint> {
     Url::parse(&text).ok().map(Endpoint::new)
 }
 
-/// `redis-sentinel` becomes `redis`.
+/// For example, `redis-sentinel` becomes `redis`.
 fn without_sentinel(endpoint: Endpoint) -> Endpoint {
     let text = endpoint.expose().as_str();
     let plain = text.replacen("-sentinel://", "://", 1);

@@ -1,4 +1,4 @@
-//! The file: TOML, YAML or JSON, as settings with their places.
+//! The configuration file in TOML, YAML or JSON, as settings with their locations.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::problem::{Place, Problem};
 use super::setting::Setting;
 use super::table;
 
-/// A setting that the file gives.
+/// A setting in the file.
 #[derive(Debug)]
 pub struct Found {
     pub setting: &'static Setting,
@@ -22,7 +22,7 @@ pub struct Found {
     pub place: Place,
 }
 
-/// All settings of a file, and its errors.
+/// All settings in a file, and its errors.
 pub fn read(path: &Path, bytes: &[u8]) -> (Vec<Found>, Vec<Problem>) {
     let mut reader = Reader {
         path: path.to_owned(),
@@ -45,7 +45,7 @@ pub fn read(path: &Path, bytes: &[u8]) -> (Vec<Found>, Vec<Problem>) {
     (reader.found, reader.problems)
 }
 
-/// The form that both formats are read into.
+/// The common form of all formats.
 struct Node {
     line: usize,
     column: usize,
@@ -125,7 +125,7 @@ impl Reader {
         parsed.root.as_ref().map(from_yaml)
     }
 
-    /// Takes the settings below `prefix` out of a table.
+    /// Reads the settings below `prefix` from a table.
     fn section(&mut self, prefix: &str, node: Node) {
         let members = match node.tree {
             Tree::Table(members) => members,
@@ -158,7 +158,7 @@ impl Reader {
         let key = setting.key;
         let (line, column) = (member.value.line, member.value.column);
         let raw = match (setting.kind, member.value.tree) {
-            // A key without a value says nothing: in YAML that is how one is left open.
+            // A key without a value is ignored, because YAML users leave settings open in this way.
             (_, Tree::Null) => return,
             (ValueKind::Tokens, Tree::List(items)) => {
                 Ok(Raw::Json(Json::Array(items.iter().map(json).collect())))
@@ -197,7 +197,7 @@ impl Reader {
     }
 }
 
-/// A name that no setting has, with the nearest that one has.
+/// An unknown name, with the most similar setting.
 pub fn unknown(key: &str, place: Place) -> Problem {
     let known: Vec<&str> = table::settings().map(|setting| setting.key).collect();
     let problem = Problem::new(place, format!("there is no setting '{key}'"));
@@ -206,7 +206,7 @@ pub fn unknown(key: &str, place: Place) -> Problem {
     let near = suggest::did_you_mean(key, known.iter().copied())
         .map(str::to_owned)
         .or_else(|| {
-            // A wrong section with the right name, or the right section with a wrong name.
+            // A wrong section with a right name, or a right section with a wrong name.
             let named = table::settings().find(|setting| setting.name() == name);
             let sibling = suggest::did_you_mean(name, siblings.map(Setting::name));
             match sibling {
@@ -238,7 +238,7 @@ fn scalar(node: &Node) -> Option<String> {
     }
 }
 
-/// A plain value as it would be written in a variable.
+/// A plain value in the form that a variable would have.
 fn text(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
@@ -275,7 +275,7 @@ fn from_yaml(node: &source::Node) -> Node {
         Tree::Scalar(match (node.as_bool(), node.as_str()) {
             (Some(flag), _) => Json::Bool(flag),
             (None, Some(text)) => Json::String(text.to_owned()),
-            // As written: a number keeps its form.
+            // The text as written, so that a number keeps its form.
             (None, None) => Json::String(node.raw().to_owned()),
         })
     };
@@ -323,7 +323,7 @@ fn from_toml(text: &str, at: usize, value: &DeValue<'_>) -> Node {
     Node { line, column, tree }
 }
 
-/// From 1, in characters.
+/// Both count from 1, in characters.
 fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn toml_and_yaml_say_the_same() {
+    fn toml_and_yaml_are_equivalent() {
         let toml = "namespace = \"a\"\n[redis]\nurl = [\"redis://h\"]\nshards = 0x10\n\
                     [telemetry.resource_attributes]\n\"a.b\" = 1\n\
                     [[auth.tokens]]\nname = \"x\"\nroles = [\"viewer\"]\n";
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_refused_with_a_hint() {
+    fn unknown_settings_are_rejected_with_a_hint() {
         for (text, expected) in [
             (
                 "[redis]\nulr = 1",
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_fine() {
+    fn empty_values_are_ignored() {
         for (name, text) in [
             ("a.toml", ""),
             ("a.yaml", ""),

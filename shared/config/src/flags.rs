@@ -1,4 +1,4 @@
-//! The flags, made from the table: those of the processes that a command runs.
+//! The command line flags, generated from the table for the processes that a command runs.
 
 use std::marker::PhantomData;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use super::setting::{Process, Setting};
 use super::table;
 use super::types::Config;
 
-/// Which processes a command is about.
+/// The processes whose settings a command has.
 pub trait Processes {
     const PROCESSES: &'static [Process];
 }
@@ -43,7 +43,7 @@ impl Processes for All {
     const PROCESSES: &'static [Process] = Process::ALL;
 }
 
-/// The configuration on a command line; to be flattened into a command's arguments.
+/// The configuration on a command line, to be flattened into a command's arguments.
 #[derive(Debug, Clone)]
 pub struct Flags<P> {
     file: Option<PathBuf>,
@@ -52,23 +52,23 @@ pub struct Flags<P> {
 }
 
 impl<P: Processes> Flags<P> {
-    /// Reads file and variables too.
+    /// Also reads the file and the variables.
     ///
     /// # Errors
-    /// All that is wrong.
+    /// All errors in the configuration.
     pub fn load(&self) -> Result<Loaded, Problems> {
         self.load_for(P::PROCESSES)
     }
 
-    /// The same for fewer processes: settings that the others need aren't asked for.
+    /// The same for fewer processes, without the settings that only the others need.
     ///
     /// # Errors
-    /// All that is wrong.
+    /// All errors in the configuration.
     pub fn load_for(&self, processes: &[Process]) -> Result<Loaded, Problems> {
         load(processes, &self.sources())
     }
 
-    /// A configuration of the valid settings, where not all are valid.
+    /// A configuration from the valid settings, if some are invalid.
     pub fn load_partly(&self, processes: &[Process]) -> Option<Config> {
         load_partly(processes, &self.sources())
     }
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_those_of_the_process() {
+    fn each_process_has_its_flags() {
         let given = |line: &str| {
             Line::<Worker>::try_parse_from(line.split(' ')).map(|line| line.flags.given)
         };

@@ -1,4 +1,4 @@
-//! The types of settings: how a value is written, and which values are allowed.
+//! The types of settings: the notation of a value, and the allowed values.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,11 +7,11 @@ use url::Url;
 
 use swirl_access::TokenEntry;
 
-/// A type, with its bounds.
+/// A type with its bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ValueKind {
     Text,
-    /// Of a namespace.
+    /// The name of a namespace.
     Name,
     Word(&'static [&'static str]),
     Flag,
@@ -27,17 +27,17 @@ pub enum ValueKind {
     },
     /// From 0 to 1.
     Ratio,
-    /// `host:port`, both numbers.
+    /// `host:port`, both as numbers.
     Address,
-    /// With one of these schemes.
+    /// A URL with one of these schemes.
     Url(&'static [&'static str]),
     Path,
-    /// A NATS subject, wildcards allowed.
+    /// A NATS subject that may contain wildcards.
     Subject,
-    /// A NATS subject without wildcards that may hold `{type}`.
+    /// A NATS subject without wildcards that may contain `{type}`.
     Template,
     List(&'static ValueKind),
-    /// Texts by name.
+    /// Names and texts.
     Map,
     /// Tables `{name, hash, roles, namespaces, expires}`.
     Tokens,
@@ -56,7 +56,7 @@ pub enum Value {
     Tokens(Vec<TokenEntry>),
 }
 
-/// A value as it is written: text in variables and flags, also structured in a file.
+/// An unchecked value: text in variables and flags, and possibly structured in a file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Raw {
     Text(String),
@@ -68,7 +68,7 @@ pub enum Raw {
 pub const SECOND_MS: u64 = 1000;
 pub const DAY_MS: u64 = 24 * 60 * 60 * SECOND_MS;
 
-/// A duration within sensible bounds.
+/// A duration with default bounds.
 pub const fn duration(min_ms: u64, max_ms: u64) -> ValueKind {
     ValueKind::Duration { min_ms, max_ms }
 }
@@ -78,7 +78,7 @@ pub const fn count(min: u64, max: u64) -> ValueKind {
 }
 
 impl ValueKind {
-    /// The type in words, for the reference.
+    /// The type in words, for the reference page.
     pub fn words(&self) -> String {
         match self {
             ValueKind::Text => "text".to_owned(),
@@ -106,8 +106,8 @@ impl ValueKind {
         }
     }
 
-    /// Checks a value; the error is a sentence without the value's place, and without the value
-    /// where it may be secret.
+    /// Checks a value. The error is a sentence without the value's location, and without the value if that may be
+    /// secret.
     pub fn check(&self, raw: &Raw) -> Result<Value, String> {
         match (self, raw) {
             (ValueKind::List(item), Raw::Text(text)) => list(item, text.split(',').map(str::trim)),
@@ -200,7 +200,7 @@ fn list<'t>(item: &ValueKind, texts: impl Iterator<Item = &'t str>) -> Result<Va
     Ok(Value::List(items))
 }
 
-/// `a=b,c=d`; a value may hold `=`.
+/// `a=b,c=d`. A value may contain `=`.
 fn map(text: &str) -> Result<Value, String> {
     let mut entries = BTreeMap::new();
     for entry in text.split(',') {
@@ -229,7 +229,7 @@ fn tokens(json: serde_json::Value) -> Result<Value, String> {
     Ok(Value::Tokens(entries))
 }
 
-/// Names go into Redis keys, stream names, subjects and URLs.
+/// Names are used in Redis keys, stream names, subjects and URLs.
 pub fn is_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     text.len() <= 63
@@ -296,7 +296,7 @@ fn template(text: &str) -> Result<Value, String> {
     subject(&plain, false).map(|()| Value::Text(text.to_owned()))
 }
 
-/// `500ms`, `30s`, `1h30m`, `7d`; also ISO 8601, as definitions write it.
+/// `500ms`, `30s`, `1h30m`, `7d`, and ISO 8601 as in definitions.
 fn millis(text: &str) -> Option<u64> {
     if text.starts_with('P') {
         let iso: swirl_model::time::IsoDuration = text.parse().ok()?;
@@ -325,7 +325,7 @@ fn millis(text: &str) -> Option<u64> {
     (!text.is_empty()).then_some(total)
 }
 
-/// A duration of the command line, written as in settings.
+/// A duration on the command line, in the notation of settings.
 ///
 /// # Errors
 /// It isn't a duration.
@@ -334,7 +334,7 @@ pub fn parse_duration(text: &str) -> Result<std::time::Duration, String> {
     Ok(std::time::Duration::from_millis(ms))
 }
 
-/// The shortest way to write it.
+/// The shortest notation.
 pub fn show_ms(ms: u64) -> String {
     for (unit, size) in [
         ("d", DAY_MS),
@@ -369,10 +369,10 @@ fn bytes(text: &str) -> Option<u64> {
         .filter(|n| *n > 0)
 }
 
-/// A size as settings have it, for flags of commands that have no settings.
+/// A size in the notation of settings, for commands without settings.
 ///
 /// # Errors
-/// Reads a size. The error is a clause.
+/// The text is not a valid size. The error is a clause.
 pub fn size(text: &str) -> Result<usize, String> {
     let size = bytes(text).and_then(|size| usize::try_from(size).ok());
     size.ok_or_else(|| format!("'{text}' is not a valid size: write a number of bytes, or 64MiB"))
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_url_is_told_without_its_password() {
+    fn errors_hide_the_password_of_a_url() {
         let kind = ValueKind::Url(&["redis", "rediss"]);
         for text in ["http://u:s3cret@h", "redis://u:s3cret@", "u:s3cret@host"] {
             let error = kind.check(&Raw::Text(text.to_owned())).unwrap_err();

@@ -1,5 +1,5 @@
-//! The configuration of `swirl worker` and `swirl coordinator`: one file, environment variables and
-//! flags, with the same names in all three.
+//! The configuration of `swirl worker` and `swirl coordinator`: a file, environment variables and flags, with the same
+//! names in all three.
 //!
 //! One table (`table`) lists all settings. It is the source of the flags, the variables, the reference page, the
 //! commented default file and every check; the processes get a [`Config`]. To add a setting, add a row to the table and

@@ -13,7 +13,7 @@ use super::setting::{Process, Setting, VARIABLES};
 use super::table;
 use super::types::Config;
 
-/// The file that is read if no other is named.
+/// The file that is read if no other one is named.
 pub const DEFAULT_FILE: &str = "/etc/swirl/swirl.toml";
 const FILE_VARIABLE: &str = "SWIRL_CONFIG";
 /// The largest file, in bytes.
@@ -32,25 +32,25 @@ const OTHER_VARIABLES: [&str; 6] = [
 /// The sources of a configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// As named by the flag.
+    /// The file named by the flag.
     pub file: Option<PathBuf>,
-    /// All of the process.
+    /// All variables of the process.
     pub variables: Vec<(String, String)>,
     pub flags: Vec<(&'static Setting, Raw)>,
 }
 
-/// A configuration, and where it comes from.
+/// A configuration, and the sources of its values.
 #[derive(Debug, Clone)]
 pub struct Loaded {
     pub config: Config,
     /// All settings, in the table's order.
     pub entries: Vec<Entry>,
     pub file: Option<PathBuf>,
-    /// Oddities that don't prevent a start.
+    /// Problems that don't prevent a start.
     pub warnings: Vec<Problem>,
 }
 
-/// All settings as given, and the errors of each of them.
+/// All given settings, and the errors in each of them.
 struct Given {
     entries: Vec<Entry>,
     problems: Vec<Problem>,
@@ -58,10 +58,10 @@ struct Given {
     warnings: Vec<Problem>,
 }
 
-/// Puts together the configuration of `processes`.
+/// Assembles the configuration of `processes`.
 ///
 /// # Errors
-/// All errors, with their places.
+/// All errors with their locations.
 pub fn load(processes: &[Process], sources: &Sources) -> Result<Loaded, Problems> {
     let given = gather(sources);
     if !given.problems.is_empty() {
@@ -76,11 +76,11 @@ pub fn load(processes: &[Process], sources: &Sources) -> Result<Loaded, Problems
     })
 }
 
-/// How often settings that don't fit together are left out.
+/// The number of attempts in which contradictory settings are left out.
 const LEFT_OUT: usize = 4;
 
-/// A configuration of the valid settings, where not all are valid: for callers that look at the rest. An invalid
-/// setting counts as not given. `None`: too little is left.
+/// A configuration from the valid settings, for callers that check the rest although some are invalid. An invalid
+/// setting counts as not given. Returns `None` if too few settings are left.
 pub fn load_partly(processes: &[Process], sources: &Sources) -> Option<Config> {
     let mut entries = gather(sources).entries;
     for _ in 0..LEFT_OUT {
@@ -90,7 +90,7 @@ pub fn load_partly(processes: &[Process], sources: &Sources) -> Option<Config> {
         };
         for entry in &mut entries {
             let key = entry.setting.key;
-            // They begin with the setting that they are about.
+            // Each message begins with the setting that it is about.
             let mut about = problems.iter();
             if about.any(|problem| problem.message.split(' ').next() == Some(key)) {
                 *entry = by_default(entry.setting);
@@ -182,7 +182,7 @@ fn set(
     }
 }
 
-/// The flag's file, the variable's, or the default one if it is there.
+/// The file from the flag, else from the variable, else the default file if it exists.
 fn chosen(sources: &Sources) -> Option<PathBuf> {
     if let Some(file) = &sources.file {
         return Some(file.clone());
@@ -213,9 +213,9 @@ fn read(path: &Path) -> Result<Vec<u8>, Problem> {
     }
 }
 
-/// Settings given as variables. An empty one counts as not there: compose files leave one out like that. A name with
-/// our prefix that isn't a setting is a warning only, since Kubernetes adds its own variables for a service that is
-/// called swirl.
+/// Settings from variables. An empty variable counts as absent, because compose files omit a variable in this way. An
+/// unknown name with our prefix is only a warning, because Kubernetes adds its own variables for a service called
+/// swirl.
 fn variables(all: &[(String, String)]) -> (Vec<(&'static Setting, String)>, Vec<Problem>) {
     let (mut given, mut warnings) = (Vec::new(), Vec::new());
     for (name, value) in all {

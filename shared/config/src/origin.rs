@@ -2,11 +2,11 @@
 
 use url::Url;
 
-/// An origin as browsers send it: scheme, host, and the port where it isn't the scheme's own.
+/// An origin in the form that browsers send: scheme, host, and the port unless it is the scheme's default.
 ///
 /// # Errors
-/// Why it isn't an origin, as a clause. `*` isn't one either: pages of any origin could use the API in the name of the
-/// user who looks at them.
+/// The reason why it isn't an origin, as a clause. `*` isn't one either, because then pages of any origin could use the
+/// API in the name of their visitors.
 pub fn origin(text: &str) -> Result<String, String> {
     let wrong = || {
         format!(

@@ -1,20 +1,20 @@
-//! Errors in a configuration, and their places.
+//! Errors in a configuration, and their locations.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     Default,
-    /// Line and column count from 1; 0 for the file as a whole.
+    /// Line and column count from 1; 0 stands for the whole file.
     File {
         path: PathBuf,
         line: usize,
         column: usize,
     },
     Variable(String),
-    /// With its dashes.
+    /// With its leading dashes.
     Flag(String),
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Never holds a secret's value.
+/// Never contains the value of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub place: Place,
@@ -74,7 +74,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All errors, a line or two each.
+/// All errors, one or two lines each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Problems(pub Vec<Problem>);
 

@@ -1,4 +1,4 @@
-//! Documents made from the table for people: the reference page and the default file.
+//! Documents generated from the table: the reference page and the default file.
 
 use super::kind::{Raw, Value, ValueKind};
 use super::setting::{Process, Setting};
@@ -106,7 +106,7 @@ pub fn default_file() -> String {
     text
 }
 
-/// As TOML writes it.
+/// The value in TOML notation.
 fn default(setting: &Setting) -> Option<String> {
     let text = setting.default?;
     let value = setting.kind.check(&Raw::Text(text.to_owned())).ok()?;
@@ -153,7 +153,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_page_is_in_step_with_the_table() {
+    fn the_page_matches_the_table() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
         let page = std::fs::read_to_string(path).unwrap_or_default();
         assert!(

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use url::Url;
 
-/// The largest file that holds one secret, in bytes.
+/// The largest file that contains one secret, in bytes.
 const SECRET_BYTES_MAX: usize = 64 << 10;
-/// The text in place of a secret.
+/// The text that replaces a secret.
 pub const MASK: &str = "***";
 
-/// A password, a token.
+/// A password or a token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -30,7 +30,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A URL that may hold a password. `Display` and `Debug` hide it.
+/// A URL that may contain a password. `Display` and `Debug` hide it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint(Url);
 
@@ -39,7 +39,7 @@ impl Endpoint {
         Endpoint(url)
     }
 
-    /// With its password.
+    /// The URL including its password.
     pub fn expose(&self) -> &Url {
         &self.0
     }
@@ -61,7 +61,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// A URL without its password. A user name without a password may be a token, as NATS takes it.
+/// A URL without its password. A user name without a password is hidden too, because NATS accepts tokens in this form.
 fn masked(url: &Url) -> String {
     let mut shown = url.clone();
     if url.password().is_some() {
@@ -72,7 +72,7 @@ fn masked(url: &Url) -> String {
     shown.to_string()
 }
 
-/// The same for a text that may not be a URL at all: then nothing of it is shown before an `@`.
+/// The same for a text that may not be a URL. In that case, nothing before an `@` is shown.
 pub fn mask_url(text: &str) -> String {
     match Url::parse(text) {
         Ok(url) if url.has_host() => masked(&url),
@@ -83,7 +83,7 @@ pub fn mask_url(text: &str) -> String {
     }
 }
 
-/// The text of a file without the line end that editors add.
+/// The text of a file, without the line end that editors add.
 pub fn read_secret(path: &Path) -> Result<Secret, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
     if bytes.len() > SECRET_BYTES_MAX {

@@ -1,8 +1,8 @@
-//! The columns of the table of settings.
+//! The columns of the settings table.
 
 use super::kind::ValueKind;
 
-/// A process that is configured.
+/// A process that has settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Process {
     Worker,
@@ -23,15 +23,15 @@ impl Process {
 /// One setting.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
-    /// Its name in the file, such as `redis.url`; the other two names follow from it.
+    /// The name in the file, such as `redis.url`. The other two names are derived from it.
     pub key: &'static str,
     pub kind: ValueKind,
-    /// As it would be written in a variable; `None` if there is no default.
+    /// In the notation of variables; `None` if there is no default.
     pub default: Option<&'static str>,
-    /// A sentence or several, for the help, the page and the default file.
+    /// One or more sentences for the help, the page and the default file.
     pub help: &'static str,
     pub used_by: &'static [Process],
-    /// Never shown.
+    /// The value is never shown.
     pub secret: bool,
 }
 
@@ -67,23 +67,23 @@ impl Setting {
         self
     }
 
-    /// `SWIRL_REDIS_URL`
+    /// For example, `SWIRL_REDIS_URL`.
     pub fn variable(&self) -> String {
         let key = self.key.replace('.', "_").to_ascii_uppercase();
         format!("{VARIABLES}{key}")
     }
 
-    /// `redis-url`, without the dashes in front.
+    /// For example, `redis-url`, without leading dashes.
     pub fn flag(&self) -> String {
         self.key.replace(['.', '_'], "-")
     }
 
-    /// `redis`; nothing for a setting at the top.
+    /// For example, `redis`; empty for a top-level setting.
     pub fn section(&self) -> &'static str {
         self.key.rsplit_once('.').map_or("", |(section, _)| section)
     }
 
-    /// `url`
+    /// For example, `url`.
     pub fn name(&self) -> &'static str {
         self.key.rsplit_once('.').map_or(self.key, |(_, name)| name)
     }

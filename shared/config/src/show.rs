@@ -1,4 +1,4 @@
-//! The effective configuration, with the origin of each value. Secrets are masked.
+//! Shows the effective configuration with the source of each value. Secrets are masked.
 
 use serde_json::{Value as Json, json};
 
@@ -8,7 +8,7 @@ use super::load::Loaded;
 use super::problem::Problem;
 use super::secret::{MASK, mask_url};
 
-/// For people: TOML with comments.
+/// The text form: TOML with comments.
 pub fn text(loaded: &Loaded) -> String {
     let lines: Vec<(String, String)> = loaded
         .entries
@@ -28,7 +28,7 @@ pub fn text(loaded: &Loaded) -> String {
     text
 }
 
-/// For programs.
+/// The JSON form.
 pub fn json(loaded: &Loaded) -> Json {
     let settings: serde_json::Map<String, Json> = loaded
         .entries
@@ -48,7 +48,7 @@ pub fn json(loaded: &Loaded) -> Json {
     })
 }
 
-/// Problems or warnings for programs.
+/// Problems or warnings as JSON.
 pub fn problems(problems: &[Problem]) -> Json {
     problems
         .iter()
@@ -102,7 +102,7 @@ fn value(entry: &Entry) -> Option<Json> {
     })
 }
 
-/// JSON values as TOML writes them, in one line.
+/// JSON values in TOML notation, on one line.
 pub fn toml(value: &Json) -> String {
     match value {
         Json::Array(items) => {
@@ -120,7 +120,7 @@ pub fn toml(value: &Json) -> String {
                 false => format!("{{ {} }}", members.join(", ")),
             }
         }
-        // Texts of JSON are texts of TOML; of the escapes that JSON's writer uses, TOML knows all.
+        // JSON texts are valid TOML texts, because TOML has all escapes that the JSON writer uses.
         other => other.to_string(),
     }
 }

@@ -1,4 +1,4 @@
-//! The configuration for the processes: everything is checked, and secrets in files are read.
+//! The configuration for the processes: all values are checked, and secrets in files have been read.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use super::secret::{Endpoint, Secret};
 
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Installations with different names share servers without seeing each other.
+    /// Installations with different names share servers without affecting each other.
     pub namespace: String,
     pub redis: Redis,
     pub nats: Nats,
@@ -29,7 +29,7 @@ pub struct Config {
     pub secrets: SecretSources,
 }
 
-/// How much a definition may use.
+/// The resources that a definition may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub data_bytes: usize,
@@ -41,18 +41,18 @@ pub struct Limits {
 
 #[derive(Debug, Clone)]
 pub struct Redis {
-    /// One; several for a cluster or for sentinels. The scheme is `redis` or `rediss`, also for sentinels:
-    /// [`RedisTopology`] distinguishes them.
+    /// Usually one URL; several for a cluster or for sentinels. The scheme is `redis` or `rediss` even for sentinels,
+    /// because [`RedisTopology`] distinguishes them.
     pub urls: Vec<Endpoint>,
     pub topology: RedisTopology,
-    /// Wins over the URL's.
+    /// Takes precedence over the URL's.
     pub username: Option<String>,
     pub password: Option<Secret>,
     pub tls: Tls,
     pub connections: usize,
     pub connect_timeout: Duration,
     pub response_timeout: Duration,
-    /// Fixed when the namespace is made.
+    /// Fixed when the namespace is created.
     pub shards: u16,
     pub limits: RedisLimits,
 }
@@ -64,7 +64,7 @@ pub enum RedisTopology {
     Sentinel { master: String },
 }
 
-/// The same limits as the embedded store has.
+/// The same limits as in the embedded store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisLimits {
     pub history_max: u64,
@@ -79,7 +79,7 @@ pub struct RedisLimits {
     pub keep_faulted: Duration,
 }
 
-/// Files in PEM. A certificate always comes with its key.
+/// PEM files. A certificate always has a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tls {
     pub ca: Option<PathBuf>,
@@ -94,7 +94,7 @@ pub struct Nats {
     pub tls: Tls,
     pub connect_timeout: Duration,
     pub request_timeout: Duration,
-    /// Of streams and consumers.
+    /// The number of replicas of streams and consumers.
     pub replicas: usize,
     pub storage: NatsStorage,
     pub duplicate_window: Duration,
@@ -102,12 +102,12 @@ pub struct Nats {
     pub events_age_max: Duration,
     pub events_bytes_max: u64,
     pub events_messages_max: u64,
-    /// How long JetStream waits for a sign of life before it delivers again.
+    /// JetStream redelivers a message after this time without a sign of life.
     pub ack_wait: Duration,
     pub ack_pending_max: u64,
 }
 
-/// How this process authenticates to NATS. Credentials in a URL are added to it.
+/// The credentials of this process for NATS, in addition to those in a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NatsAuth {
     None,
@@ -129,9 +129,9 @@ pub enum NatsStorage {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Events {
-    /// Subjects, wildcards allowed; `{namespace}` is already replaced.
+    /// Subjects that may contain wildcards. `{namespace}` has been replaced already.
     pub subjects: Vec<String>,
-    /// May hold `{type}`; `{namespace}` is already replaced.
+    /// May contain `{type}`. `{namespace}` has been replaced already.
     pub produced_subject: String,
     /// Addresses an instance, in addition to our own attribute.
     pub instance_attribute: Option<String>,
@@ -141,45 +141,45 @@ pub struct Events {
 pub struct Worker {
     pub concurrency: usize,
     pub local_scopes: usize,
-    /// Forks that exceed these are joined by coordinators.
+    /// Forks beyond these limits are joined by coordinators.
     pub join_limits: JoinLimits,
     pub lease: Duration,
     pub shutdown_deadline: Duration,
-    /// Health and metrics.
+    /// The address of health and metrics.
     pub listen: SocketAddr,
     pub recording: Recording,
     /// The longest value that the history keeps, in bytes.
     pub recorded_bytes_max: usize,
-    /// How long these values are kept; `None`: as long as their entries.
+    /// The retention of these values; `None`: as long as their entries.
     pub keep_data_ms: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coordinator {
-    /// The API, health and metrics.
+    /// The address of the API, health and metrics.
     pub listen: SocketAddr,
-    /// Names that requests may call the API by, besides this machine's; `None`: any.
+    /// Host names for the API in addition to this machine's; `None`: any.
     pub hosts: Option<Vec<String>>,
     /// Origins whose web pages may use the API.
     pub origins: Vec<String>,
     /// Certificate and key.
     pub tls: Option<(PathBuf, PathBuf)>,
     pub runs_inline: bool,
-    /// Of turns that it takes itself.
+    /// For turns that it takes itself.
     pub recording: Recording,
     pub recorded_bytes_max: usize,
-    /// How long these values are kept; `None`: as long as their entries.
+    /// The retention of these values; `None`: as long as their entries.
     pub keep_data_ms: Option<u64>,
-    /// How many instances a batch may have, how many are examined to find them, and how many batches may be under way.
+    /// The maximum number of instances in a batch, of instances examined for it, and of active batches.
     pub batch_instances: usize,
     pub batch_examined: usize,
     pub batches_active: usize,
-    /// How long, and how many, batches are kept after their end.
+    /// The retention of batches after their end, as a time and as a number.
     pub keep_batches: Duration,
     pub keep_batches_max: usize,
     pub drain_delay: Duration,
     pub shutdown_deadline: Duration,
-    /// Health and metrics alone.
+    /// An address only for health and metrics.
     pub health_listen: Option<SocketAddr>,
     pub connections_per_address: usize,
     pub lifecycle: Lifecycle,
@@ -205,7 +205,7 @@ pub struct Auth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthMode {
     On,
-    /// Anyone who reaches the port may do everything.
+    /// Anyone who can reach the port may do everything.
     Off,
 }
 
@@ -217,19 +217,19 @@ pub struct Oidc {
     pub jwks_url: Option<Endpoint>,
     pub jwks_file: Option<PathBuf>,
     pub algorithms: Vec<String>,
-    /// A path of member names, with dots between.
+    /// A path of member names, separated by dots.
     pub roles_claim: String,
-    /// The claim's values, mapped to our roles. Without a map, names are taken as they are.
+    /// Maps values of the claim to our roles. Without a map, the names are used unchanged.
     pub roles: BTreeMap<String, Role>,
     pub namespaces_claim: Option<String>,
     pub leeway: Duration,
-    /// A CA in PEM for the issuer, besides those of the machine.
+    /// A CA in PEM for the issuer, in addition to the machine's own.
     pub ca: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Telemetry {
-    /// Nothing is sent without one.
+    /// Nothing is sent without an endpoint.
     pub otlp_endpoint: Option<Endpoint>,
     pub protocol: OtlpProtocol,
     pub headers: BTreeMap<String, Secret>,
@@ -259,7 +259,7 @@ pub enum LogFormat {
 pub struct Http {
     /// For documents that definitions refer to.
     pub allow_hosts: Vec<String>,
-    /// Which addresses functions are called at.
+    /// The addresses at which functions may be called.
     pub egress: swirl_functions::egress::Egress,
     pub connect_timeout: Duration,
     pub timeout: Duration,
@@ -269,17 +269,17 @@ pub struct Http {
     pub breaker: Breaker,
 }
 
-/// When a host that fails isn't called for a while.
+/// The conditions under which a failing host isn't called for a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breaker {
-    /// 0: it always is.
+    /// With 0, there is no circuit breaker.
     pub failures: usize,
     pub window: Duration,
     pub pause: Duration,
     pub pause_max: Duration,
 }
 
-/// Asked in this order.
+/// Queried in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretSources {
     pub files: Vec<PathBuf>,

@@ -1,5 +1,4 @@
-//! Fetches the documents that describe the services of functions, and those that they refer to in
-//! turn.
+//! Fetches the documents that describe the services of functions, and the documents that those refer to.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,19 +17,19 @@ use swirl_model::{Data, WorkflowError};
 use swirl_ports::Secrets;
 use swirl_spec::resource::{Resources, scheme};
 
-/// After this time no further service is queried for its description.
+/// After this time, no further service is queried for its description.
 const ANSWERS_MAX: Duration = Duration::from_secs(10);
 
-/// A document that is unavailable.
+/// An unavailable document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     pub uri: String,
-    /// A sentence that names the document.
+    /// A sentence that includes the document's name.
     pub reason: String,
 }
 
-/// Fetches the documents that the functions need and `resources` lacks, and adds them there. An unavailable document
-/// doesn't stop the others.
+/// Fetches the documents that the functions need and that `resources` lacks, and adds them to it. An unavailable
+/// document doesn't affect the others.
 pub fn fetch(
     caller: &Caller,
     workflow: &Workflow,
@@ -65,7 +64,7 @@ pub fn fetch(
     })
 }
 
-/// The same, with only the documents from `from`.
+/// The same, but with only the documents in `from`.
 pub fn find(
     workflow: &Workflow,
     from: &dyn Resources,
@@ -118,7 +117,7 @@ pub fn ask(
             let http = match auth.map(|auth| credentials.of(auth)) {
                 None => fetcher.http.clone(),
                 Some(Ok(auth)) => fetcher.http.clone().with_auth(&uri, auth),
-                // They need an instance's data.
+                // The credentials need an instance's data.
                 Some(Err(error)) => return Err(format!("`{uri}` wasn't asked: {error}")),
             };
             let answer = http.post(&uri, &question);
@@ -165,7 +164,7 @@ fn gather(
     }
 }
 
-/// Whether a document comes over the network.
+/// Whether a document is fetched over the network.
 pub fn is_http(uri: &str) -> bool {
     scheme(uri).is_some_and(|scheme| {
         scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
@@ -176,7 +175,7 @@ struct Credentials<'a> {
     workflow: &'a Workflow,
     secrets: &'a Arc<dyn Secrets>,
     now: Timestamp,
-    /// Compiled once, with its secrets.
+    /// Compiled once, together with its secrets.
     definition: Option<(Arc<Definition>, Data)>,
 }
 

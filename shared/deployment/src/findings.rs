@@ -1,5 +1,5 @@
 //! Compares a definition's functions and calls with the documents that describe them. Problems become findings with a
-//! place in the definition.
+//! location in the definition.
 
 use swirl_functions::types::{self, Checks};
 use swirl_functions::{Problem, Site};
@@ -10,10 +10,10 @@ use swirl_spec::source::{self, Limits, Node};
 
 use crate::fetch::Missing;
 
-/// The editions' names for the arguments of a call.
+/// The keys for the arguments of a call, in all editions.
 const ARGUMENTS: [&str; 2] = ["arguments", "parameters"];
 
-/// A definition's text, to find places in.
+/// A definition's text, for finding locations.
 pub struct Text {
     root: Option<Node>,
 }
@@ -26,7 +26,7 @@ impl Text {
         }
     }
 
-    /// A definition within another document: pointers are those inside of it.
+    /// A definition inside another document. Pointers are relative to the definition.
     pub fn within(node: &Node) -> Text {
         Text {
             root: Some(node.clone()),
@@ -34,7 +34,7 @@ impl Text {
     }
 
     /// Functions that cannot be called, and calls that their documents don't allow. A `missing` document is not an
-    /// error of the definition, and neither are functions of type `custom`: the operator names their connectors.
+    /// error of the definition. Neither is a function of type `custom`, whose connector the operator configures.
     pub fn checked(
         &self,
         workflow: &Workflow,
@@ -57,7 +57,7 @@ impl Text {
         refused.chain(self.calls(&checks.calls(workflow))).collect()
     }
 
-    /// Operations of type `custom` that are built in and can never run (docs/language.md#decision-99).
+    /// Built-in operations of type `custom` that can never run (docs/language.md#decision-99).
     pub fn built_in(&self, workflow: &Workflow) -> Vec<Diagnostic> {
         let functions = workflow.functions.iter();
         let found = functions.filter_map(|function| {
@@ -86,7 +86,7 @@ impl Text {
         Diagnostic::error(codes::FUNCTION_INVALID, place, problem.to_string())
     }
 
-    /// Documents that are unavailable.
+    /// Findings for unavailable documents.
     pub fn missing(&self, workflow: &Workflow, missing: &[Missing]) -> Vec<Diagnostic> {
         let found = missing.iter().map(|missing| {
             let mut functions = workflow.functions.iter();
@@ -109,7 +109,8 @@ impl Text {
         }
     }
 
-    /// A function's property; of a list in another document, the place where the definition refers to it.
+    /// A property of a function. If the functions are a list in another document, this is the reference to that
+    /// document.
     fn function_place(&self, name: &str, key: &str) -> Place {
         let found = self.root.as_ref().and_then(|root| {
             let list = root.get("functions")?;
@@ -120,8 +121,8 @@ impl Text {
         self.place(found)
     }
 
-    /// The innermost existing place of an action, its reference to a function, one of its properties and a value in
-    /// that.
+    /// The innermost existing location out of an action, its reference to a function, a property of that, and a value
+    /// in the property.
     fn call_place(&self, action: &str, keys: &[&str], within: &str) -> Place {
         let found = self.root.as_ref().and_then(|root| root.at(action));
         let found = found.map(|action| {
@@ -178,7 +179,7 @@ states:
     }
 
     #[test]
-    fn the_innermost_that_is_there_is_named() {
+    fn the_innermost_existing_location_is_used() {
         let arguments = |action: usize, within: &str| {
             pointer(Site::Arguments {
                 action: format!("/states/0/actions/{action}"),
@@ -197,7 +198,7 @@ states:
     }
 
     #[test]
-    fn a_definition_within_another_document_has_pointers_of_its_own() {
+    fn pointers_are_relative_to_an_embedded_definition() {
         let text = format!("workflows:\n- {}", DOCUMENT.replace('\n', "\n  "));
         let root = source::parse(text.as_bytes(), &Limits::default()).unwrap();
         let text = Text::within(root.at("/workflows/0").unwrap());

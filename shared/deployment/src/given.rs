@@ -1,8 +1,8 @@
-//! Documents that were sent together with the one that refers to them.
+//! Documents that were sent together with the document that refers to them.
 
 use swirl_spec::resource::{MapResources, ResourceError, Resources};
 
-/// Documents that are given by URI take precedence over those that are found elsewhere.
+/// Documents that are given by URI take precedence over documents found elsewhere.
 pub struct GivenOr<R> {
     given: MapResources,
     others: R,

@@ -1,4 +1,4 @@
-//! Reads definitions with all that they refer to, and makes their functions callable.
+//! Reads definitions and everything that they refer to, and makes their functions callable.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::findings::Text;
 /// The largest file that a definition may refer to, in bytes.
 pub const RESOURCE_BYTES_MAX: usize = 4 << 20;
 
-/// How definitions are read and functions are called.
+/// The configuration for reading definitions and calling functions.
 pub struct Loader {
     fetcher: HttpResources,
     options: Options,
@@ -29,25 +29,25 @@ pub struct Loader {
     pub caller: Arc<Caller>,
     /// Resources that every definition finds by URI, unless it has its own.
     pub given: Vec<(String, String)>,
-    /// For the credentials with which documents are fetched.
+    /// For the credentials that fetching documents requires.
     pub secrets: Arc<dyn Secrets>,
 }
 
-/// The reason why a document doesn't become a deployment.
+/// The reason why a document cannot be deployed.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Errors in the document itself: there is no workflow in the reading.
+    /// Errors in the document itself, so that it has no workflow.
     Document(Box<Reading>),
-    /// Documents of functions that are unavailable, or calls that can't succeed according to them.
+    /// Unavailable documents of functions, or calls that can't succeed according to the documents.
     Functions(Vec<Diagnostic>),
 }
 
 impl Loader {
-    /// `hosts`: the hosts from which documents may be fetched, besides this machine. `http`: the limits of calls.
-    /// `settings`: the operator's settings for function types. `clock`: the clock that reading uses.
+    /// `hosts`: the hosts besides this machine from which documents may be fetched. `http`: the limits of calls.
+    /// `settings`: the operator's settings for function types. `clock`: the clock used while reading.
     ///
     /// # Errors
-    /// The TLS configuration is refused.
+    /// The TLS library refuses its configuration.
     pub fn new(
         hosts: Hosts,
         http: HttpConfig,
@@ -80,14 +80,14 @@ impl Loader {
         }
     }
 
-    /// Turns stored definitions into workflows again, and makes their functions callable.
+    /// Converts stored definitions back to workflows, and makes their functions callable.
     pub fn lower(&self) -> Lower {
         let caller = self.caller.clone();
         Box::new(move |record| lower(&caller, record))
     }
 
-    /// The documents that describe a definition's functions, the answers of its services, and the documents that are
-    /// unavailable.
+    /// The documents that describe a definition's functions, the answers of its services, and the unavailable
+    /// documents.
     pub fn documents(
         &self,
         workflow: &Workflow,
@@ -103,8 +103,8 @@ impl Loader {
         (found, missing)
     }
 
-    /// Reads a document, once, with all documents that it refers to. `given` is searched first; `files` are further
-    /// documents that it may refer to. The calls are checked against the documents that describe them.
+    /// Reads a document once, together with all documents that it refers to. `given` is searched first; `files` has
+    /// further documents that it may refer to. Calls are checked against the documents that describe them.
     ///
     /// # Errors
     /// The reason why it cannot be deployed.
@@ -119,7 +119,7 @@ impl Loader {
         read.map(|(deployment, _)| deployment)
     }
 
-    /// As [`Loader::read`], with the warnings; fetching stops once the result is no longer awaited.
+    /// As [`Loader::read`], but also returns the warnings. Fetching stops when the result is no longer awaited.
     ///
     /// # Errors
     /// As for [`Loader::read`].
@@ -149,7 +149,7 @@ impl Loader {
             let found = Text::new(document).missing(&workflow, &missing);
             return Err(Refusal::Functions(found));
         }
-        // A service's answer is only used now: it isn't kept, so the same document stays the same.
+        // A service's answer is only used now and isn't stored, so the same document stays the same.
         let (answered, unanswered) = self.ask(&workflow, &fetcher);
         for Missing { reason, .. } in unanswered {
             tracing::info!("{name}: calls of a function are not checked: {reason}");
@@ -171,7 +171,7 @@ impl Loader {
         Ok((deployment, reading.diagnostics.into_vec()))
     }
 
-    /// Makes the functions of a definition callable. Must run before its first instance exists.
+    /// Makes the functions of a definition callable. This must happen before its first instance exists.
     ///
     /// # Errors
     /// The functions that cannot be called.
@@ -184,7 +184,7 @@ impl Loader {
         self.caller.prepare(id, workflow, resources)
     }
 
-    /// Whether [`Loader::prepare`] would succeed. It keeps nothing.
+    /// Checks whether [`Loader::prepare`] would succeed, without keeping anything.
     ///
     /// # Errors
     /// As for [`Loader::prepare`].

@@ -18,7 +18,7 @@ use crate::loader::{Loader, RESOURCE_BYTES_MAX, Refusal};
 /// A document, and the documents that were sent with it.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
-    /// Where it comes from, for messages.
+    /// Its name in messages.
     pub name: String,
     pub document: String,
     /// By URI, as the document writes it.
@@ -28,7 +28,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// A document alone.
+    /// A document without others.
     pub fn new(name: String, document: String) -> Source {
         Source {
             name,
@@ -39,20 +39,21 @@ impl Source {
     }
 }
 
-/// Turns a document into a deployment: given by the binary, which knows the editions of the
-/// language, where documents are fetched and how functions are called. Both methods may block.
+/// Turns a document into a deployment. The binary provides the implementation, which knows the editions of the
+/// language, where documents are fetched and how functions are called. All methods may block.
 pub trait Reader: Send + Sync {
     /// # Errors
     /// All findings, each an object with at least `severity` and `message`.
     fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>>;
 
-    /// Makes the functions of a definition callable. Must run before its first instance exists.
+    /// Makes the functions of a definition callable. This must happen before its first instance exists.
     ///
     /// # Errors
     /// As for [`Reader::read`].
     fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>>;
 
-    /// Reads a document and runs the checks of [`Reader::prepare`], but keeps nothing. Also returns the warnings.
+    /// Reads a document and runs the checks of [`Reader::prepare`], without keeping anything. Also returns the
+    /// warnings.
     ///
     /// # Errors
     /// As for [`Reader::read`].
@@ -62,7 +63,7 @@ pub trait Reader: Send + Sync {
     }
 
     /// Whether two documents differ only in comments and layout.
-    fn says_the_same(&self, old: &str, new: &str) -> bool {
+    fn is_equivalent(&self, old: &str, new: &str) -> bool {
         old == new
     }
 }
@@ -73,7 +74,7 @@ pub struct DocumentReader {
     files: Files,
 }
 
-/// The files that a document may refer to, besides those that came with it.
+/// The files that a document may refer to, in addition to those that were sent with it.
 enum Files {
     None,
     Below(PathBuf),
@@ -81,20 +82,20 @@ enum Files {
 }
 
 impl DocumentReader {
-    /// For documents from anyone: none may refer to a file of this machine.
+    /// For documents from anyone, which must not refer to files on this machine.
     pub fn remote(loader: Arc<Loader>) -> DocumentReader {
         let files = Files::None;
         DocumentReader { loader, files }
     }
 
-    /// For documents from any client, which may refer to files in this folder and to none outside of it: a deployment
-    /// must not make this machine's files readable.
+    /// For documents from any client that may refer to files inside this folder only, because a deployment must not
+    /// make this machine's files readable.
     pub fn below(loader: Arc<Loader>, folder: &Path) -> DocumentReader {
         let files = Files::Below(folder.to_owned());
         DocumentReader { loader, files }
     }
 
-    /// For the user's own files: relative to the folder of the document, and anywhere.
+    /// For the user's own files, which may refer to any file, relative to the document's folder.
     #[must_use]
     pub fn trusted(&self, folder: &Path) -> DocumentReader {
         DocumentReader {
@@ -113,7 +114,7 @@ impl DocumentReader {
         }
     }
 
-    /// With the warnings.
+    /// Also returns the warnings.
     fn read_all(&self, source: &Source) -> Result<(Deployment, Vec<Diagnostic>), Vec<Value>> {
         let Source {
             name,
@@ -134,8 +135,8 @@ impl Reader for DocumentReader {
         self.read_all(source).map(|(deployment, _)| deployment)
     }
 
-    fn says_the_same(&self, old: &str, new: &str) -> bool {
-        says_the_same(old, new)
+    fn is_equivalent(&self, old: &str, new: &str) -> bool {
+        is_equivalent(old, new)
     }
 
     fn check(&self, source: &Source) -> Result<(Deployment, Vec<Value>), Vec<Value>> {
@@ -158,7 +159,8 @@ fn about_functions(deployment: &Deployment, problems: &[Problem]) -> Vec<Value> 
 }
 
 impl Refusal {
-    /// As the API reports them: each with at least `severity`, `code` and `message`. `name` is the document's name.
+    /// Findings as the API reports them, each with at least `severity`, `code` and `message`. `name` is the document's
+    /// name.
     pub fn findings(&self, name: &str) -> Vec<Value> {
         match self {
             Refusal::Document(reading) => rows(name, reading.diagnostics.as_slice()),
@@ -168,7 +170,7 @@ impl Refusal {
 }
 
 /// Comments and layout are ignored.
-fn says_the_same(old: &str, new: &str) -> bool {
+fn is_equivalent(old: &str, new: &str) -> bool {
     let parse = |text: &str| {
         let node = swirl_spec::source::parse(text.as_bytes(), &Limits::default());
         node.ok().map(|node| node.to_data())
@@ -191,17 +193,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_layout_mean_nothing() {
+    fn comments_and_layout_are_ignored() {
         let old = "id: a\nstates:\n  - name: x\n";
         for same in [
             "# a\nid: a # b\nstates: [{name: x}]\n",
             r#"{"states": [{"name": "x"}], "id": "a"}"#,
         ] {
-            assert!(says_the_same(old, same), "{same}");
+            assert!(is_equivalent(old, same), "{same}");
         }
         for other in ["id: a\nstates:\n  - name: y\n", "id: [", ""] {
-            assert!(!says_the_same(old, other), "{other}");
+            assert!(!is_equivalent(old, other), "{other}");
         }
-        assert!(!says_the_same("id: [", "id: {"));
+        assert!(!is_equivalent("id: [", "id: {"));
     }
 }

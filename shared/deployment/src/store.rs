@@ -1,4 +1,4 @@
-//! Deployment: reads a document, prepares its functions, and stores it, in this order.
+//! Deployment: reads a document, prepares its functions and stores it, in this order.
 
 use std::sync::Arc;
 
@@ -17,11 +17,12 @@ use crate::reader::{Reader, Source};
 pub enum Outcome {
     New(DefinitionId),
     Unchanged(DefinitionId),
-    /// Another document is deployed under this id and version: the version must be raised.
+    /// Another document is deployed under this id and version, so the version must be raised.
     Conflict(DefinitionId),
-    /// It replaces another document under this id and version.
+    /// It replaced another document under this id and version.
     Replaced(DefinitionId),
-    /// The same, but this many instances of the other document would have to continue with this one.
+    /// The other document wasn't replaced, because it has this many instances, which would have to continue with the
+    /// new one.
     InUse(DefinitionId, usize),
     /// The findings.
     Invalid(Vec<Value>),
@@ -33,13 +34,12 @@ pub struct Deployer {
     service: Service,
     /// Counts the instances of a document before it is replaced.
     queries: Arc<dyn InstanceQueries>,
-    /// Deployments are made one at a time: two with the same id must not both prepare their
-    /// functions under it.
+    /// Only one deployment at a time, because two with the same id must not both prepare their functions.
     deploying: Arc<Mutex<()>>,
 }
 
 impl Deployer {
-    /// There is one per process.
+    /// Each process has one deployer.
     pub fn new(service: Service, queries: Arc<dyn InstanceQueries>) -> Deployer {
         Deployer {
             service,
@@ -48,8 +48,8 @@ impl Deployer {
         }
     }
 
-    /// Returns the result of deploying a document, and the warnings about it. Nothing is stored, and no function is
-    /// prepared; nothing more is fetched for it once the future is dropped.
+    /// Returns the outcome that deploying a document would have, and its warnings. Nothing is stored, and no function
+    /// is prepared. Dropping the future stops fetching.
     ///
     /// # Errors
     /// The store failed.
@@ -86,9 +86,9 @@ impl Deployer {
         Ok((outcome, warnings))
     }
 
-    /// Reads and deploys a document; nothing more is fetched for it once the future is dropped. Running instances keep
-    /// the definition that they started with. `replaces`: replaces another document under the same id and version,
-    /// unless it has instances. Only for a single process.
+    /// Reads and deploys a document. Dropping the future stops fetching. Running instances keep the definition with
+    /// which they started. `replaces`: replaces another document under the same id and version, unless that has
+    /// instances; only for a single process.
     ///
     /// # Errors
     /// The store failed.
@@ -165,7 +165,7 @@ impl Deployer {
 }
 
 fn is_same(reader: &dyn Reader, old: &DefinitionRecord, new: &Deployment) -> bool {
-    old.resources == new.resources && reader.says_the_same(&old.document, &new.document)
+    old.resources == new.resources && reader.is_equivalent(&old.document, &new.document)
 }
 
 fn problem(problem: &Problem) -> Value {
@@ -176,7 +176,7 @@ fn finding(message: &str) -> Value {
     json!({"severity": "error", "code": "definition-invalid", "message": message})
 }
 
-/// Runs blocking work on another thread. A panic in the reader is reported as a finding, and the process continues.
+/// Runs blocking work on another thread. If the reader panics, that is reported as a finding and the process continues.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Vec<Value>> + Send + 'static,
 ) -> Result<T, Vec<Value>> {

@@ -1,4 +1,4 @@
-//! Every document that a definition refers to is fetched once on each way on which definitions are read.
+//! Every document that a definition refers to is fetched only once, on each path by which definitions are read.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -20,10 +20,10 @@ use swirl_service::StartRequest;
 use swirl_spec::resource::FileResources;
 use swirl_system::System;
 
-/// How often each path was asked for.
+/// The number of requests for each path.
 type Fetches = Arc<Mutex<BTreeMap<String, usize>>>;
 
-/// Two functions and their arguments need the same description, and two parts of the document are elsewhere.
+/// Two functions and their arguments need the same description, and two parts of that document are in other documents.
 async fn answer(State(fetches): State<Fetches>, uri: Uri) -> String {
     let path = uri.path().to_owned();
     let answer = match path.as_str() {
@@ -82,7 +82,7 @@ impl Rig {
         Source::new("w.sw.json".to_owned(), self.document.clone())
     }
 
-    /// Each document was fetched this often since the last look.
+    /// Checks that each document was fetched this often since the last check.
     fn assert_fetched(&self, times: usize, way: &str) {
         let fetches = std::mem::take(&mut *self.fetches.lock().unwrap());
         let wanted = ["/api.json", "/input.json"].map(|path| (path.to_owned(), times));
@@ -123,7 +123,7 @@ async fn a_deployment_fetches_each_document_once() {
     assert!(matches!(outcome, Ok(Outcome::Unchanged(_))), "{outcome:?}");
     rig.assert_fetched(1, "a file of a watched folder");
 
-    // This process has compiled it, and another one takes it from the store.
+    // This process has compiled it. Another process reads it from the store.
     let start = StartRequest {
         workflow: "w".to_owned(),
         input: swirl_model::Data::object(),
@@ -135,7 +135,7 @@ async fn a_deployment_fetches_each_document_once() {
     rig.assert_fetched(0, "the definition in use");
 }
 
-/// As `swirl run` and `swirl validate` do.
+/// The way in which `swirl run` and `swirl validate` read them.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_fetch_each_document_once() {
     let rig = Rig::new().await;

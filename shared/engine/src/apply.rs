@@ -1,9 +1,9 @@
-//! Applies an event to a scope. This function is total: it cannot fail for any event.
+//! Applies an event to a scope. The function is total: no event can make it fail.
 
 use swirl_model::event::Event;
 use swirl_model::scope::Scope;
 
-/// Changes the scope as the event says. Nothing else changes a scope.
+/// Changes the scope according to the event. Nothing else changes a scope.
 pub fn apply(scope: &mut Scope, event: &Event) {
     match event {
         Event::Moved(cursor) => scope.cursor = cursor.clone(),

@@ -47,24 +47,24 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Takes the way that triggered the compensation, once that is done. The scope has finished the work of the state
-    /// that the way leaves.
+    /// Takes the way that triggered the compensation, after the compensation is done. The scope has finished the work
+    /// of the state that the way leaves.
     pub(crate) fn go_onward(&mut self, way: Exit, purpose: Purpose) {
         if let Err(error) = self.proceed(way, purpose) {
             self.trigger_failed(way, purpose, error);
         }
     }
 
-    /// Faults the scope at a way; a retry continues with the way.
+    /// Faults the scope at a way, so that a retry continues with the way.
     pub(crate) fn fail_onward(&mut self, way: Exit, purpose: Purpose, error: WorkflowError) {
-        // The way of an action belongs to the state that the scope is in.
+        // The way of an action belongs to the current state.
         if let Some(id) = state_of(way).or(self.scope.state()) {
             self.return_to(id, way, purpose);
         }
         self.fail(error);
     }
 
-    /// The state that the way leaves, its work done.
+    /// Returns the scope to the state that the way leaves, with its work done.
     fn return_to(&mut self, id: StateId, way: Exit, purpose: Purpose) {
         self.move_to(Position {
             state: Some(id),
@@ -79,8 +79,8 @@ impl Ctx<'_> {
         });
     }
 
-    /// The data or the input of the way can't be evaluated: an error of the state that triggered the compensation,
-    /// never of a compensating one (docs/language.md#decision-85).
+    /// An expression for the data or input of the way failed. The error belongs to the state that triggered the
+    /// compensation, never to a compensating one (docs/language.md#decision-85).
     fn trigger_failed(&mut self, way: Exit, purpose: Purpose, mut error: WorkflowError) {
         let Some(id) = state_of(way).or(self.scope.state()) else {
             return self.fail(error);
@@ -95,12 +95,12 @@ impl Ctx<'_> {
     }
 }
 
-/// Whether a handler opened the way: then the handlers of the same state aren't tried again.
+/// Whether a handler took the way: then the handlers of the same state aren't tried again.
 pub(crate) fn is_handlers(way: Exit) -> bool {
     matches!(way, Exit::Handler(..) | Exit::Action(..))
 }
 
-/// None: the way of an action, which doesn't know its state.
+/// The state that a way leaves. The way of an action doesn't know it: `None`.
 fn state_of(way: Exit) -> Option<StateId> {
     match way {
         Exit::Action(..) => None,

@@ -43,7 +43,7 @@ impl View<'_> {
         }
     }
 
-    /// The values that a path selects: none, one, or each of a list of matches.
+    /// The values that a path selects: none, one, or all elements of a list of matches.
     fn selected(&self, path: ExprId, data: &Data) -> Result<Vec<Data>, WorkflowError> {
         let Some(found) = self.eval(path, data)? else {
             return Ok(Vec::new());
@@ -56,7 +56,7 @@ impl View<'_> {
     }
 }
 
-/// Not null, not false, no empty list.
+/// Whether a value counts as existing: anything but null, false and an empty list.
 pub(crate) fn exists(found: &Data) -> bool {
     match (found.as_array(), found.as_bool()) {
         (Some(items), _) => !items.is_empty(),
@@ -76,7 +76,7 @@ fn compares(
     match operator {
         Comparison::Present => true,
         Comparison::Null => found.is_null(),
-        // Null means that the value is missing.
+        // Null counts as a missing value.
         _ if found.is_null() && !value.is_null() => false,
         Comparison::Equal => order() == Ordering::Equal,
         Comparison::Less => order() == Ordering::Less,
@@ -90,7 +90,8 @@ fn compares(
     }
 }
 
-/// As numbers if both sides are numbers or look like numbers, otherwise as texts (docs/language.md#decision-39).
+/// Compares as numbers if both sides are numbers or look like numbers, otherwise as text
+/// (docs/language.md#decision-39).
 fn ordering(left: &Data, right: &Data, as_text: bool) -> Ordering {
     let (left, right) = (left.to_text(), right.to_text());
     let number = |text: &str| {
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_compared_as_numbers_where_both_look_like_them() {
+    fn values_that_look_like_numbers_compare_as_numbers() {
         for (left, right, as_text, expected) in [
             (data!(9), data!("10"), false, Ordering::Less),
             (data!("9"), data!("10"), true, Ordering::Greater),

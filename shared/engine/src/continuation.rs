@@ -16,7 +16,7 @@ use crate::ids::continuation_id;
 use crate::step::Rejection;
 
 impl Ctx<'_> {
-    /// An object, as any workflow's input (docs/language.md#decision-12 and #decision-36).
+    /// The input of the other instance: an object, as for any workflow (docs/language.md#decision-12 and #decision-36).
     pub(crate) fn input_of(&self, continuation: &ContinueAs) -> Result<Data, WorkflowError> {
         let data = &self.scope.data;
         let input = match &continuation.data {
@@ -34,7 +34,7 @@ impl Ctx<'_> {
         Err(WorkflowError::new(names::INPUT_VALIDATION, message))
     }
 
-    /// The timeout that the other instance has in place of its definition's own.
+    /// The timeout that replaces the one in the other instance's definition.
     pub(crate) fn continued_timeout(
         &self,
         continuation: &ContinueAs,
@@ -83,7 +83,7 @@ impl Ctx<'_> {
         self.work(Work::Continue { call, way, input });
     }
 
-    /// The outcome of the start.
+    /// Processes the outcome of starting the other instance.
     pub(crate) fn continued(
         &mut self,
         call: u32,
@@ -106,7 +106,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Ends the instance that was started in place of this one, as this one ends differently.
+    /// This instance ends differently, so the instance that was started in its place is ended.
     pub(crate) fn abandon_continuation(&mut self, status: EndStatus) {
         let position = self.scope.position();
         if position.is_some_and(|position| matches!(position.work, Work::Continue { .. })) {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     impl Run {
-        /// An instance that waits for its continuation, and the number of that start.
+        /// An instance that waits for its continuation, and the call number of that start.
         fn continuing() -> (Run, u32) {
             let end = End {
                 continue_as: Some(ContinueAs {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_the_other_is_there() {
+    fn it_ends_when_the_continuation_exists() {
         let (mut run, call) = Run::continuing();
         let other = run.step(came(call + 1, Ok(Data::NULL)));
         assert_eq!(other, Err(Rejection::CallOver));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_starts_the_other_again() {
+    fn a_retry_starts_the_continuation_again() {
         let (mut run, call) = Run::continuing();
         let error = WorkflowError::new(names::SUBFLOW_NOT_FOUND, "there is no 'next'");
         run.step(came(call, Err(error))).unwrap();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_one_ends_the_other_too() {
+    fn cancelling_it_ends_the_continuation() {
         let (mut run, _) = Run::continuing();
         let status = EndStatus::Cancelled;
         let (_, commands) = run.step(Input::Cancel { status }).unwrap();

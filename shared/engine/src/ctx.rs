@@ -23,7 +23,7 @@ const BRIEF_MS: i64 = 10;
 /// The time after which an instance counts as long-running.
 const LONG_MS: i64 = 1_000;
 
-/// Errors end an attempt, a state, a branch or the instance: see `raise`.
+/// The result of a part of a step. An error ends an attempt, a state, a branch or the instance; see `raise`.
 pub(crate) type Step = Result<(), WorkflowError>;
 
 /// The events that a way produces and the input of its `continueAs`, with their expressions evaluated.
@@ -39,7 +39,7 @@ pub(crate) struct Produced {
     pub attributes: BTreeMap<String, Data>,
 }
 
-/// The scope with its definition, and the decisions of this step.
+/// The scope, its definition, and the decisions of this step so far.
 pub(crate) struct Ctx<'a> {
     pub def: &'a Arc<Definition>,
     pub header: &'a Header,
@@ -56,7 +56,7 @@ pub(crate) struct Ctx<'a> {
 }
 
 impl<'a> Ctx<'a> {
-    /// Decides an event: it is applied at once, so that later decisions see its effect. The history shows errors
+    /// Records a decided event and applies it at once, so that later decisions see its effect. The history shows errors
     /// without secrets; handlers and expressions see them unchanged.
     pub fn emit(&mut self, mut event: Event) {
         match &mut event {
@@ -93,13 +93,13 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// The hops of an instance that this one starts.
+    /// The `hops` of an instance that this one starts.
     pub fn hops_on(&self) -> u32 {
         self.hops().saturating_add(1)
     }
 
-    /// Instances that led here without a wait. A branch doesn't know whether the root has waited: an instance that has
-    /// run for long is assumed to have.
+    /// The number of instances that led to this one without a wait. A branch doesn't know whether the root has waited,
+    /// so an instance that has run for long is assumed to have waited.
     pub fn hops(&self) -> u32 {
         let age = self.now().0.saturating_sub(self.header.started_at.0);
         let waited = self.scope.waited || !self.scope.id.is_root() && age >= LONG_MS;
@@ -118,8 +118,7 @@ impl<'a> Ctx<'a> {
     }
 
     pub fn set_data(&mut self, data: Data) {
-        // A result that an iteration's states have only collected is their result as long as nothing changes their data
-        // after it.
+        // A collected result is the iteration's result only as long as nothing changes its data afterwards.
         if self.scope.result.is_some() && self.state().is_some() && data != self.scope.data {
             self.emit(Event::Result(None));
         }
@@ -130,7 +129,7 @@ impl<'a> Ctx<'a> {
         self.emit(Event::Moved(Cursor::At(position)));
     }
 
-    /// Changes the position's work.
+    /// Changes the work of the current position.
     pub fn work(&mut self, work: Work) {
         if let Some(position) = self.scope.position() {
             let mut position = position.clone();
@@ -143,15 +142,15 @@ impl<'a> Ctx<'a> {
         self.work(Work::List(run));
     }
 
-    /// The state that the scope is in.
+    /// The current state.
     pub fn state(&self) -> Option<(StateId, &'a State)> {
         let id = self.scope.state()?;
         let def: &'a Definition = self.def;
         Some((id, &def.workflow[id]))
     }
 
-    /// The name of the state that the scope's work belongs to: that of a branch without states of its own is the
-    /// state that forked it.
+    /// The name of the state that the scope's work belongs to. For a branch without states of its own, it is the state
+    /// that forked it.
     pub fn state_name(&self) -> Option<Arc<str>> {
         let around = || match self.scope.role {
             Role::Root => None,
@@ -216,7 +215,7 @@ impl<'a> Ctx<'a> {
         self.scope.timers.iter().any(|timer| timer.kind == kind)
     }
 
-    /// Ends all waits for events, of the state and of its action.
+    /// Ends all waits for events, both of the state and of its action.
     pub fn unsubscribe(&mut self) {
         self.unsubscribe_state();
         self.unsubscribe_answer();
@@ -236,8 +235,8 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Abandons all work of the current state: timers, waits, branches, sub-workflows. Moving on
-    /// abandons a running call.
+    /// Abandons all work of the current state: timers, waits, branches and sub-workflows. A running call is abandoned
+    /// because the scope moves on.
     pub fn abandon(&mut self) {
         self.disarm(|kind| !matches!(kind, TimerKind::Workflow | TimerKind::Branch));
         self.unsubscribe();
@@ -256,7 +255,7 @@ impl<'a> Ctx<'a> {
                 self.work(Work::Begin);
             }
             Work::List(run) => {
-                // Should the instance fault, a retry continues at this action.
+                // If the instance faults later, a retry continues at this action.
                 let mut run = run.clone();
                 self.abandon_subflow(EndStatus::Terminated);
                 let goes_on = matches!(

@@ -18,7 +18,7 @@ use crate::pure::{is_prompt, is_pure, needs_no_worker};
 use crate::schema::Validator;
 use crate::sizes::Sizes;
 
-/// A runnable definition. Made once, at deployment or when it is loaded.
+/// A runnable definition. It is compiled once, at deployment or when it is loaded.
 #[derive(Debug)]
 pub struct Definition {
     pub id: DefinitionId,
@@ -27,34 +27,35 @@ pub struct Definition {
     pub(crate) paths: Vec<PathExpr>,
     pub(crate) input_schema: Option<Validator>,
     pub(crate) output_schema: Option<Validator>,
-    /// By state, if the edition has schemas for a state's data.
+    /// The schemas by state, if the edition has schemas for a state's data.
     pub(crate) state_schemas: Vec<(Option<Validator>, Option<Validator>)>,
     pub(crate) calendar: Option<Calendar>,
     /// The state that each list of actions belongs to.
     pub(crate) owners: Vec<Option<StateId>>,
-    /// The instant from which windows without their own beginning count.
+    /// Windows without a start of their own count from this instant.
     pub(crate) deployed_at: Option<Timestamp>,
     /// The regular expressions of conditions, by their text.
     pub(crate) patterns: HashMap<String, Regex>,
-    /// Its instances need only data: they call, await, fork, publish and continue nothing.
+    /// Its instances need only data: they call no functions, wait for nothing, start no branches, produce no events and
+    /// don't continue as another instance.
     pub is_pure: bool,
-    /// The same, but an event may start them, and they may produce events.
+    /// The same, but events may start its instances, and they may produce events.
     pub is_prompt: bool,
-    /// Between waits for events and timers its instances need nothing but data.
+    /// Between waits for events and timers, its instances need nothing but data.
     pub needs_no_worker: bool,
     pub limits: Limits,
-    /// How many states or actions one step may run before others have a turn.
+    /// The number of states or actions that one step may run before other scopes have a turn.
     pub budget: u32,
-    /// How many states and actions may run without the scope ever waiting for anything.
+    /// The number of states and actions that may run while the scope never waits for anything.
     pub steps_max: u64,
-    /// How many branches a fork may have.
+    /// The maximum number of branches of a fork.
     pub fork_max: u32,
-    /// How deep sub-workflows may nest.
+    /// The maximum nesting depth of sub-workflows.
     pub depth_max: u16,
     pub sizes: Sizes,
 }
 
-/// Something that doesn't compile, and its place in the document.
+/// A part of the document that doesn't compile, and its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{pointer}: {message}")]
 pub struct Problem {
@@ -149,7 +150,7 @@ impl Definition {
 }
 
 impl Definition {
-    /// A definition that is not shared yet, as if deployed then.
+    /// Sets the time of deployment of a definition that is not shared yet.
     #[must_use]
     pub fn deployed(mut self: Arc<Definition>, at: Timestamp) -> Arc<Definition> {
         if let Some(own) = Arc::get_mut(&mut self) {
@@ -158,7 +159,7 @@ impl Definition {
         self
     }
 
-    /// The id of a workflow. A version that is an expression is part of it as written.
+    /// The id of a workflow. If its version is an expression, the id contains the expression's text.
     pub fn id_of(workflow: &Workflow) -> DefinitionId {
         let version = match &workflow.version {
             Version::Literal(version) => version.as_str(),
@@ -171,7 +172,7 @@ impl Definition {
         }
     }
 
-    /// A duration that is needed before there is an instance: its expression sees the constants and no data.
+    /// A duration that is needed before an instance exists. Its expression sees the constants and no data.
     pub fn period_at_start(&self, period: &Period) -> Option<IsoDuration> {
         let Period::Expression(id) = period else {
             return period.fixed();
@@ -199,7 +200,7 @@ impl Definition {
     }
 }
 
-/// The regular expressions of all conditions, in time that grows with the text alone.
+/// Compiles the regular expressions of all conditions, in time proportional to their text.
 fn patterns(workflow: &Workflow, problems: &mut Vec<Problem>) -> HashMap<String, Regex> {
     let mut patterns = HashMap::new();
     let mut open: Vec<&Test> = Vec::new();
@@ -232,7 +233,7 @@ fn patterns(workflow: &Workflow, problems: &mut Vec<Problem>) -> HashMap<String,
 /// The variables that every expression sees, before its iteration parameters.
 pub(crate) const VARIABLES: [&str; 4] = ["CONST", "SECRETS", "WORKFLOW", "args"];
 
-/// Languages in which a condition over an error says `name` for the error's name.
+/// Whether a condition over an error can access the error's name as `name` in this language.
 pub(crate) fn sees_error(language: Language) -> bool {
     matches!(language, Language::Cel | Language::Jexl | Language::Spel)
 }

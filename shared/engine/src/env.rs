@@ -1,4 +1,4 @@
-//! The surroundings of a step.
+//! The environment of a step.
 
 use swirl_model::Data;
 use swirl_model::instance::Room;
@@ -10,9 +10,9 @@ pub struct Env {
     pub now: Timestamp,
     /// The values of the definition's secrets, as an object; null if it has none.
     pub secrets: Data,
-    /// Tighter limits than the definition's, for callers that cannot wait.
+    /// Limits that are tighter than the definition's, for callers that cannot wait.
     pub bounds: Option<Bounds>,
-    /// The size that the scope may have, if its instance has less left than the definition allows.
+    /// The maximum size of the scope, if the rest of its instance leaves less than the definition allows.
     pub room: Option<Room>,
 }
 
@@ -26,8 +26,8 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// `work` is the cost that all expressions of the turn may have together, in steps of their meter: work, not time,
-    /// so that the same turn has the same result on any machine.
+    /// `work` limits the total cost of all expressions in the turn, in steps of the expression meter. It limits work,
+    /// not time, so the same turn has the same result on any machine.
     pub fn new(steps: u32, work: u64) -> Bounds {
         Bounds {
             steps,

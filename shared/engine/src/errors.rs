@@ -11,7 +11,7 @@ use crate::eval::View;
 const TYPES: &str = "https://serverlessworkflow.io/spec/errors/";
 
 impl Ctx<'_> {
-    /// The first of these that matches an error; `Any` comes last, wherever it is.
+    /// Returns the first of the candidates that matches the error. `Any` counts last, wherever it is.
     pub(crate) fn first_fit<'s>(
         &self,
         sets: impl Iterator<Item = &'s ErrorSet>,
@@ -58,7 +58,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// Whether the result of a success is one of the set: `Text` means the whole of it.
+    /// Whether a successful result is one of the set. `Text` is compared with the whole result.
     pub(crate) fn fits_result(&self, set: &ErrorSet, result: &Data) -> Result<bool, WorkflowError> {
         match set {
             ErrorSet::Text(text) => Ok(result.to_text() == *text),
@@ -77,7 +77,7 @@ impl Ctx<'_> {
         errors.iter().any(|id| self.matches(*id, error))
     }
 
-    /// By its description, otherwise by the code or status, without a code by name (docs/language.md#decision-24).
+    /// Matches by description, otherwise by code or status; without a code, by name (docs/language.md#decision-24).
     fn matches(&self, id: ErrorId, error: &WorkflowError) -> bool {
         let def = &self.def.workflow[id];
         match (&def.problem, &def.code) {
@@ -87,7 +87,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// An error as the definition's handlers see it: with type, status and origin, where errors have them.
+    /// The error as handlers of the definition see it: with type, status and origin if it has them.
     pub(crate) fn described(&self, mut error: WorkflowError, pointer: &str) -> WorkflowError {
         if !self.def.workflow.problems {
             return error;
@@ -107,13 +107,13 @@ impl Ctx<'_> {
         error
     }
 
-    /// The error to throw in place of another.
+    /// The error to throw instead of the given one.
     pub(crate) fn thrown(
         &self,
         throw: &Throw,
         cause: &WorkflowError,
     ) -> Result<WorkflowError, WorkflowError> {
-        // The error that is being handled, not the one before it.
+        // The error that is being handled, not an earlier one.
         let view = View {
             last_error: Some(cause),
             ..self.view()
@@ -156,7 +156,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// Merges into the state data the part of an error that its handler asks for.
+    /// Merges into the state data the part of an error that its handler selects.
     pub(crate) fn merge_error(&mut self, filter: &ErrorFilter, error: &WorkflowError) -> Step {
         let shown = error.to_data();
         let value = match filter.data {
@@ -170,7 +170,7 @@ impl Ctx<'_> {
     }
 }
 
-/// The form in which conditions over an error see it (docs/language.md#decision-27).
+/// The error as conditions over it see it (docs/language.md#decision-27).
 fn shown(error: &WorkflowError) -> Data {
     let mut data = error.to_data();
     data.set("trace", Data::string(error.to_string()));
@@ -200,7 +200,7 @@ fn is_problem(problem: &Problem, error: &WorkflowError) -> bool {
         && problem.instance.as_ref().is_none_or(inside)
 }
 
-/// Type, status and title of an internal error, or of a call's.
+/// The type, status and title of an internal error or a call's error.
 fn description(error: &WorkflowError) -> (&'static str, u16, &'static str) {
     if error.code.as_deref() == Some("timeout") {
         return ("timeout", 408, "Timeout");
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_must_be_all_that_is_given() {
+    fn all_given_properties_of_a_problem_must_match() {
         let error = WorkflowError {
             problem: Some(Box::new(Description {
                 kind: "t".to_owned(),

@@ -16,17 +16,17 @@ pub(crate) struct View<'a> {
     pub header: &'a swirl_model::instance::Header,
     pub params: &'a [(std::sync::Arc<str>, Data)],
     pub last_error: Option<&'a WorkflowError>,
-    /// The error that a condition is about: `$error`, and the meaning of plain names in the languages that have them.
+    /// The error that a condition tests. It is visible as `$error`, and by plain names in languages that have them.
     pub error: Option<Data>,
 }
 
 impl View<'_> {
-    /// At most one value; none is `None`.
+    /// Evaluates to at most one value, or `None`.
     pub fn eval(&self, id: ExprId, input: &Data) -> Result<Option<Data>, WorkflowError> {
         self.eval_with(id, input, None)
     }
 
-    /// One value; none counts as null (docs/language.md#decision-60).
+    /// Evaluates to one value; no value counts as null (docs/language.md#decision-60).
     pub fn value(&self, id: ExprId, input: &Data) -> Result<Data, WorkflowError> {
         Ok(self.eval(id, input)?.unwrap_or_default())
     }
@@ -42,7 +42,7 @@ impl View<'_> {
         program
             .one(input, &vars, &self.expr_env())
             .map_err(|error| match error {
-                // jq quotes the values that it cannot work on.
+                // jq's messages quote the values that an operation failed on.
                 EvalError::Message(_) if program.uses_var("SECRETS") => {
                     EvalError::Message("it failed, on a value that may hold a secret".to_owned())
                 }
@@ -51,7 +51,7 @@ impl View<'_> {
             .map_err(|error| expression_error(&error, &self.def.workflow[id].text))
     }
 
-    /// The value at a path; null if it isn't there.
+    /// Returns the value at a path, or null if there is none.
     pub fn get(&self, path: PathId, data: &Data) -> Result<Data, WorkflowError> {
         let program = &self.def.paths[path.0 as usize];
         let vars = self.path_vars(path)?;
@@ -60,7 +60,7 @@ impl View<'_> {
             .map_err(|error| path_error(&error, &self.def.workflow[path].text))
     }
 
-    /// Sets the value at a path; missing parents are made.
+    /// Sets the value at a path, and creates missing parents.
     pub fn set(&self, path: PathId, data: &Data, value: Data) -> Result<Data, WorkflowError> {
         let program = &self.def.paths[path.0 as usize];
         let vars = self.path_vars(path)?;
@@ -221,7 +221,7 @@ impl View<'_> {
         })
     }
 
-    /// A length of time, given as such or as an expression.
+    /// A length of time, from a duration or an expression.
     pub fn period(&self, period: &Period, input: &Data) -> Result<IsoDuration, WorkflowError> {
         let id = match period {
             Period::Fixed(duration) => return Ok(*duration),
@@ -241,8 +241,8 @@ impl View<'_> {
         })
     }
 
-    /// A condition: true or false; null counts as false (docs/language.md#decision-16). A JSONPath that yields a
-    /// list of matches holds if there are any.
+    /// Evaluates a condition to true or false. Null counts as false (docs/language.md#decision-16), and a list of
+    /// matches from a JSONPath counts as true unless it is empty.
     pub fn condition(&self, id: ExprId, input: &Data) -> Result<bool, WorkflowError> {
         let value = self.value(id, input)?;
         if self.def.programs[id.0 as usize].yields_list() {

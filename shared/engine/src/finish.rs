@@ -1,4 +1,4 @@
-//! The end of a state, and the way from there: transition, end, `continueAs`.
+//! The end of a state, and what follows it: transition, end, `continueAs`.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ use crate::start::{HOPS, ORIGIN};
 use crate::validation::Checked;
 
 impl Ctx<'_> {
-    /// The state's work is done: output filter, then the way. After an error the data is as the work left it
-    /// (docs/language.md#decision-66), and a retry continues here.
+    /// Ends a state whose work is done: applies the output filter, then takes the way. After an error the data stays as
+    /// the work left it (docs/language.md#decision-66), and a retry continues here.
     pub fn finish(&mut self, way: Exit) -> Step {
         let unfiltered = self.scope.data.clone();
         let mut from = FinishFrom::Output;
@@ -35,7 +35,7 @@ impl Ctx<'_> {
         step
     }
 
-    /// An operator's retry of a step that failed after a state's work.
+    /// An operator retries a step that failed after a state's work.
     pub(crate) fn resume_finish(&mut self, way: Exit, from: FinishFrom) -> Step {
         match from {
             FinishFrom::Output => self.finish(way),
@@ -52,7 +52,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Takes the way of a handler after its state has been left: a further error no longer belongs to the state.
+    /// Takes the way of a handler after leaving the state, so that a further error no longer belongs to the state.
     pub(crate) fn take_left(&mut self, way: Exit) {
         if let Err(mut error) = self.take(way) {
             if error.state.is_none() {
@@ -83,7 +83,7 @@ impl Ctx<'_> {
             let data = self.scope.data.clone();
             self.validate(schema, &data, Checked::Output)?;
         }
-        // The way's expressions are evaluated while an error in them still belongs to the state.
+        // The way's expressions are evaluated now, while an error in them still belongs to the state.
         self.prepared = self.prepare(way)?;
         *from = FinishFrom::Exit;
         self.disarm(|kind| !matches!(kind, TimerKind::Workflow | TimerKind::Branch));
@@ -99,7 +99,7 @@ impl Ctx<'_> {
         self.take(way)
     }
 
-    /// A rule may treat the outcome of the state's work as a failure.
+    /// Whether a rule treats the outcome of the state's work as a failure and retries it.
     fn retried_by_rule(&mut self, state: &State) -> Result<bool, WorkflowError> {
         for (index, rule) in state.retries.iter().enumerate() {
             if rule.results && self.fits_result(&rule.errors, &self.scope.data)? {
@@ -110,7 +110,7 @@ impl Ctx<'_> {
         Ok(false)
     }
 
-    /// Takes the way that a state's end or error opens.
+    /// Takes the way that follows from a state's end or error.
     pub fn take(&mut self, way: Exit) -> Step {
         let purpose = self.purpose();
         let next = next_of(&self.def.workflow, way);
@@ -140,12 +140,12 @@ impl Ctx<'_> {
         }
     }
 
-    /// Takes a way whose compensation, if any, is done.
+    /// Takes a way, after its compensation if it has one.
     pub fn proceed(&mut self, way: Exit, purpose: Purpose) -> Step {
         let def = self.def.clone();
         let prepared = self.prepared.take();
         match next_of(&def.workflow, way) {
-            // The timeout has passed while states were being compensated.
+            // The timeout passed during compensation.
             Some(Next::Transition(_)) if self.scope.timed_out && purpose == Purpose::Main => {
                 self.time_out();
                 Ok(())
@@ -187,13 +187,13 @@ impl Ctx<'_> {
         }
     }
 
-    /// The events and the input of a way, unless compensation comes first and may change them.
+    /// Evaluates the events and the input of a way, unless compensation comes first, which may change them.
     fn prepare(&self, way: Exit) -> Result<Option<Prepared>, WorkflowError> {
         if self.purpose() != Purpose::Main {
             return Ok(None);
         }
         Ok(Some(match next_of(&self.def.workflow, way) {
-            // The timeout has passed: this way won't be taken.
+            // The timeout has passed, so this way won't be taken.
             Some(Next::Transition(_)) if self.scope.timed_out => return Ok(None),
             Some(Next::Transition(next)) if !next.compensate => {
                 self.evaluate(&next.produce, None)?
@@ -263,7 +263,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// The event's id is derived, so a repeat is the same event.
+    /// The event's id is derived, so a repeated publication is the same event.
     fn publish(&mut self, produced: Produced) -> CloudEvent {
         let def = self.def.clone();
         let event = &def.workflow[produced.event];
@@ -300,7 +300,7 @@ impl Ctx<'_> {
         produced
     }
 
-    /// Attributes of a produced event that any event definition correlates by (docs/language.md#decision-49).
+    /// The attributes of a produced event that any event definition correlates by (docs/language.md#decision-49).
     fn correlation_of(&self, event: &CloudEvent) -> Vec<(std::sync::Arc<str>, String)> {
         let mut values: Vec<(std::sync::Arc<str>, String)> = Vec::new();
         for rule in self
@@ -320,7 +320,7 @@ impl Ctx<'_> {
         values
     }
 
-    /// `continuation`: the input of the way's `continueAs`.
+    /// `continuation`: the input for the way's `continueAs`.
     fn end(&mut self, way: Exit, end: &End, purpose: Purpose, continuation: Option<Data>) -> Step {
         if purpose == Purpose::RunBefore {
             self.terminated();
@@ -383,7 +383,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// A `terminate` end inside a branch or sub-workflow ends everything around it.
+    /// A `terminate` end inside a branch or sub-workflow ends all of its enclosing scopes and instances.
     pub fn terminate(&mut self, data: Data, parents: bool) {
         if self.scope.id.is_root() {
             self.notify_parent(Ok(data.clone()), parents);
@@ -436,7 +436,7 @@ impl Ctx<'_> {
 
     /// `workflowExecTimeout` has passed.
     pub fn workflow_timeout(&mut self) {
-        // A branch checks at the end of the step whether it only waits.
+        // A branch checks at the end of the step whether all of its remaining work only waits.
         if !matches!(self.scope.role, Role::Root) {
             return;
         }
@@ -452,9 +452,9 @@ impl Ctx<'_> {
         }
     }
 
-    /// A timeout of a state, an action or a branch. Once `workflowExecTimeout` has passed, the remaining work ends
-    /// here, and the workflow's timeout has precedence (0.8, "Workflow Timeouts"): nothing is handled and nothing
-    /// retried. Returns true then.
+    /// Handles a timeout of a state, an action or a branch. Once `workflowExecTimeout` has passed, the remaining work
+    /// ends here, because the workflow's timeout has precedence (0.8, "Workflow Timeouts"): no error is handled or
+    /// retried. Returns true in that case.
     pub fn is_last_timeout(&mut self, error: &WorkflowError) -> bool {
         match self.scope.role {
             Role::Root => {
@@ -466,7 +466,7 @@ impl Ctx<'_> {
                 is_last
             }
             Role::Detached { .. } | Role::Apart { .. } => false,
-            // The root scope, which is notified of it, ends the instance.
+            // The root scope is notified and ends the instance.
             Role::Branch { .. }
             | Role::Iteration { .. }
             | Role::Action { .. }
@@ -482,7 +482,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The instance is terminated after `runBefore`.
+    /// Terminates the instance, after `runBefore`.
     pub(crate) fn time_out(&mut self) {
         self.disarm(|_| true);
         self.unsubscribe();
@@ -513,7 +513,7 @@ impl Ctx<'_> {
     }
 }
 
-/// CloudEvents attributes are strings, numbers or booleans; other values become their JSON text.
+/// CloudEvents attributes are strings, numbers or booleans. Other values are converted to their JSON text.
 fn attribute(value: Data) -> Data {
     match value.kind() {
         "object" | "array" => Data::string(value.to_text()),
@@ -552,7 +552,7 @@ pub(crate) fn next_of(workflow: &Workflow, way: Exit) -> Option<&Next> {
     }
 }
 
-/// The way of a switch if no other applies.
+/// The way that a switch takes if no condition applies.
 fn default_of(workflow: &Workflow, id: StateId) -> Option<&Next> {
     match &workflow[id].kind {
         StateKind::Switch(switch) => switch.default.as_ref(),

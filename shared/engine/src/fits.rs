@@ -1,5 +1,5 @@
-//! Whether a stored scope fits its definition. Records name states, lists, events and paths by number, and a damaged
-//! one may name something that isn't there.
+//! Checks that a stored scope fits its definition. Records refer to states, lists, events and paths by number, and a
+//! damaged record may refer to something that doesn't exist.
 
 use swirl_model::event::{Input, Subscription};
 use swirl_model::scope::{
@@ -10,8 +10,8 @@ use swirl_model::workflow::{ExprId, ListId, PathId, State, StateId, StateKind};
 use crate::Definition;
 
 impl Definition {
-    /// Whether the definition has everything that a scope names. Checked for a scope that was read, before it gets an
-    /// input.
+    /// Whether the definition has everything that a scope refers to. Each scope that was read is checked before it gets
+    /// an input.
     pub fn fits(&self, scope: &Scope) -> bool {
         let role = match scope.role {
             Role::Root => true,
@@ -41,8 +41,8 @@ impl Definition {
             })
     }
 
-    /// Whether the definition has all parts that an input names and that are used at once. An unknown event
-    /// is one that nothing waits for.
+    /// Whether the definition has all parts that an input refers to and that are used immediately. An unknown event is
+    /// treated as one that nothing waits for.
     pub fn fits_input(&self, input: &Input) -> bool {
         let Input::Joined { results, .. } = input else {
             return true;
@@ -115,7 +115,7 @@ impl Definition {
         let Some(actions) = self.actions_of(run.list) else {
             return false;
         };
-        // After the last action nothing can be in progress.
+        // After the last action, no action can be in progress.
         let is_there = run.index < run.end || run.index == run.end && run.step == ActionStep::Ready;
         is_there && usize::from(run.end) <= actions
     }

@@ -1,8 +1,8 @@
-//! The ways between states.
+//! The paths between states.
 
 use swirl_model::workflow::{Body, ListId, Next, State, StateId, StateKind, Then, Workflow};
 
-/// Whether a path leads from one state to another, or both are the same state.
+/// Whether a path leads from one state to another. Each state reaches itself.
 pub(crate) fn reaches(workflow: &Workflow, from: StateId, to: StateId) -> bool {
     let mut seen = vec![false; workflow.states.len()];
     let mut open = vec![from];
@@ -21,7 +21,7 @@ pub(crate) fn reaches(workflow: &Workflow, from: StateId, to: StateId) -> bool {
     false
 }
 
-/// Whether a list is that of an operation state in a foreach's iterations.
+/// Whether a list of actions belongs to an operation state inside a foreach's iterations.
 pub(crate) fn runs_in_iteration(workflow: &Workflow, list: ListId) -> bool {
     let states = || workflow.states.iter();
     let flows = states().filter_map(|state| match &state.kind {

@@ -1,7 +1,7 @@
-//! Branches: created in one step, joined once.
+//! Branches: they are created in one step and joined once.
 //!
-//! The fork's record has the data that all branches begin with, so a fork costs the same with any number of
-//! branches. Results are a set keyed by branch; the parent is notified when enough are there, or at the first error.
+//! The fork's record has the common initial data of all branches, so its size doesn't depend on the number of branches.
+//! Results are a set keyed by branch. The parent is notified when there are enough results, or at the first error.
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event};
@@ -13,7 +13,7 @@ use crate::ctx::{Ctx, Step};
 use crate::definition::Definition;
 use crate::step::Rejection;
 
-/// Makes the scope of a branch that has not begun yet.
+/// Creates the scope of a branch that has not begun yet.
 pub fn branch_scope(def: &Definition, fork: &Fork, index: u32) -> Scope {
     let role = match fork.origin {
         ForkOrigin::Parallel(state) => Role::Branch { state, index },
@@ -104,7 +104,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Actions in parallel behave like branches of one action each (docs/language.md#decision-33).
+    /// Parallel actions behave like branches with one action each (docs/language.md#decision-33).
     pub fn fork_actions(&mut self, list: ListId, total: u32) -> Step {
         self.fork(ForkOrigin::Actions(list), None, total, total, total)
     }
@@ -122,7 +122,7 @@ impl Ctx<'_> {
         }));
     }
 
-    /// The remaining branches, if any, are cancelled; their events are not used.
+    /// Cancels the remaining branches. Their events are not used.
     pub fn close_fork(&mut self) {
         if let Some(Work::Fork(run)) = self.scope.position().map(|position| &position.work) {
             let fork = run.fork;
@@ -137,7 +137,7 @@ impl Ctx<'_> {
         done: Option<u32>,
     ) -> Result<(), Rejection> {
         if self.scope.apart.contains(&fork) {
-            self.heard_of_apart(fork, results);
+            self.detached_branch_reported(fork, results);
             return Ok(());
         }
         if let Some(entry) = self.entry_of(fork) {
@@ -171,8 +171,8 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Nothing waits for the branch, but it may end the instance or take a transition of its handler.
-    fn heard_of_apart(&mut self, fork: u32, results: Vec<(u32, BranchResult)>) {
+    /// Nothing waits for the branch, but it may still end the instance or follow a transition of its handler.
+    fn detached_branch_reported(&mut self, fork: u32, results: Vec<(u32, BranchResult)>) {
         self.command(Command::CloseFork(fork));
         let left = self.scope.apart.iter().copied();
         let left = left.filter(|other| *other != fork).collect();
@@ -183,8 +183,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Begins a branch that nothing waits for: a separate fork, of which only a `terminate` has an
-    /// effect.
+    /// Begins a branch that nothing waits for, as a separate fork. Only a `terminate` in it affects this scope.
     pub(crate) fn fork_apart(&mut self, state: StateId, index: u32) {
         let fork = self.seq();
         let origin = ForkOrigin::Apart(state, index);
@@ -204,7 +203,7 @@ impl Ctx<'_> {
         self.emit(Event::Apart(all));
     }
 
-    /// Work that no state waits for ends with its enclosing scope.
+    /// Ends work that no state waits for, because its enclosing scope ends.
     pub(crate) fn abandon_apart(&mut self) {
         if self.scope.apart.is_empty() {
             return;
@@ -257,7 +256,7 @@ impl Ctx<'_> {
         results: Vec<(u32, BranchResult)>,
         done: Option<u32>,
     ) -> Result<(), Rejection> {
-        // This notification is for an earlier batch than the running one: it is too late.
+        // This notification belongs to an earlier batch of the fork and is too late.
         let enough = done.is_none_or(|done| done >= run.needed);
         let batch = results.is_empty() && enough && run.open == run.needed && run.open < run.total;
         if !batch && (results.len() as u32) < run.needed {
@@ -276,7 +275,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Merges the results of branches, all of them or none.
+    /// Merges the results of all branches, or of none if one fails.
     pub(crate) fn replay_all(
         &mut self,
         results: impl IntoIterator<Item = (u32, BranchResult)>,
@@ -293,7 +292,7 @@ impl Ctx<'_> {
                 }
                 return Err(error);
             }
-            // The plain result of an action of an iteration's state.
+            // The unmerged result of an action in an iteration's state.
             if result.is_some() && matches!(self.scope.role, Role::Iteration { .. }) {
                 self.emit(Event::Result(result));
             }
@@ -307,7 +306,7 @@ impl Ctx<'_> {
             let alone = self.scope.state().is_none();
             let reported = alone.then(|| merges_of(&results));
             self.replay_all(results)?;
-            // The enclosing scope, whose fork has this scope as a branch, merges them too.
+            // The enclosing scope, in whose fork this scope is a branch, merges them too.
             for merge in reported.into_iter().flatten() {
                 self.emit(Event::Merged(merge));
             }

@@ -1,7 +1,7 @@
-//! Handlers of actions: the errors they retry, and where they lead.
+//! Handlers of actions: which errors they retry, and where they continue.
 //!
-//! An error that no handler of an action takes goes to its state. A transition of such a handler leaves the state, even
-//! from within its branches.
+//! Errors without a handler at their action go to the state. A transition of an action's handler leaves the state, even
+//! from within a branch.
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event};
@@ -14,14 +14,14 @@ use swirl_model::{Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
 
-/// Another attempt: its delay, and the record of it.
+/// The next attempt: its delay, and its record.
 pub(crate) struct Waits {
     pub delay_ms: u64,
     pub retried: Retried,
 }
 
 impl Ctx<'_> {
-    /// The handler that treats a success as a failure, and that failure.
+    /// The handler that treats a successful result as a failure, and the error of that failure.
     pub(crate) fn handler_of_result(
         &self,
         action: &Action,
@@ -41,7 +41,7 @@ impl Ctx<'_> {
         Ok(None)
     }
 
-    /// The handler of an error, unless nothing waits for the action.
+    /// The handler of an error, or `None` if nothing waits for the action.
     pub(crate) fn handler_of_action(
         &self,
         action: &Action,
@@ -54,7 +54,7 @@ impl Ctx<'_> {
         self.first_fit(sets, error)
     }
 
-    /// Whether a handler has another attempt for the action.
+    /// Whether a handler allows another attempt of the action.
     pub(crate) fn retry_by_handler(
         &self,
         run: &ListRun,
@@ -67,7 +67,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether a policy allows another attempt after those that are known.
+    /// Whether a policy allows another attempt after the recorded ones.
     pub(crate) fn again(
         &self,
         policy: &Retry,
@@ -88,7 +88,7 @@ impl Ctx<'_> {
         }))
     }
 
-    /// The action's attempt is over, and another one follows.
+    /// Ends the action's attempt; another one follows.
     pub(crate) fn repeat_action(
         &mut self,
         mut run: ListRun,
@@ -110,7 +110,7 @@ impl Ctx<'_> {
     }
 
     pub(crate) fn wait_to_repeat(&mut self, mut run: ListRun, delay_ms: u64) {
-        // Another attempt is another sub-workflow.
+        // Each attempt is a new sub-workflow.
         run.child = None;
         if delay_ms == 0 {
             run.step = ActionStep::Attempt;
@@ -122,7 +122,7 @@ impl Ctx<'_> {
         self.list(run);
     }
 
-    /// An action's handler takes an error, or a success that it treats as one.
+    /// Lets an action's handler process an error, or a success that the handler treats as one.
     pub(crate) fn handle_in_action(
         &mut self,
         mut run: ListRun,
@@ -132,7 +132,7 @@ impl Ctx<'_> {
     ) -> Step {
         let def = self.def.clone();
         let handler = &def.workflow[id].on_errors[usize::from(index)];
-        // Nothing of it is in progress any more.
+        // No work of the action is in progress any more.
         run.step = ActionStep::Attempt;
         self.list(run.clone());
         match &handler.then {
@@ -156,7 +156,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// An action's handler leads out of the state: all other work of the state ends.
+    /// Leaves the state by the way of an action's handler, and ends all other work of the state.
     pub(crate) fn leave_by(&mut self, way: Exit, error: WorkflowError) {
         self.abandon();
         let Some((id, state)) = self.state() else {
@@ -186,8 +186,8 @@ impl Ctx<'_> {
         self.take_left(way);
     }
 
-    /// Something in the state has succeeded: attempts that handlers of the state retry are counted
-    /// again.
+    /// Something in the state has succeeded, so the attempts of the state's retrying handlers are counted from the
+    /// beginning again.
     pub(crate) fn forget_attempts(&mut self) {
         let by_handler = |retried: &Retried| matches!(retried.by, RetriedBy::StateHandler(_));
         let Some(position) = self.scope.position() else {

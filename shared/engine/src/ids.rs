@@ -27,8 +27,7 @@ pub fn continuation_id(header: &Header) -> InstanceId {
     chained_id(&header.id)
 }
 
-/// The instance that a scope waits for: its sub-workflow, or the one that continues it after
-/// `continueAs`.
+/// The instance that a scope waits for: its sub-workflow, or the one that continues it after `continueAs`.
 pub fn awaited(header: &Header, scope: &Scope) -> Option<InstanceId> {
     if scope.fault.is_some() {
         return None;
@@ -40,7 +39,7 @@ pub fn awaited(header: &Header, scope: &Scope) -> Option<InstanceId> {
     matches!(work, Some(Work::Continue { .. })).then(|| continuation_id(header))
 }
 
-/// The same, of a sub-workflow or of a continuation: its id is never used again.
+/// The id of the continuation of a sub-workflow or of another continuation. It is never used again.
 pub fn chained_id(instance: &InstanceId) -> InstanceId {
     InstanceId::new(derive(&[instance.as_str(), "continue"]))
 }

@@ -36,7 +36,7 @@ impl Ctx<'_> {
     /// The state data with an action's result in it.
     pub fn with_merge(&self, merge: &Merge) -> Result<Data, WorkflowError> {
         let data = match (merge.replace, merge.to) {
-            // Nothing is merged; the existing data may still be filtered.
+            // There is nothing to merge, but the existing data may still be filtered.
             (false, _) if merge.value.is_null() => self.scope.data.clone(),
             (false, to) => self.merged(to, &merge.value)?,
             (true, to) => self.merged_or_put(to, &merge.value)?,
@@ -44,7 +44,7 @@ impl Ctx<'_> {
         self.through(merge.output, data)
     }
 
-    /// An object is merged into a value that takes one; any other value replaces the existing one.
+    /// Merges an object into an existing object. In all other cases the value replaces the existing one.
     fn merged_or_put(&self, to: Option<PathId>, value: &Data) -> Result<Data, WorkflowError> {
         if value.is_object() {
             match self.merged(to, value) {
@@ -58,7 +58,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// A filter that selects nothing leaves the data as it is.
+    /// A filter that selects nothing leaves the data unchanged.
     fn through(&self, filter: Option<ExprId>, data: Data) -> Result<Data, WorkflowError> {
         let Some(filter) = filter else {
             return Ok(data);
@@ -95,7 +95,7 @@ impl Ctx<'_> {
         self.put_data(data)
     }
 
-    /// The part of a result or payload that is merged; null merges nothing.
+    /// The part of a result or payload to merge. Null means that nothing is merged.
     pub(crate) fn filtered(
         &self,
         filter: Option<ExprId>,

@@ -1,16 +1,16 @@
-//! Definitions whose instances end with their first turn.
+//! Finds definitions whose instances end with their first turn.
 
 use swirl_model::workflow::{
     ActionKind, EventState, ListId, Next, State, StateId, StateKind, Then, Workflow,
 };
 
-/// Its states only work on data: nothing is called, waited for, forked, published or continued as another
-/// instance. Its instances end with their first turn, if nothing fails.
+/// The states only work on data: they call no functions, wait for nothing, start no branches, produce no events and
+/// don't continue as another instance. So instances end with their first turn, unless something fails.
 pub(crate) fn is_pure(workflow: &Workflow) -> bool {
     consists_of(workflow, leaves_nothing, |_, _| false)
 }
 
-/// As [`is_pure`], but an event may start it, and it may produce events.
+/// As [`is_pure`], but events may start instances, and instances may produce events.
 pub(crate) fn is_prompt(workflow: &Workflow) -> bool {
     let start = workflow[Workflow::ROOT].start;
     consists_of(workflow, ends_here, |id, kind| match kind {
@@ -19,8 +19,8 @@ pub(crate) fn is_prompt(workflow: &Workflow) -> bool {
     })
 }
 
-/// Calls nothing, and begins no branches and no other instances. Between waits for events and timers its instances need
-/// only data, so any process may run them.
+/// The states call no functions, and start no branches or other instances. Between waits for events and timers,
+/// instances need only data, so any process may run them.
 pub(crate) fn needs_no_worker(workflow: &Workflow) -> bool {
     consists_of(workflow, ends_here, |_, kind| match kind {
         StateKind::Sleep(_) => true,
@@ -34,7 +34,8 @@ pub(crate) fn needs_no_worker(workflow: &Workflow) -> bool {
     })
 }
 
-/// Its states work on data or are among the `others`, and `may` allows each way between them and out of them.
+/// Whether each state works on data or is one of the `others`, and `may` allows each way between states and out of
+/// them.
 fn consists_of(
     workflow: &Workflow,
     may: fn(&Next) -> bool,
@@ -43,14 +44,14 @@ fn consists_of(
     let works = |(index, state): (usize, &State)| {
         works_on_data(workflow, &state.kind, may) || others(StateId(index as u32), &state.kind)
     };
-    // Only calls see secrets.
+    // Only calls can access secrets.
     workflow.secrets.is_empty()
         && !workflow.keep_active
         && workflow.states.iter().enumerate().all(works)
         && workflow.states.iter().flat_map(ways).all(may)
 }
 
-/// The ways that a state takes at its end and after its errors.
+/// The ways that a state can take, at its end and after errors.
 fn ways(state: &State) -> impl Iterator<Item = &Next> {
     let handled = state
         .on_errors
@@ -62,7 +63,7 @@ fn ways(state: &State) -> impl Iterator<Item = &Next> {
     handled.chain(&state.next)
 }
 
-/// The events that start an instance are all that it needs.
+/// Whether an instance needs only the events that start it.
 fn takes_its_events(workflow: &Workflow, state: &EventState) -> bool {
     let mut entries = state.entries.iter();
     (state.exclusive || state.entries.len() == 1)
@@ -71,7 +72,7 @@ fn takes_its_events(workflow: &Workflow, state: &EventState) -> bool {
         })
 }
 
-/// Nothing of the instance continues after this way, unless it leads to another state.
+/// Whether nothing of the instance continues after this way, other than the state that it leads to.
 fn ends_here(way: &Next) -> bool {
     match way {
         Next::Transition(_) => true,
@@ -103,7 +104,7 @@ fn works_on_data(workflow: &Workflow, kind: &StateKind, may: fn(&Next) -> bool) 
     }
 }
 
-/// A list of actions that are expressions, one after another.
+/// Whether a list of actions consists of expressions that run in sequence.
 fn computes(workflow: &Workflow, list: ListId) -> bool {
     let list = &workflow[list];
     !list.parallel

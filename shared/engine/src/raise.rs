@@ -1,4 +1,4 @@
-//! The path of errors: to the state's handlers, otherwise to the scope or instance that waits.
+//! The path of errors: to the state's handlers, otherwise to the waiting scope or instance.
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event, Input};
@@ -16,7 +16,7 @@ use crate::handlers::remember;
 use crate::states::failed_entry;
 
 impl Ctx<'_> {
-    /// An error that nothing inside the state handles.
+    /// Processes an error that no handler inside the state has taken.
     pub fn raise(&mut self, error: WorkflowError) {
         let mut error = error;
         let def = self.def.clone();
@@ -35,7 +35,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Retries by rules of the state come first, then its handlers. Returns the error if none of them takes it.
+    /// Tries the retry rules of the state first, then its handlers. Returns the error if none of them takes it.
     fn handled(&mut self, id: StateId, state: &State, error: WorkflowError) -> Step {
         for (index, rule) in state.retries.iter().enumerate() {
             if self.fits(&rule.errors, &error)? {
@@ -73,7 +73,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Repeats the failed part: an action, here or in a branch, otherwise the state.
+    /// Repeats only the failed part if possible (an action, here or in a branch), otherwise the state.
     fn retry_source(
         &mut self,
         state: &State,
@@ -84,7 +84,7 @@ impl Ctx<'_> {
             return Ok(false);
         };
         let is_there = match &position.work {
-            // A completed action has nothing to repeat.
+            // A completed action needs no repetition.
             Work::List(run) => {
                 let is_done = matches!(run.step, ActionStep::Done | ActionStep::SleepAfter);
                 run.index < run.end && run.attempt > 0 && !is_done
@@ -121,7 +121,7 @@ impl Ctx<'_> {
         Ok(true)
     }
 
-    /// Repeats the state as a whole (docs/language.md#decision-26). True: it does.
+    /// Repeats the whole state (docs/language.md#decision-26). Returns false if it can't.
     pub(crate) fn retry_state(
         &mut self,
         state: &State,
@@ -163,8 +163,8 @@ impl Ctx<'_> {
         Ok(true)
     }
 
-    /// An error that no handler takes ends the scope: the instance faults, a branch reports to its fork. Everything
-    /// stays as it was, so that an operator can let it continue.
+    /// Ends the scope with an error that no handler takes: the instance faults, a branch reports to its fork. Its
+    /// records stay unchanged, so an operator can let it continue.
     pub fn fail(&mut self, error: WorkflowError) {
         if self.in_run_before() {
             return self.terminated();
@@ -184,7 +184,7 @@ impl Ctx<'_> {
                     output: None,
                     error: Some(error.clone()),
                 });
-                // The parent doesn't know this definition's secrets, and cannot hide them.
+                // The parent doesn't know this definition's secrets, so it couldn't hide them.
                 self.notify_parent(Err(error), false);
             }
             Role::Detached { .. } => {
@@ -213,9 +213,9 @@ impl Ctx<'_> {
         }
     }
 
-    /// An error in the form that is shown. Messages quote answers of services, and values that an expression, a merge
-    /// or a schema could not work on; either may hold secrets (docs/language.md#decision-84). Errors are rare, so the
-    /// search for secrets isn't prepared in advance.
+    /// The error as shown to people. Messages quote answers of services, and values that made an expression, a merge or
+    /// a schema check fail; both may contain secrets (docs/language.md#decision-84). Errors are rare, so the search for
+    /// secrets isn't prepared in advance.
     fn without_secrets(&self, mut error: WorkflowError) -> WorkflowError {
         self.hide_secrets(&mut error);
         error
@@ -232,7 +232,7 @@ impl Ctx<'_> {
         self.notify_parent_as(result, terminate, u64::from(self.scope.seq.max(1)));
     }
 
-    /// It was ended from outside and cannot continue: a retry of its parent starts another one.
+    /// The instance was ended from outside and cannot continue, so a retry of its parent starts a new one.
     pub fn notify_parent_of_end(&mut self, message: impl Into<String>) {
         let error = WorkflowError::new(names::SUBFLOW_FAILED, message);
         self.notify_parent_as(Err(error), false, 0);
@@ -275,7 +275,7 @@ impl Ctx<'_> {
         if self.is_last_timeout(&error) {
             return;
         }
-        // Branches and finished actions stay as they are, unless a handler takes the error: a retry repeats nothing. An
+        // Branches and completed actions stay, unless a handler takes the error, so a retry repeats nothing. An
         // action's unfinished work is abandoned.
         self.abandon_subflow(EndStatus::Terminated);
         self.raise(error);
@@ -287,7 +287,7 @@ impl Ctx<'_> {
         self.fail(WorkflowError::timeout(names::BRANCH_TIMEOUT, message));
     }
 
-    /// The end from outside: by an operator, the parent, or because the fork is closed.
+    /// Ends the scope from outside: by an operator, by the parent, or because the fork is closed.
     pub fn cancel(&mut self, status: EndStatus) {
         self.abandon();
         self.abandon_continuation(status);

@@ -1,6 +1,6 @@
-//! The function call that a scope has in flight, with its arguments evaluated.
+//! The function call that a scope has in flight, with evaluated arguments.
 //!
-//! Arguments may hold secrets: a request is made where the call is made, and is never stored.
+//! Arguments may contain secrets, so a request is created where the call is made and is never stored.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ pub struct Request {
     pub function: FunctionId,
     pub arguments: Data,
     pub selection_set: Option<String>,
-    /// The idempotency key. A call that is repeated after a crash has the same key; a retry has another, unless the
+    /// The idempotency key. A call that is repeated after a crash has the same key. A retry has another one, unless the
     /// outcome of the call was unknown (docs/language.md#decision-95).
     pub key: String,
     pub auth: Option<Auth>,
 }
 
-/// An `auth` definition with its properties evaluated.
+/// An `auth` definition with evaluated properties.
 #[derive(Clone)]
 pub struct Auth {
     pub name: String,
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Auth {
     }
 }
 
-/// Returns the scope's pending call, or `None` if it has none. An error is the outcome of the call.
+/// Returns the scope's pending call, or `None` if it has none. An error is used as the outcome of the call.
 pub fn pending_request(
     def: &Arc<Definition>,
     header: &Header,
@@ -115,8 +115,8 @@ fn auth(view: &View<'_>, id: AuthId, data: &Data) -> Result<Auth, WorkflowError>
     })
 }
 
-/// An `auth` definition where no instance runs: for the documents that a deployment fetches. Its
-/// expressions see constants, the secrets and the clock of `env`; data, input and instance are null.
+/// Evaluates an `auth` definition without an instance, for the documents that a deployment fetches. Its expressions see
+/// constants, the secrets and the clock of `env`; data, input and instance are null.
 pub fn auth_without_instance(
     def: &Definition,
     id: AuthId,

@@ -1,4 +1,4 @@
-//! Retries of an action, and an operator's choices for one that failed finally.
+//! Retries of an action, and an operator's options for an action that failed finally.
 
 use swirl_model::event::{Command, Event, Input};
 use swirl_model::instance::{EndStatus, Header};
@@ -19,12 +19,12 @@ use crate::states::failed_entry;
 use crate::step::Rejection;
 
 impl Ctx<'_> {
-    /// The running attempt failed: retry it, or hand the error to the state.
+    /// The running attempt failed: retries it, or passes the error to the state.
     pub fn action_failed(&mut self, error: WorkflowError) -> Step {
         self.action_failed_with(error, true)
     }
 
-    /// `under_way`: the attempt may still be running, and must be ended.
+    /// `under_way`: the attempt may still be running and must be ended.
     pub fn action_failed_with(&mut self, error: WorkflowError, under_way: bool) -> Step {
         let def = self.def.clone();
         let Some((mut run, _)) = self.current_action() else {
@@ -44,7 +44,7 @@ impl Ctx<'_> {
             self.abandon_subflow(EndStatus::Terminated);
         }
         let delay_ms = match &action.retry {
-            // Async ones aren't retried (docs/language.md#decision-28).
+            // Actions that are invoked async aren't retried (docs/language.md#decision-28).
             _ if matches!(self.scope.role, Role::Detached { .. }) => None,
             Some(rule) => self.delay(rule, &error, run.attempt, run.waited_ms)?,
             None => None,
@@ -69,7 +69,7 @@ impl Ctx<'_> {
             return self.handle_in_action(run, id, handler, error);
         }
         let Some(delay_ms) = delay_ms else {
-            // It is no longer running, so a clean-up must not end it again.
+            // It is no longer running, so the cleanup must not end it a second time.
             run.step = ActionStep::Attempt;
             self.list(run);
             return Err(error);
@@ -99,7 +99,7 @@ impl Ctx<'_> {
         self.delay_of(&rule.policy, attempts, waited_ms)
     }
 
-    /// How long to wait after this many attempts, if the policy allows another one.
+    /// The delay after this many attempts, or `None` if the policy allows no further one.
     pub(crate) fn delay_of(
         &self,
         policy: &Retry,
@@ -118,7 +118,7 @@ impl Ctx<'_> {
         Ok(Some(policy.next_ms(attempts, waited_ms, draw)))
     }
 
-    /// A policy with its durations evaluated from now on.
+    /// A policy with its durations evaluated, relative to now.
     fn delays(&self, policy: &Retry) -> Result<Delays, WorkflowError> {
         let view = self.view();
         let ms = |period: &Period| {
@@ -139,7 +139,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// `timer`: the one that has fired, if there was one.
+    /// `timer`: the timer that fired, if there was one.
     pub fn retry_due(&mut self, timer: Option<u32>) {
         let Some(position) = self.scope.position() else {
             return;
@@ -186,8 +186,8 @@ impl Ctx<'_> {
         self.settle(step);
     }
 
-    /// An operator's retry, or a result given in place of the action that failed. Finished work isn't repeated
-    /// (docs/language.md#decision-73).
+    /// Processes an operator's retry, or the result that an operator gives for the failed action. Completed work isn't
+    /// repeated (docs/language.md#decision-73).
     pub fn retry(&mut self, result: Option<Data>) -> Result<(), Rejection> {
         if self.scope.fault.is_none() {
             return Err(Rejection::NotFaulted);
@@ -216,7 +216,7 @@ impl Ctx<'_> {
                     let others = result.is_none();
                     self.revive(fork, index, again(result), others);
                 }
-                // Requests the results that the branches reached meanwhile.
+                // Asks for the results that the branches reached meanwhile.
                 None => self.revive(run.fork, 0, Input::Retry, true),
             },
             Work::Finish { way, from } => {
@@ -238,7 +238,8 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// The sub-workflow's outcome this time isn't a repetition of the one that its parent knows.
+    /// Begins a new generation, so that the sub-workflow's next outcome differs from the one that its parent already
+    /// has.
     fn begin_another_turn(&mut self) {
         if self.scope.id.is_root() && self.header.parent.is_some() {
             self.seq();
@@ -254,7 +255,7 @@ impl Ctx<'_> {
         });
     }
 
-    /// Timeouts of the state and the branch start again.
+    /// Restarts the timeouts of the state and the branch.
     fn rearm_around(&mut self) -> Step {
         let def = self.def.clone();
         if let Role::Branch { state, index } = self.scope.role
@@ -276,7 +277,7 @@ impl Ctx<'_> {
         run.waited_ms = 0;
         run.retried = Vec::new();
         run.step = match run.step {
-            // Its condition or its sleep could not be evaluated.
+            // The action's condition or sleep could not be evaluated.
             ActionStep::Ready => ActionStep::Ready,
             ActionStep::Done if !ended => ActionStep::Done,
             ActionStep::SleepAfter if !ended => ActionStep::SleepAfter,
@@ -286,7 +287,7 @@ impl Ctx<'_> {
         let step = self.resume_events();
         self.settle(step);
         let step = match run.step {
-            // The action isn't repeated; the rest of its sleep is left out.
+            // The action isn't repeated, and the rest of its sleep is skipped.
             ActionStep::Done => self.behind_action(run),
             ActionStep::SleepAfter => self.again_or_next(run),
             _ => Ok(()),
@@ -298,7 +299,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Waits again; an event that had come but could not be merged is tried again.
+    /// Waits again. An event that arrived but could not be merged is tried again.
     fn resume_wait(&mut self) -> Step {
         let def = self.def.clone();
         let Some((id, _)) = self.state() else {
@@ -328,7 +329,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Keeps the single event that a state waited for, until it is merged.
+    /// Keeps the single event that a state waited for until it is merged.
     pub(crate) fn keep_event(&mut self, def: EventId, event: &CloudEvent) {
         if let Some(position) = self.scope.position() {
             let mut position = position.clone();
@@ -346,7 +347,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// An operator's choice: continue at a state, with the data as it is.
+    /// An operator lets the instance continue at a state, with the current data.
     pub fn rerun(&mut self, name: &str) -> Result<(), Rejection> {
         if self.scope.fault.is_none() || !self.scope.id.is_root() {
             return Err(Rejection::NotFaulted);
@@ -368,7 +369,7 @@ impl Ctx<'_> {
 }
 
 impl Ctx<'_> {
-    /// As [`Ctx::rerun`] or [`Ctx::retry`], with other state data.
+    /// As [`Ctx::rerun`] or [`Ctx::retry`], but with new state data.
     pub fn edit(&mut self, state: Option<&str>, data: Data) -> Result<(), Rejection> {
         if self.scope.fault.is_none() || !self.scope.id.is_root() {
             return Err(Rejection::NotFaulted);
@@ -376,7 +377,7 @@ impl Ctx<'_> {
         if self.def.sizes.check_data(&data, "the data").is_err() {
             return Err(Rejection::DataTooLarge);
         }
-        // All refusals come before the first change.
+        // Everything is checked before the first change.
         match state {
             None if !can_edit(self.scope) => return Err(Rejection::NothingToEdit),
             None => {}
@@ -389,7 +390,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// A state at which an operator may let the instance continue.
+    /// Finds a state at which an operator may let the instance continue.
     fn main_state(&self, name: &str) -> Result<StateId, Rejection> {
         let workflow = &self.def.workflow;
         let state = workflow.state_by_name(Workflow::ROOT, name);
@@ -401,7 +402,7 @@ impl Ctx<'_> {
     }
 }
 
-/// The input for a branch that failed.
+/// The input that retries a failed branch.
 fn again(result: Option<Data>) -> Input {
     match result {
         Some(result) => Input::Skip { result },
@@ -422,7 +423,7 @@ pub fn can_skip(scope: &Scope) -> bool {
     }
 }
 
-/// Whether a faulted scope continues with its own data when it is retried: nothing that failed has a copy of it.
+/// Whether a retried scope continues with its own data. It doesn't if a failed part has a copy of the data.
 pub fn can_edit(scope: &Scope) -> bool {
     let Some(position) = scope.position() else {
         return false;
@@ -434,8 +435,8 @@ pub fn can_edit(scope: &Scope) -> bool {
     }
 }
 
-/// Whether an operator may let an instance continue at a state: those of compensation and of `runBefore` run in their
-/// turn only.
+/// Whether an operator may let an instance continue at a state. States of compensation and of `runBefore` run only when
+/// it is their turn.
 pub fn can_rerun(def: &Definition, header: &Header, state: StateId) -> bool {
     let workflow = &def.workflow;
     let before = match &header.timeout {
@@ -464,8 +465,8 @@ enum Spread {
 }
 
 impl Delays {
-    /// The delay before the retry that follows attempt number `attempts` (docs/language.md#decision-21).
-    /// `draw` is in 0.0..1.0.
+    /// The delay before the retry that follows attempt number `attempts` (docs/language.md#decision-21). `draw` is in
+    /// 0.0..1.0.
     fn next_ms(&self, attempts: u32, waited_ms: u64, draw: f64) -> u64 {
         let mut delay = if attempts <= 1 {
             self.delay_ms as f64
@@ -484,12 +485,12 @@ impl Delays {
     }
 }
 
-/// How long a duration is from now on.
+/// The length of a duration, counted from now.
 pub(crate) fn millis(duration: &IsoDuration, now: Timestamp) -> u64 {
     duration.add_to(now).0.saturating_sub(now.0).max(0) as u64
 }
 
-/// Whether the outcome of the call is unknown: a retry is then the same logical call, with the same key
+/// Whether the outcome of the call is unknown. If so, a retry is the same logical call, with the same key
 /// (docs/language.md#decision-95).
 pub fn leaves_outcome_open(error: &WorkflowError) -> bool {
     match (error.status, error.code.as_deref()) {

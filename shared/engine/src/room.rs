@@ -1,4 +1,4 @@
-//! Checks of the data of a step: its own size, and the room that its instance has left.
+//! Checks the data of a step against the limit for a scope and the room that its instance has left.
 
 use swirl_model::error::names;
 use swirl_model::instance::Room;
@@ -8,7 +8,7 @@ use swirl_model::{Data, WorkflowError};
 use crate::ctx::{Ctx, Step};
 
 impl Ctx<'_> {
-    /// Changes the state data, if it is not too large then.
+    /// Changes the state data, unless that makes it too large.
     pub(crate) fn put_data(&mut self, data: Data) -> Step {
         self.check_data(&data, "the state data")?;
         self.set_data(data);
@@ -23,7 +23,7 @@ impl Ctx<'_> {
     }
 
     /// # Errors
-    /// These together are too large for the room that the instance has left.
+    /// The data exceeds the room that the instance has left.
     pub(crate) fn check_room(&self, parts: &[&Data]) -> Step {
         let Some(room) = self.env.room else {
             return Ok(());
@@ -35,7 +35,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// The result of a branch; an error, if its instance has no room for it.
+    /// The result of a branch, or an error if its instance has no room for it.
     pub(crate) fn result_within(&self, result: BranchResult) -> BranchResult {
         match self.env.room {
             Some(room) if result.is_done() && result.bytes() > room.bytes => {

@@ -10,7 +10,7 @@ use swirl_model::workflow::SearchAttribute;
 use crate::ctx::Ctx;
 
 impl Ctx<'_> {
-    /// Evaluates them at the end of a step, for the last state that ended in it. Problems with them don't affect the
+    /// Evaluates them at the end of a step, for the last state that ended in it. Errors in them don't affect the
     /// instance.
     pub fn index(&mut self) {
         let Some(data) = self.searched.take() else {
@@ -47,7 +47,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// Null means that there is no value yet, which is not a problem: most values appear while the instance runs.
+    /// Null means that there is no value yet. This isn't an error, because most values appear only while the instance
+    /// runs.
     fn value_of(
         &self,
         attribute: &SearchAttribute,
@@ -73,7 +74,7 @@ impl Ctx<'_> {
     }
 }
 
-/// The value itself is arbitrary, so it is not quoted.
+/// The value isn't quoted, because it may be anything.
 fn refusal(kind: AttributeKind, found: &Data) -> String {
     let wanted = match kind {
         AttributeKind::Text => "a string",

@@ -1,20 +1,20 @@
-//! Limits on the data that a definition makes. They are checked where the data arises, so that an error handler can
-//! act, and nothing too large is ever stored.
+//! Limits on the data that a definition creates. They are checked where the data is created, so that an error handler
+//! can act, and nothing too large is ever stored.
 
 use swirl_model::error::names;
 use swirl_model::{Data, WorkflowError};
 
-/// The size of an event without its data and attributes, including the additions at its publication.
+/// The size of an event without its data and attributes, including what its publication adds.
 const EVENT_OVERHEAD: usize = 1024;
 
-/// The same for all definitions of a process.
+/// Limits that are the same for all definitions of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     /// The state data of a scope, and the input of an instance, as JSON text.
     pub data_bytes: usize,
     /// The results of all branches of a fork, as JSON text.
     pub fork_bytes: usize,
-    /// The length of a chain of instances that start each other without any of them waiting for anything.
+    /// The length of a chain of instances that start each other while none of them waits for anything.
     pub chain: u32,
     /// A produced event.
     pub event_bytes: usize,

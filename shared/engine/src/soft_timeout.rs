@@ -1,8 +1,8 @@
-//! After a `workflowExecTimeout` without `interrupt` (docs/language.md#decision-81): running work is finished; waiting
-//! ends at that instant, or as soon as only waits remain. The instance is then terminated.
+//! The behaviour after a `workflowExecTimeout` without `interrupt` (docs/language.md#decision-81): running work is
+//! completed, and waits end immediately or as soon as only waits remain. Then the instance is terminated.
 //!
-//! A branch knows by itself when the timeout has passed. A branch that only waits then ends, and
-//! its result says so. The state is left when the others are done or also only wait.
+//! Each branch notices by itself that the timeout has passed. If it only waits, it ends, and its result says so. The
+//! parent leaves the state when the other branches are done or only wait too.
 
 use swirl_model::event::Command;
 use swirl_model::scope::{
@@ -12,7 +12,7 @@ use swirl_model::time::Timestamp;
 
 use crate::ctx::Ctx;
 
-/// Waiting for events, asleep, or between retries: no work is in progress.
+/// Whether the scope is waiting for events, sleeping or between retries, so that no work is in progress.
 fn only_waits(position: &Position) -> bool {
     match &position.work {
         Work::Sleep | Work::Retry => true,
@@ -32,7 +32,7 @@ fn only_waits(position: &Position) -> bool {
 }
 
 impl Ctx<'_> {
-    /// At the end of a step.
+    /// Runs at the end of a step.
     pub(crate) fn leave_what_only_waits(&mut self) {
         let waits = match &self.scope.cursor {
             Cursor::At(position) => position.purpose == Purpose::Main && only_waits(position),
@@ -67,10 +67,10 @@ impl Ctx<'_> {
         }
     }
 
-    /// When the workflow times out, if running work is finished then.
+    /// The time of the workflow's timeout, if running work is completed after it.
     fn soft_end(&self) -> Option<Timestamp> {
         let timeout = self.workflow_timeout_setting()?;
-        // A timeout that cannot be evaluated has faulted the instance at its start.
+        // If the timeout couldn't be evaluated, the instance has faulted at its start.
         let end = self.workflow_end().ok().flatten()?;
         (!timeout.interrupt).then_some(end)
     }

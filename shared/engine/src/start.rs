@@ -1,4 +1,4 @@
-//! The beginning of an instance and of a scope.
+//! The start of an instance and of a scope.
 
 use std::sync::Arc;
 
@@ -34,16 +34,16 @@ pub struct NewInstance {
     pub continued_from: Option<InstanceId>,
     pub timeout: Option<TimeoutOverride>,
     pub depth: u16,
-    /// Those of an instance that events start are in the events.
+    /// Without meaning if events start the instance: the events have their own hops.
     pub hops: u32,
     pub events: Vec<StartEvent>,
-    /// An instance that events start takes theirs.
+    /// Without meaning if events start the instance: it takes theirs.
     pub trace: Trace,
 }
 
-/// The extension of CloudEvents that names the instance which produced the event.
+/// The CloudEvents extension that names the instance which produced the event.
 pub(crate) const ORIGIN: &str = "swirlorigin";
-/// The extension that says how many instances led to that one without a wait.
+/// The CloudEvents extension with the number of instances that led to that one without a wait.
 pub(crate) const HOPS: &str = "swirlhops";
 
 /// The hops of an instance that this event starts.
@@ -59,7 +59,7 @@ fn hops_of(event: &CloudEvent) -> u32 {
     }
 }
 
-/// Makes the records of a new instance. Its input must be an object (docs/language.md#decision-12 and #decision-59).
+/// Creates the records of a new instance. Its input must be an object (docs/language.md#decision-12 and #decision-59).
 pub fn new_instance(
     def: &Arc<Definition>,
     id: InstanceId,
@@ -137,7 +137,7 @@ pub(crate) fn version_of(
     })
 }
 
-/// A value that depends on the input alone.
+/// Evaluates an expression over the input alone.
 fn over_input(
     def: &Arc<Definition>,
     header: &Header,
@@ -233,7 +233,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether the flow's window is open. One without its own beginning counts from the deployment
+    /// Whether the flow's window is open. A window without a start counts from the deployment
     /// (docs/language.md#decision-100).
     fn is_open(&self, flow: FlowId) -> bool {
         let Some(window) = &self.def.workflow[flow].window else {
@@ -260,7 +260,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// The workflow's own timeout, or the one that `continueAs` put in its place.
+    /// The workflow's own timeout, or the one by which `continueAs` replaced it.
     pub fn workflow_timeout_setting(&self) -> Option<WorkflowTimeout> {
         let Some(timeout) = &self.header.timeout else {
             return self.def.workflow.timeout.clone();
@@ -273,7 +273,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// When `workflowExecTimeout` passes.
+    /// The time at which `workflowExecTimeout` passes.
     pub fn workflow_end(&self) -> Result<Option<Timestamp>, WorkflowError> {
         let Some(timeout) = self.workflow_timeout_setting() else {
             return Ok(None);
@@ -282,7 +282,7 @@ impl Ctx<'_> {
         Ok(Some(duration.add_to(self.header.started_at)))
     }
 
-    /// The attributes of the events that created the instance are its correlation values.
+    /// Uses the attributes of the events that created the instance as its correlation values.
     fn correlate_start_events(&mut self) {
         let mut values = Vec::new();
         for start in &self.scope.start_events {
@@ -304,7 +304,7 @@ impl Ctx<'_> {
         use swirl_model::scope::{Position, Work};
         let found = &self.def.workflow[state];
         let name = found.name.clone();
-        // Nothing has to be done before its work.
+        // The state has nothing to do before its work.
         let entered = found.input.is_none() && found.input_schema.is_none();
         self.emit(Event::StateEntered {
             state,
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn instances_that_start_each_other_are_counted() {
-        // Comes from outside and may have any value.
+        // The value comes from outside and may be anything.
         assert_eq!(hops(&[], 0), Ok(0));
         assert_eq!(hops(&[(HOPS, "7")], 0), Ok(0));
         assert_eq!(hops(&[(ORIGIN, "a")], 0), Ok(1));

@@ -15,12 +15,12 @@ use crate::env::Env;
 /// The outcome of an input.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// The scope has been changed by these events; these commands follow.
+    /// The events have been applied to the scope; the commands are to be carried out.
     Accepted {
         events: Vec<Event>,
         commands: Vec<Command>,
     },
-    /// The input doesn't apply, because it is late or was applied before. Nothing has changed.
+    /// The input doesn't apply, because it is late or was applied before. Nothing was changed.
     Rejected(Rejection),
 }
 
@@ -56,11 +56,12 @@ pub enum Rejection {
     Damaged,
 }
 
-/// The metered cost that the expressions of a turn may reach before others get their turn; about a tenth of a second.
+/// The cost of expressions, in steps of their meter, at which a turn ends so that others have theirs. It takes about a
+/// tenth of a second.
 const TURN_WORK: u64 = 3_000_000;
-/// The number of steps that a sleep too short to be a wait counts as.
+/// A sleep too short to be a wait counts as this many steps.
 const BRIEF_STEPS: u64 = 10;
-/// Few steps have more events. Growing the list would move all of them.
+/// Few steps have more events, and growing the list would move all of them.
 const EVENTS_USUAL: usize = 16;
 
 /// Gives a scope an input and runs it until it blocks.
@@ -95,7 +96,7 @@ pub fn step(
             | Input::Event { .. }
             | Input::Joined { .. }
     );
-    // Before the input is processed, because that may end the instance and start its continuation.
+    // This comes before the input, because the input may end the instance and start its continuation.
     let first_wait = waited && !brief && !ctx.scope.waited;
     if first_wait {
         ctx.emit(Event::Waited);
@@ -129,7 +130,7 @@ impl Ctx<'_> {
         match input {
             Input::Wake if faulted || !self.can_go_on() => Err(Rejection::Blocked),
             Input::Wake => Ok(()),
-            // A faulted instance has ended; only its branches are removed.
+            // A faulted instance has already ended, so only its branches are removed.
             Input::Cancel { .. } if faulted && self.scope.id.is_root() => Err(Rejection::Ended),
             Input::Cancel { status } => {
                 self.cancel(status);
@@ -182,7 +183,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Runs until the scope blocks, or others should have a turn.
+    /// Runs until the scope blocks, or until other scopes should have a turn.
     pub(crate) fn run(&mut self) {
         let mut steps = 0;
         let work_max = swirl_expr::spent().saturating_add(TURN_WORK);
@@ -191,7 +192,7 @@ impl Ctx<'_> {
             .bounds
             .map_or(self.def.budget, |bounds| bounds.steps);
         while self.scope.fault.is_none() && self.can_go_on() {
-            // Actions invoked async begin before this scope continues.
+            // Actions that are invoked async begin before this scope continues.
             if steps == budget || self.pause || swirl_expr::spent() > work_max {
                 return self.yield_to_others(steps);
             }
@@ -201,8 +202,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// Lets other scopes have a turn. A scope that keeps yielding without ever waiting for anything is assumed to be in
-    /// an endless loop.
+    /// Lets other scopes have a turn. If a scope yields again and again and never waits for anything, it is assumed to
+    /// be in an endless loop.
     fn yield_to_others(&mut self, steps: u32) {
         let steps = self.scope.steps.saturating_add(u64::from(steps));
         let max = self.def.steps_max;
@@ -217,7 +218,7 @@ impl Ctx<'_> {
         self.command(Command::Yield);
     }
 
-    /// A sleep of zero length isn't a wait: a loop around it would run forever too.
+    /// A sleep of zero length isn't a wait, because a loop around it would run forever too.
     fn count_brief(&mut self) {
         self.emit(Event::Brief(0));
         let steps = self.scope.steps.saturating_add(BRIEF_STEPS);
@@ -259,7 +260,7 @@ impl Ctx<'_> {
             .iter()
             .find(|timer| timer.seq == seq)
             .copied();
-        // A timer that fires too early is ignored, whatever its source.
+        // A timer that fires too early is ignored, whoever fired it.
         let timer = timer
             .filter(|timer| timer.due <= self.now())
             .ok_or(Rejection::TimerDisarmed)?;
@@ -384,13 +385,13 @@ mod tests {
         let fault = run.scope.fault.as_ref().unwrap();
         assert_eq!(fault.name, names::LIMIT_EXCEEDED);
         assert!(fault.message.starts_with("100 states"), "{fault:?}");
-        // An operator may let it continue for the same number of steps.
+        // An operator may let it continue for the same number of steps again.
         let (_, commands) = run.step(Input::Retry);
         assert!(commands.contains(&Command::Yield), "{commands:?}");
     }
 
     #[test]
-    fn a_loop_around_sleeps_of_no_length_ends() {
+    fn a_loop_of_zero_sleeps_ends() {
         for (period, ends) in [("PT0S", true), ("PT0.005S", true), ("PT0.01S", false)] {
             let period = swirl_model::time::IsoDuration::parse(period).unwrap();
             let mut run = Run::new(circle(vec![StateKind::Sleep(period.into())]));
@@ -412,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_waits_goes_on() {
+    fn a_loop_that_waits_continues() {
         let second = swirl_model::time::IsoDuration::parse("PT1S").unwrap();
         let mut states = vec![StateKind::Inject(Data::object()); 15];
         states.push(StateKind::Sleep(second.into()));
@@ -429,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_fails_its_schema_is_noted() {
+    fn invalid_data_is_recorded() {
         for fail in [false, true] {
             let mut workflow = circle(vec![StateKind::Inject(Data::object())]);
             workflow.input_schema = Some(Schema {

@@ -8,7 +8,7 @@ use swirl_model::{Data, WorkflowError};
 use crate::ctx::{Ctx, Step};
 use crate::schema::Validator;
 
-/// The data that a schema checks.
+/// The data that is checked against a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checked {
     Input,
@@ -16,8 +16,8 @@ pub(crate) enum Checked {
 }
 
 impl Ctx<'_> {
-    /// An error, or with `failOnValidationErrors: false` an entry of the history (docs/language.md#decision-19). Data that cannot be
-    /// checked within the limits is an error either way.
+    /// A mismatch is an error, or only an entry in the history with `failOnValidationErrors: false`
+    /// (docs/language.md#decision-19). Data that cannot be checked within the limits is always an error.
     pub fn validate(&mut self, schema: &Validator, data: &Data, what: Checked) -> Step {
         let limits = self.view().expr_limits();
         let (name, of) = match what {

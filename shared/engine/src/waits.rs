@@ -10,7 +10,7 @@ use crate::eval::View;
 use crate::step::Rejection;
 
 impl View<'_> {
-    /// As [`Ctx::event_match`].
+    /// See [`Ctx::event_match`].
     pub fn event_match(
         &self,
         id: EventId,
@@ -42,8 +42,8 @@ impl View<'_> {
 }
 
 impl Ctx<'_> {
-    /// The events that match this definition's event for this instance. `None`: no event can match,
-    /// as a value that it must have is null (docs/language.md#decision-86).
+    /// Describes the events that match this event definition for this instance. `None`: no event can match, because a
+    /// value that it must have is null (docs/language.md#decision-86).
     pub fn event_match(&self, id: EventId) -> Result<Option<EventMatch>, WorkflowError> {
         self.view().event_match(id, &self.scope.data)
     }
@@ -54,7 +54,7 @@ impl Ctx<'_> {
         self.command(Command::Subscribe(subscription));
     }
 
-    /// The wait of an action: the other waits of its state continue.
+    /// Waits for the event of an action. The other waits of its state stay.
     pub fn subscribe_answer(&mut self, filter: Option<EventMatch>) {
         let subscription = self.subscription(vec![Slot {
             slot: 0,
@@ -139,7 +139,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// A workflow that is kept active collects further events of its starting state (docs/language.md#decision-76).
+    /// A workflow with `keepActive` collects further events of its starting state (docs/language.md#decision-76).
     fn arrived_idle(&mut self, def: EventId, event: CloudEvent) -> Step {
         self.unsubscribe();
         let mut events = self.scope.start_events.clone();
@@ -205,13 +205,13 @@ impl Ctx<'_> {
     }
 }
 
-/// The events that a workflow which is kept active waits for, of those of its starting state.
+/// The events that a workflow with `keepActive` waits for, out of those of its starting state.
 pub(crate) fn slots_at_start(
     state: &EventState,
     start_events: &[StartEvent],
     mut slots: Vec<Slot>,
 ) -> Vec<Slot> {
-    // An event without correlation starts its own instance (docs/language.md#decision-75).
+    // An event without correlation starts an instance of its own (docs/language.md#decision-75).
     let is_correlated = |filter: &EventMatch| {
         let mut values = filter.correlation.iter().map(|(_, value)| value);
         values.any(Option::is_none)

@@ -1,4 +1,4 @@
-//! Search attributes follow the data as states leave it, and never disturb an instance.
+//! Search attributes follow the data as states leave it, and never affect an instance.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ struct Run {
 }
 
 impl Run {
-    /// States that follow each other, over this input.
+    /// A sequence of states over this input.
     fn new(kinds: Vec<StateKind>, search: &[(&str, AttributeKind, &str)], input: Data) -> Run {
         let last = kinds.len() as u32 - 1;
         let next = |index: u32| match index == last {
@@ -79,7 +79,7 @@ impl Run {
         }
     }
 
-    /// Whether it is to be indexed, and what the history says of attributes that are left out.
+    /// Whether the attributes are to be indexed, and the history's notes about attributes that are left out.
     fn step(&mut self, input: Input) -> (usize, Vec<(String, String)>) {
         let outcome = step(&self.def, &self.header, &mut self.scope, input, &self.env);
         let Outcome::Accepted { events, commands } = outcome else {
@@ -119,7 +119,7 @@ const ORDER: (&str, AttributeKind, &str) = ("orderId", AttributeKind::Text, ".or
 const TOTAL: (&str, AttributeKind, &str) = ("total", AttributeKind::Number, ".total");
 
 #[test]
-fn they_are_what_the_last_state_left() {
+fn they_follow_the_last_ended_state() {
     let inject = |data| StateKind::Inject(data);
     let states = vec![
         pause(),
@@ -132,10 +132,10 @@ fn they_are_what_the_last_state_left() {
     let mut run = Run::new(states, &[ORDER, TOTAL], data!({"order": {"id": "o1"}}));
     let order = || ("orderId", Attribute::Text("o1".into()));
     let total = |number| ("total", Attribute::Number(number));
-    // With the input, before the first state has ended.
+    // From the input, before the first state has ended.
     assert_eq!(run.step(Input::Wake), (1, vec![]));
     assert_eq!(run.scope.attributes, found_by(&[order()]));
-    // Once a step, whatever the states between were.
+    // Once per step, however many states it runs.
     assert_eq!(run.sleep_over(), (1, vec![]));
     assert_eq!(run.scope.attributes, found_by(&[order(), total(2.0)]));
     // Nothing has changed.
@@ -146,7 +146,7 @@ fn they_are_what_the_last_state_left() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_left_out_and_said_once() {
+fn invalid_values_are_left_out_and_reported_once() {
     let inject = |data| StateKind::Inject(data);
     let long = "x".repeat(257);
     let mut injected = data!({"total": "much", "when": "tomorrow", "ok": 1});
@@ -224,7 +224,7 @@ fn secrets_are_left_out() {
 }
 
 #[test]
-fn without_any_nothing_happens() {
+fn without_attributes_nothing_is_indexed() {
     let input = data!({"order": {"id": "o1"}});
     let mut run = Run::new(vec![StateKind::Inject(data!({})), pause()], &[], input);
     assert_eq!(run.step(Input::Wake), (0, vec![]));

@@ -14,7 +14,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::OnceLock;
 
-/// An allocator, with a count of the bytes that each thread holds.
+/// An allocator that counts the bytes that each thread holds.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct CountingAllocator<A = System>(A);
 
@@ -31,14 +31,13 @@ impl<A> CountingAllocator<A> {
 }
 
 thread_local! {
-    /// Bytes allocated less bytes freed by this thread. May be negative: one thread may free memory
-    /// that another allocated. Constant initialisation and no destructor, so that reading it
-    /// allocates nothing.
+    /// Bytes allocated minus bytes freed by this thread. May be negative, because a thread may free memory that another
+    /// one allocated. Its initialiser is constant and it has no destructor, so that reading it allocates nothing.
     static NET: Cell<isize> = const { Cell::new(0) };
 }
 
 fn add(bytes: isize) {
-    // Fails only while the thread is being torn down, when the count no longer matters.
+    // Fails only while the thread is being destroyed, when the count no longer matters.
     let _ = NET.try_with(|net| net.set(net.get().wrapping_add(bytes)));
 }
 
@@ -71,12 +70,12 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     }
 }
 
-/// Bytes that this thread holds, counted only if the allocator is installed.
+/// The bytes that this thread holds. Counted only if the allocator is installed.
 pub(crate) fn held() -> isize {
     NET.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Is [`CountingAllocator`] the global allocator of this process?
+/// Whether [`CountingAllocator`] is the global allocator of this process.
 pub(crate) fn installed() -> bool {
     static INSTALLED: OnceLock<bool> = OnceLock::new();
     *INSTALLED.get_or_init(|| {

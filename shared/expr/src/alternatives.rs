@@ -1,6 +1,6 @@
-//! `?//`, which jaq's parser doesn't know: `term as [$a] ?// $a | body`. The first pattern is tried, with everything
-//! that follows it; where that fails, the next. Variables that a pattern lacks are null. The tokens are rewritten into
-//! an equivalent form without `?//`, with the body in a function, so that it occurs only once:
+//! `?//`, which jaq's parser doesn't support: `term as [$a] ?// $a | body`. The first pattern is tried with everything
+//! that follows it; if that fails, the next one is tried. Variables that a pattern lacks are null. The tokens are
+//! rewritten into an equivalent form without `?//`. The body becomes a function, so it occurs only once:
 //!
 //! ```text
 //! term as $__value | def _body($a): body; . as $__input |
@@ -37,7 +37,7 @@ fn is_alternative(first: &Token<&str>, second: &Token<&str>) -> bool {
     )
 }
 
-/// From the last `as` to the first, so that each body is already spelled out when it is moved.
+/// From the last `as` to the first, so that each body has been rewritten before it is moved.
 fn spelled(mut tokens: Tokens<'_>) -> Tokens<'_> {
     let mut at = tokens.len();
     while at > 0 {
@@ -52,7 +52,7 @@ fn spelled(mut tokens: Tokens<'_>) -> Tokens<'_> {
         let rest = tokens.split_off(end);
         let body = tokens.split_off(after + 1);
         let patterns = tokens.split_off(at + 1);
-        // Every other token, but for the `|` at the end, is half of a `?//`.
+        // Every other token, except the `|` at the end, is half of a `?//`.
         let patterns = patterns
             .into_iter()
             .filter(|token| !matches!(token, Token("?" | "//" | "|", Tok::Sym)));
@@ -62,7 +62,7 @@ fn spelled(mut tokens: Tokens<'_>) -> Tokens<'_> {
     tokens
 }
 
-/// The place of the `|` behind several patterns.
+/// The position of the `|` after several patterns.
 fn patterns_end(tokens: &[Token<&str>], begin: usize) -> Option<usize> {
     let is_pattern = |at: usize| matches!(tokens.get(at), Some(Token(_, Tok::Var | Tok::Block(_))));
     let mut at = begin;
@@ -80,7 +80,7 @@ fn patterns_end(tokens: &[Token<&str>], begin: usize) -> Option<usize> {
     (several && matches!(tokens.get(at), Some(Token("|", Tok::Sym)))).then_some(at)
 }
 
-/// A body extends to the end of the term around it.
+/// A body extends to the end of the enclosing term.
 fn body_end(tokens: &[Token<&str>], begin: usize) -> usize {
     let mut ifs = 0usize;
     let mut defs = 0usize;
@@ -107,7 +107,7 @@ fn written<'s>(out: &mut Tokens<'s>, patterns: Tokens<'s>, body: Tokens<'s>) {
     for pattern in &patterns {
         bound(pattern, &mut all);
     }
-    // `(a; b)` of each, or nothing.
+    // `(a; b)` for each of them, or nothing.
     let listed = |items: Tokens<'s>| -> Option<Token<&'s str>> {
         if items.is_empty() {
             return None;
@@ -127,7 +127,7 @@ fn written<'s>(out: &mut Tokens<'s>, patterns: Tokens<'s>, body: Tokens<'s>) {
     out.push(sign(":"));
     out.extend(body);
     out.extend([sign(";"), sign("."), word("as"), var(INPUT), sign("|")]);
-    // From the last to the first: each goes into the `catch` of the one before it.
+    // From the last to the first: each one goes into the `catch` of the previous one.
     let mut next: Option<Tokens<'s>> = None;
     for pattern in patterns.into_iter().rev() {
         let mut own = Vec::new();
@@ -157,11 +157,11 @@ fn written<'s>(out: &mut Tokens<'s>, patterns: Tokens<'s>, body: Tokens<'s>) {
     out.extend(next.into_iter().flatten());
 }
 
-/// The variables that a pattern binds, each once.
+/// The variables that a pattern binds, without duplicates.
 fn bound<'s>(pattern: &Token<&'s str>, out: &mut Vec<&'s str>) {
     match pattern {
         Token(name, Tok::Var) if !out.contains(name) => out.push(name),
-        // A key in parentheses binds nothing.
+        // A key in parentheses binds no variable.
         Token(open, Tok::Block(inner)) if !open.starts_with('(') => {
             inner.iter().for_each(|token| bound(token, out));
         }

@@ -1,4 +1,4 @@
-//! Compiles a source: parses it, refuses parts that aren't allowed, and finds its shape.
+//! Compiles a source: parses it, refuses forbidden parts, and determines its shape.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,14 +16,14 @@ use crate::error::CompileError;
 use crate::simple::{Simple, plain};
 use crate::{alternatives, library, natives, outputs, precedence, rewrite, walk};
 
-/// Bytes of one expression.
+/// The maximum length of an expression in bytes.
 const SOURCE_BYTES_MAX: usize = 64 << 10;
-/// Stack for parsing: enough for the longest allowed source that consists only of parentheses.
+/// The stack size for parsing: enough for a source of the maximum length that consists only of parentheses.
 const STACK: usize = 512 << 20;
 
-/// Parts of one path, as `.a[0].b` has three: a path is evaluated recursively, part by part.
+/// The maximum number of parts in a path; `.a[0].b` has three. A path is evaluated recursively, part by part.
 pub(crate) const PARTS_MAX: usize = 256;
-/// Functions that a source may define: compiling one of them looks at those around it.
+/// The maximum number of functions that a source may define. Compiling one of them examines those around it.
 const DEFINITIONS_MAX: usize = 256;
 
 /// Refuses a source that is too long.
@@ -37,7 +37,7 @@ pub(crate) fn within_length(source: &str) -> Result<(), CompileError> {
     Ok(())
 }
 
-/// Runs code that recurses over a source, which may be nested as deeply as it is long.
+/// Runs code that recurses over a source, which may be nested as deeply as its length permits.
 pub(crate) fn with_stack<T>(
     source: &str,
     f: impl FnOnce() -> Result<T, CompileError>,
@@ -62,7 +62,7 @@ pub(crate) fn jq(source: &str, vars: &[&str]) -> Result<Compiled, CompileError> 
     })
 }
 
-/// Runs code that parses a source, with stack, and on the form that the lexer reads.
+/// Runs code that parses a source, with enough stack, on the form for the lexer.
 pub(crate) fn as_lexed<T>(
     source: &str,
     f: impl FnOnce(&str) -> Result<T, CompileError>,
@@ -113,7 +113,7 @@ pub(crate) fn parse<'s>(source: &'s str, arena: &'s Arena) -> Result<Term<&'s st
             let part = Token::opt_as_str(*found, source);
             CompileError::at(format!("{what} {expected}"), source, part)
         })?;
-    // `?//` makes one as well.
+    // `?//` creates one as well.
     let definitions = source.matches("def").count() + source.matches('?').count();
     if definitions > DEFINITIONS_MAX && definitions_in(&mut term) > DEFINITIONS_MAX {
         let message = format!("the expression defines more than {DEFINITIONS_MAX} functions");
@@ -124,11 +124,11 @@ pub(crate) fn parse<'s>(source: &'s str, arena: &'s Arena) -> Result<Term<&'s st
     error.map_or(Ok(term), Err)
 }
 
-/// The parser's word for a missing part, for use in a sentence.
+/// The parser's word for a missing part, in a form for sentences.
 fn wanted(word: &str) -> String {
     match word {
         "else or end" => "`else` or `end`".to_owned(),
-        // Those that begin with no letter, and the language's own, are meant literally.
+        // Words that don't begin with a letter, and keywords, are quoted literally.
         "as" | "catch" | "do" | "else" | "end" | "in" | "then" => format!("`{word}`"),
         word if !word.starts_with(|c: char| c.is_ascii_alphanumeric()) => format!("`{word}`"),
         word if word.starts_with(['a', 'e', 'i', 'o']) => format!("an {word}"),
@@ -154,7 +154,7 @@ fn refused(source: &str, name: &str) -> Option<CompileError> {
     ))
 }
 
-/// Refuses forms that aren't allowed, and rewrites those that jaq doesn't support or doesn't bound.
+/// Refuses forbidden forms, and rewrites those that jaq doesn't support or doesn't bound.
 fn prepare<'s>(
     term: &mut Term<&'s str>,
     source: &'s str,
@@ -172,7 +172,7 @@ fn prepare<'s>(
                 error.get_or_insert(refused);
             }
         }
-        // `{"a b"}`, `{@base64 "x"}` are fine; `{$__loc__}` is a member of that name.
+        // `{"a b"}` and `{@base64 "x"}` are fine; `{$__loc__}` is a member with that name.
         Term::Obj(members) => {
             for (key, value) in members {
                 if matches!((&*key, &*value), (Term::Var("$__loc__"), None)) {
@@ -278,7 +278,7 @@ fn filter<'s>(
     )
 }
 
-/// A longer name isn't a typing error, and comparing such names is slow.
+/// Longer names aren't typing errors, and comparing them is slow.
 const HINT_BYTES_MAX: usize = 100;
 
 fn undefined(source: &str, name: &str, what: &Undefined, vars: &[&str]) -> CompileError {
@@ -324,7 +324,7 @@ fn undefined(source: &str, name: &str, what: &Undefined, vars: &[&str]) -> Compi
     CompileError::at(message, source, name)
 }
 
-/// Notes all variables (without `$`), and how `$SECRETS` is used.
+/// Records all variables (without `$`), and how `$SECRETS` is used.
 fn variables(term: &mut Term<&str>, used: &mut BTreeSet<String>, secrets: &mut Secrets) {
     const SECRETS: &str = "$SECRETS";
     match term {

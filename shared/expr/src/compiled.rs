@@ -7,21 +7,21 @@ use crate::engine::Filter;
 use crate::jsonpath::Expr;
 use crate::simple::Simple;
 
-/// The compiled form of an expression and the facts about its source.
+/// The compiled form of an expression, and facts about its source.
 pub(crate) struct Compiled {
     pub shape: Shape,
     pub used: BTreeSet<String>,
     pub secrets: Secrets,
 }
 
-/// How an expression is evaluated.
+/// The way in which an expression is evaluated.
 pub(crate) enum Shape {
     /// Evaluated without jaq.
     Simple(Simple),
     JsonPath(Box<Expr>),
     /// SpEL, JEXL or CEL.
     Condition(Box<Tree>),
-    /// A filter, and the places of the variables that it uses.
+    /// A filter, and the positions of the variables that it uses.
     Filter {
         filter: Box<Filter>,
         vars: Vec<usize>,
@@ -31,8 +31,8 @@ pub(crate) enum Shape {
 /// How an expression uses `$SECRETS` (0.8).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Secrets {
-    /// The names in `$SECRETS.NAME` and `$SECRETS["NAME"]`, each once.
+    /// The names in `$SECRETS.NAME` and `$SECRETS["NAME"]`, without duplicates.
     pub names: Vec<String>,
-    /// `$SECRETS` is used in another way as well, so that the names aren't all.
+    /// `$SECRETS` is also used in another way, so the names aren't complete.
     pub other: bool,
 }

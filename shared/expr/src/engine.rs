@@ -1,4 +1,4 @@
-//! jaq, set up: the kind of data it runs on, and one evaluation.
+//! jaq's setup: the data type that it runs on, and a single evaluation.
 
 use jaq_core::data::HasLut;
 use jaq_core::{Ctx, DataT, Exn, Lut, Vars};
@@ -9,7 +9,7 @@ use crate::meter::{self, Abort, Limits};
 use crate::text;
 use crate::value::{Error, V};
 
-/// The kind of data that filters run on.
+/// The data type that filters run on.
 pub(crate) struct Jq;
 
 impl DataT for Jq {
@@ -17,8 +17,7 @@ impl DataT for Jq {
     type Data<'a> = Terms<'a>;
 }
 
-/// The compiled terms. jaq asks for them at each step that it makes, so this is where steps are
-/// counted.
+/// The compiled terms. jaq fetches them at each of its steps, so this is the place where steps are counted.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'a>(&'a Lut<Jq>);
 

@@ -8,9 +8,9 @@ use crate::meter::Abort;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CompileError {
-    /// One sentence, with a hint where there is one.
+    /// One sentence, with a hint if there is one.
     pub message: String,
-    /// The bytes of the source that it is about, where known.
+    /// The part of the source that it is about, as bytes, if known.
     pub span: Option<Range<usize>>,
 }
 
@@ -22,7 +22,7 @@ impl CompileError {
         }
     }
 
-    /// About `part`, if that is a part of `source`.
+    /// An error about `part`, if that is a part of `source`.
     pub(crate) fn at(message: impl Into<String>, source: &str, part: &str) -> CompileError {
         let start = (part.as_ptr() as usize).checked_sub(source.as_ptr() as usize);
         let span = start.map(|start| start..start + part.len());
@@ -34,10 +34,10 @@ impl CompileError {
     }
 }
 
-/// An evaluation without a value. Retrying with the same data never helps.
+/// The reason why an evaluation has no value. Retrying with the same data never helps.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
-    /// jq's `error`, or a function used on the wrong kind of value.
+    /// jq's `error`, or a function applied to a wrong type of value.
     #[error("{0}")]
     Message(String),
     #[error("the expression has more than one output; collect them with [...] or take first(...)")]
@@ -57,7 +57,7 @@ pub enum EvalError {
     /// A value that JSON doesn't have.
     #[error("the result holds {0}, which is not JSON")]
     NotJson(swirl_model::data::NotJson),
-    /// An internal defect: the evaluator panicked. The process continues.
+    /// An internal bug: the evaluator panicked. The process continues.
     #[error("the expression could not be evaluated because of an internal error")]
     Internal,
 }
@@ -76,11 +76,10 @@ impl From<Abort> for EvalError {
     }
 }
 
-/// A place that cannot be reached.
+/// A location that cannot be reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// The path leads through a value that has no such members (the error `MergeTypeMismatch` of
-    /// the language).
+    /// The path leads through a value without such members (the language's error `MergeTypeMismatch`).
     #[error("{at} is {kind}, which has no {step}")]
     Mismatch {
         at: String,
@@ -89,10 +88,10 @@ pub enum PathError {
     },
     #[error("{at} has no element {index}")]
     OutOfBounds { at: String, index: i64 },
-    /// An index that is an expression gave neither a string nor a whole number.
+    /// An expression used as an index returned neither a string nor a whole number.
     #[error("an index of the path is {0}; it must be a string or a whole number")]
     Index(&'static str),
-    /// An index that is an expression could not be evaluated.
+    /// An expression used as an index could not be evaluated.
     #[error(transparent)]
     Eval(#[from] EvalError),
 }

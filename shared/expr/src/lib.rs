@@ -1,8 +1,8 @@
 //! Workflow expressions, compiled once and evaluated within limits.
 //!
 //! [`Program`] is a compiled expression (jq 1.6, JSONPath, and the part of SpEL, JEXL and CEL that conditions use),
-//! [`PathExpr`] is an expression that names a single location, as `toStateData` does, and [`JsonSchema`] validates
-//! data. All are evaluated on [`swirl_model::Data`], without IO, without a clock of their own and within [`Limits`]: a
+//! [`PathExpr`] is an expression that names a single location, as in `toStateData`, and [`JsonSchema`] validates data.
+//! All are evaluated on [`swirl_model::Data`], without IO, without a clock of their own, and within [`Limits`]: a
 //! runaway expression ends with an error, and the thread continues (`docs/adr/0003-bounded-expressions.md`).
 //!
 //! `docs/expressions.md` lists the differences from jq 1.6 for users.

@@ -1,4 +1,4 @@
-//! The functions that expressions may use: jaq's library with our own, and the part of it that a program needs.
+//! The functions that expressions may use: jaq's library plus our own, and the subset that a program needs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
@@ -11,10 +11,10 @@ use crate::natives;
 use crate::value::V;
 use crate::walk::calls;
 
-/// The function that lists all functions.
+/// The function that returns the names of all functions.
 const BUILTINS: &str = "builtins";
 
-/// The definitions of the library, in its own order, and the places of each by name and arity.
+/// The definitions of the library in order, and the positions of each by name and arity.
 struct Library {
     defs: Vec<Def<&'static str>>,
     /// The names that each definition uses.
@@ -64,12 +64,12 @@ fn library() -> &'static Library {
     })
 }
 
-/// The definitions of the library that a program needs, in the same order. (All of them would make
-/// each compiled program a hundred times bigger.)
+/// The definitions of the library that a program needs, in their original order. (All of them would make each compiled
+/// program a hundred times bigger.)
 pub(crate) fn needed(program: &mut Term<&str>) -> Vec<Def<&'static str>> {
     let library = library();
     let find = |name: &str, arity: usize, before: usize| {
-        // The names in the library are static, but those asked for needn't be.
+        // The names in the library are static, but the requested ones need not be.
         let places = library
             .places
             .iter()
@@ -95,7 +95,7 @@ pub(crate) fn needed(program: &mut Term<&str>) -> Vec<Def<&'static str>> {
     needed.map(|(def, _)| def.clone()).collect()
 }
 
-/// All native functions, in the order in which a name is looked up.
+/// All native functions, in the order in which names are looked up.
 pub(crate) fn functions() -> Vec<Fun<Jq>> {
     let own = natives::fun(BUILTINS, |_| bome(Ok(builtins())));
     let mut all = vec![run::<Jq>(own)];
@@ -113,7 +113,7 @@ fn builtins() -> V {
     V::array(all)
 }
 
-/// All names of functions in the library, for hints.
+/// The names of all functions in the library, for hints.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let natives = natives::own_names().into_iter().map(|(name, _)| name);
     let natives = natives.chain([BUILTINS]);
@@ -134,8 +134,8 @@ pub fn signatures() -> impl Iterator<Item = (&'static str, usize)> {
         .filter(|(name, _)| !name.starts_with(['_', '!', '@']) && !name.ends_with('_'))
 }
 
-/// Counts the calls of a recursive function that takes functions: at each call the argument may be
-/// a function of the last one's, which makes a chain that is taken down recursively.
+/// Counts the calls of a recursive function that takes functions. At each call the argument may be a function of the
+/// previous argument, which creates a chain that is dropped recursively.
 pub(crate) fn bound(def: &mut Def<&str>) {
     if def.args.iter().all(|arg| arg.starts_with('$')) {
         return;
@@ -157,7 +157,7 @@ pub(crate) fn bound(def: &mut Def<&str>) {
 mod tests {
     use super::*;
 
-    /// The library is parsed at run time: a mistake in it must be found here.
+    /// The library is parsed at run time, so this test has to find mistakes in it.
     #[test]
     fn every_definition_of_the_library_compiles() {
         let ours = jaq_core::load::parse(include_str!("prelude.jq"), |p| p.defs());

@@ -1,8 +1,8 @@
 //! The meter of the running evaluation: steps, time, memory and stack.
 //!
-//! jaq evaluates an expression by asking for a term at each step (it runs on [`crate::value`] and [`crate::engine`]),
-//! so those places call [`tick`]. When a limit is reached the evaluation is left by unwinding: no jq `try` can catch
-//! that, and no thread has to be killed.
+//! jaq fetches a term at each step of an evaluation (it runs on [`crate::value`] and [`crate::engine`]), so these
+//! places call [`tick`]. When a limit is reached, the evaluation is aborted by unwinding: no jq `try` can catch that,
+//! and no thread has to be killed.
 //!
 //! Each thread has its own meter, which measures only during evaluations.
 
@@ -13,37 +13,38 @@ use std::time::{Duration, Instant};
 
 use crate::alloc;
 
-/// Steps between two checks of the clock and the memory.
+/// The number of steps between two checks of time and memory.
 const QUANTUM: u32 = 64;
-/// The stack that an evaluation needs at its start; otherwise it gets a new one.
+/// An evaluation that begins with less stack than this gets a new one.
 const STACK_MIN: usize = 1 << 20;
-/// The stack for expressions that recurse deeply. Only pages that are touched cost memory.
+/// The stack for expressions that recurse deeply. Only touched pages cost memory.
 const STACK_BIG: usize = 64 << 20;
-/// Links of one chain (of a path, or of function arguments that refer to earlier ones), which is taken down recursively
-/// at its end: on the current stack, and on the big one.
+/// The maximum number of links in one chain (of a path, or of function arguments that refer to earlier ones), on the
+/// current stack and on the big one. A chain is dropped recursively at its end.
 const CHAIN_MAX: u32 = 1_000;
 const CHAIN_MAX_BIG: u32 = 40_000;
-/// Without the counting allocator: bytes made altogether, in multiples of the limit.
+/// Without the counting allocator: the total bytes allocated, as a multiple of the limit.
 const ESTIMATE: usize = 4;
 
 /// The limits of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Steps of one evaluation: the same on any machine, about twenty million in a second. Default 20,000,000.
+    /// The steps of one evaluation. They are the same on any machine; about twenty million take a second. Default
+    /// 20,000,000.
     pub steps: u64,
-    /// Processor time of the thread in one evaluation, for costs that steps don't show. The load of other processes
+    /// The thread's processor time in one evaluation, for costs that steps don't reflect. The load of other processes
     /// doesn't count. Default 2 s.
     pub time: Duration,
-    /// It is left when this thread's [`spent`] is beyond this. For callers that evaluate several expressions and bound
-    /// them together. Default: never.
+    /// The evaluation is aborted when this thread's [`spent`] exceeds this. For callers that evaluate several
+    /// expressions within a common limit. Default: never.
     pub spent_max: Option<u64>,
-    /// Bytes that one evaluation may hold at once. Exact to within about 1 MiB if the
-    /// [`crate::CountingAllocator`] is installed; else an estimate of the bytes made, freed or not,
-    /// must stay below four times this. Default 64 MiB. The stack isn't counted: at most 64 MiB more.
+    /// The bytes that one evaluation may hold at once. This is accurate to about 1 MiB if the
+    /// [`crate::CountingAllocator`] is installed. Otherwise an estimate of all allocated bytes, freed or not, must stay
+    /// below four times this. Default 64 MiB. The stack, at most 64 MiB more, isn't counted.
     pub memory_bytes: usize,
-    /// Size of the result as JSON text, about. Default 16 MiB.
+    /// The approximate size of the result as JSON text. Default 16 MiB.
     pub output_bytes: usize,
-    /// Nesting of the result: deeper data can be written but not read back. Default 100.
+    /// The nesting of the result. Deeper data can be written but not read back. Default 100.
     pub output_depth: usize,
 }
 
@@ -75,27 +76,27 @@ pub(crate) enum Abort {
 
 struct Meter {
     active: Cell<bool>,
-    /// Steps left until the next look at the clock.
+    /// The number of steps until the next look at the clock.
     fuel: Cell<u32>,
     /// The lowest address that the stack may reach.
     floor: Cell<usize>,
     big_stack: Cell<bool>,
-    /// Calls of recursive functions that take functions.
+    /// The number of calls of recursive functions that take functions.
     calls: Cell<u32>,
     time: Cell<Duration>,
     spent_max: Cell<u64>,
-    /// The value of `spent` at the end of this evaluation.
+    /// The value of `spent` at which this evaluation is aborted.
     spent_end: Cell<u64>,
-    /// Steps of all evaluations of this thread, less those since the last look.
+    /// The steps of all evaluations of this thread, except those since the last look.
     spent: Cell<u64>,
-    /// Set at the first look at the clock: short evaluations never look. The time on the wall before which the processor
-    /// time cannot be used up: reading that one is expensive.
+    /// Set at the first look at the clock, which short evaluations never do. Before this time the processor time cannot
+    /// be used up; reading the processor time is expensive.
     deadline: Cell<Option<Instant>>,
     /// The thread's processor time at that first look.
     begun: Cell<Duration>,
     memory: Cell<usize>,
     held_before: Cell<isize>,
-    /// Bytes made, if the memory in use isn't counted.
+    /// The bytes allocated, if the memory in use isn't counted.
     made: Cell<usize>,
     counted: Cell<bool>,
     now_ms: Cell<i64>,
@@ -161,7 +162,7 @@ pub(crate) fn charge(bytes: usize) {
     METER.with(|meter| {
         if meter.active.get() {
             meter.made.set(meter.made.get().saturating_add(bytes));
-            // Small pieces are seen at the next look.
+            // Small pieces are noticed at the next look.
             if bytes > 16 << 10 {
                 meter.look(bytes);
             }
@@ -170,7 +171,7 @@ pub(crate) fn charge(bytes: usize) {
     work(1 + bytes / 64);
 }
 
-/// The longest that a string made by an expression may be, so that a new string made of it stays near the limit.
+/// The maximum length of a string created by an expression, so that a string created from it stays near the limit.
 pub(crate) fn text(bytes: usize) {
     METER.with(|meter| {
         if meter.active.get() && bytes > meter.memory.get() / 4 {
@@ -180,7 +181,7 @@ pub(crate) fn text(bytes: usize) {
     charge(bytes);
 }
 
-/// A chain of this many links exists.
+/// Checks a chain with this many links.
 pub(crate) fn chain(links: u32) {
     METER.with(|meter| {
         if links > CHAIN_MAX && (!meter.big_stack.get() || links > CHAIN_MAX_BIG) {
@@ -189,7 +190,7 @@ pub(crate) fn chain(links: u32) {
     });
 }
 
-/// A recursive function that takes functions was called: each call may lengthen the chain of them.
+/// Counts a call of a recursive function that takes functions. Each call may lengthen a chain.
 pub(crate) fn chained_call() {
     let calls = METER.with(|meter| {
         meter.calls.set(meter.calls.get() + 1);
@@ -198,7 +199,7 @@ pub(crate) fn chained_call() {
     chain(calls);
 }
 
-/// The time that jq's `now` gives, in ms since 1970.
+/// The time that jq's `now` returns, in ms since 1970.
 pub(crate) fn now_ms() -> i64 {
     METER.with(|meter| meter.now_ms.get())
 }
@@ -211,10 +212,10 @@ pub(crate) fn abort(why: Abort) {
 impl Meter {
     fn abort(&self, why: Abort) {
         if self.active.get() && !std::thread::panicking() {
-            // Code that runs while the stack is unwound isn't measured.
+            // Code that runs during unwinding isn't measured.
             self.active.set(false);
             self.floor.set(0);
-            // `resume_unwind` rather than `panic!`: nothing is printed.
+            // `resume_unwind` instead of `panic!`, so that nothing is printed.
             resume_unwind(Box::new(why));
         }
     }
@@ -275,7 +276,7 @@ impl Meter {
     fn begin(&self, big_stack: bool) {
         let here = 0u8;
         let here = std::ptr::from_ref(&here) as usize;
-        // Half of the rest is kept for dropping values that were built up.
+        // Half of the rest is reserved for dropping values.
         let left = stacker::remaining_stack().unwrap_or(STACK_MIN);
         self.floor.set(here.saturating_sub(left / 2));
         self.big_stack.set(big_stack);
@@ -292,8 +293,8 @@ impl Meter {
     }
 }
 
-/// Runs `f` within the limits. If it needs more stack than there is it is run again from its
-/// beginning on a bigger one, within the same time: `f` must be without side effects.
+/// Runs `f` within the limits. If it needs more stack, it is run again from its beginning on a bigger stack, within the
+/// same time limit. So `f` must have no side effects.
 pub(crate) fn run<T>(limits: &Limits, now_ms: i64, f: impl Fn() -> T) -> Result<T, Abort> {
     METER.with(|meter| {
         meter.time.set(limits.time);

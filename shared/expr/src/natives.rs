@@ -1,5 +1,5 @@
-//! Functions of jq that jaq lacks, that differ from jq 1.6 there, or that it doesn't keep within
-//! bounds; and the names of those that an expression may not have.
+//! Functions of jq that jaq lacks, that behave differently there than in jq 1.6, or that it doesn't bound; and the
+//! names of functions that expressions must not use.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -15,7 +15,7 @@ use crate::meter;
 use crate::value::{self, Error, V, indices};
 use crate::{order, regexes, text, times};
 
-/// Functions that an expression may not use, with the reasons.
+/// Functions that an expression must not use, with the reasons.
 const REFUSED: [(&str, &str); 16] = [
     ("$ENV", "the environment is not visible to workflows"),
     ("$__prog_args", "there is no command line"),
@@ -51,7 +51,7 @@ pub(crate) fn refused(name: &str) -> Option<&'static str> {
         .map(|(_, why)| *why)
 }
 
-/// Functions of jaq's library that no definition here uses.
+/// Functions of jaq's library that aren't used by any definition here.
 const UNWANTED: [&str; 10] = [
     "debug_empty",
     "env",
@@ -65,7 +65,7 @@ const UNWANTED: [&str; 10] = [
     "strflocaltime",
 ];
 
-/// The native functions, in the order in which a name is looked up.
+/// The native functions, in the order in which names are looked up.
 pub(crate) fn all() -> Vec<Fun<Jq>> {
     let limit = |fun: Fun<Jq>| match fun.0 {
         // The library's own `limit` is wrapped in the prelude.
@@ -86,7 +86,7 @@ pub(crate) fn all() -> Vec<Fun<Jq>> {
     own.chain(core).chain(std).collect()
 }
 
-/// `_chained`: the identity, counted; see [`meter::chained_call`].
+/// `_chained`: the identity function, counted; see [`meter::chained_call`].
 fn chained() -> Fun<Jq> {
     let count = Native::new(|cv: Cv<'_, Jq>| {
         meter::chained_call();
@@ -116,7 +116,7 @@ fn fun_of(name: &'static str, arity: usize, run: RunPtr<Jq>) -> Filter<RunPtr<Jq
     )
 }
 
-/// Names and arities of the functions here, which replace jaq's definitions of these names.
+/// The names and arities of the functions here, which replace jaq's definitions with the same names.
 pub(crate) fn own_names() -> Vec<(&'static str, usize)> {
     own()
         .iter()
@@ -308,7 +308,7 @@ fn logb(float: f64) -> f64 {
 fn significand(float: f64) -> f64 {
     match float == 0.0 || !float.is_finite() {
         true => float,
-        // In two steps, as the power may be beyond the range of floats.
+        // In two steps, because the power may exceed the range of floats.
         false => {
             let exponent = exponent(float) as i32;
             float / 2f64.powi(exponent / 2) / 2f64.powi(exponent - exponent / 2)
@@ -339,7 +339,7 @@ fn now() -> V {
     }
 }
 
-/// The words that jq's parser takes for numbers, in any case.
+/// The words that jq's parser accepts as numbers, in any case.
 fn not_finite(text: &str) -> Option<f64> {
     let (sign, word) = match text.strip_prefix(['-', '+']) {
         Some(word) if text.starts_with('-') => (-1.0, word),
@@ -371,7 +371,7 @@ fn to_number(value: &V) -> ValR<V> {
     }
 }
 
-/// Removes the value at the path; a missing path changes nothing.
+/// Removes the value at the path. A missing path changes nothing.
 fn delete(value: V, path: V) -> ValR<V> {
     fn delete(value: V, path: &[Val]) -> ValR<V> {
         let Some((first, rest)) = path.split_first() else {
@@ -442,7 +442,7 @@ fn fixes<'a>(text: &'a V, fix: &'a V, name: &str) -> Result<(&'a str, &'a str), 
     ))
 }
 
-/// Anything but strings is left unchanged.
+/// Values other than strings stay unchanged.
 fn trim(text: V, fix: &V, strip: for<'a> fn(&'a str, &'a str) -> Option<&'a str>) -> V {
     let rest = match (text.as_str(), fix.as_str()) {
         (Some(whole), Some(fix)) => strip(whole, fix),
@@ -478,7 +478,7 @@ fn join(items: &V, separator: &V) -> ValR<V> {
     };
     let mut out = String::new();
     for (n, value) in values.iter().enumerate() {
-        // An unused separator may have any type.
+        // A separator that isn't used may have any type.
         if n > 0 && !matches!(between.val, Val::Null) {
             out.push_str(between.try_str()?);
         }

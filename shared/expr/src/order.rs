@@ -1,4 +1,4 @@
-//! Order and equality of values, in steps that are counted, and their numbers.
+//! Order and equality of values with counted steps, and conversion of their numbers.
 
 use std::cmp::Ordering;
 
@@ -6,10 +6,9 @@ use jaq_json::{Map, Num, Val};
 
 use crate::meter;
 
-/// Integers beyond this many bits are beyond the range of floats, which is jq's only kind of
-/// number: they become infinite.
+/// Integers with more bits than this exceed the range of floats, jq's only type of number. They become infinite.
 const BITS_MAX: u64 = 1024;
-/// Digits that surely fit in as many bits.
+/// The number of digits that always fit in that many bits.
 const DIGITS_MAX: usize = 308;
 
 /// jq's order: null, false, true, numbers, strings, arrays, objects.
@@ -40,7 +39,7 @@ pub(crate) fn compare(left: &Val, right: &Val) -> Ordering {
     }
 }
 
-/// By their sorted keys, then by the values in the order of these.
+/// Compares the sorted keys first, then the values in the order of the keys.
 fn compare_objects(left: &Map, right: &Map) -> Ordering {
     fn sorted(map: &Map) -> Vec<(&Val, &Val)> {
         meter::charge(map.len() * 16);
@@ -66,7 +65,7 @@ pub(crate) fn equal(left: &Val, right: &Val) -> bool {
     compare(left, right).is_eq()
 }
 
-/// Does the one contain the other, in jq's sense?
+/// Whether one value contains the other, in jq's sense.
 pub(crate) fn contains(whole: &Val, part: &Val) -> Option<bool> {
     meter::tick();
     let all = |mut each: Box<dyn Iterator<Item = Option<bool>> + '_>| {
@@ -80,7 +79,7 @@ pub(crate) fn contains(whole: &Val, part: &Val) -> Option<bool> {
             Some(text(whole).contains(text(part)))
         }
         (Val::Arr(whole), Val::Arr(part)) => all(Box::new(part.iter().map(|part| {
-            // Elements of different kinds aren't contained in each other.
+            // Elements of different types don't contain each other.
             Some(
                 whole
                     .iter()
@@ -108,7 +107,7 @@ fn kind(val: &Val) -> u8 {
     }
 }
 
-/// As a float; a number beyond its range is infinite.
+/// The number as a float; infinite beyond the range of floats.
 pub(crate) fn float(number: &Num) -> f64 {
     match number {
         Num::Int(int) => *int as f64,
@@ -117,7 +116,7 @@ pub(crate) fn float(number: &Num) -> f64 {
     }
 }
 
-/// The integer that a float is.
+/// The integer that a float represents.
 pub(crate) fn whole(float: f64) -> Option<isize> {
     (float.fract() == 0.0 && float.abs() < 9.2e18).then_some(float as isize)
 }
@@ -138,7 +137,7 @@ pub(crate) fn bounded(number: Num) -> Num {
     }
 }
 
-/// A number as JSON or jq writes it; `None` if it isn't one.
+/// A number written as in JSON or jq; `None` if it isn't one.
 pub(crate) fn parse(text: &str) -> Option<Num> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if !digits.is_empty()

@@ -1,23 +1,24 @@
-//! Where several parts of a term have several outputs, jq goes through those of the left one fastest:
-//! `[(1,2) * (3,4)]` is `[3,6,4,8]`, and `"\(1,2)-\(3,4)"` begins with `1-3`, `2-3`. jaq goes through those
-//! of the right one fastest. Here such terms become `(3,4) as $right | (1,2) * $right`, which both read alike.
+//! If several parts of a term have several outputs, jq varies those of the left part fastest: `[(1,2) * (3,4)]` is
+//! `[3,6,4,8]`, and `"\(1,2)-\(3,4)"` begins with `1-3`, `2-3`. jaq varies those of the right part fastest. Here such
+//! terms become `(3,4) as $right | (1,2) * $right`, which both evaluate in the same order.
 
 use jaq_core::load::Arena;
 use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Pattern, Term};
 use jaq_core::path::Part;
 
-/// No name that a source could have.
+/// A name that no source can contain.
 const RIGHT: &str = "$__right";
-/// Parts of a string that are bound at most. Where more of them may have several outputs the string stays
-/// as it is: hardly any of them has, or there would be more outputs than any limit allows.
+/// The maximum number of parts of a string that are bound. If more of them may have several outputs, the string stays
+/// unchanged: hardly any of them actually does, because otherwise there would be more outputs than any limit permits.
 const PARTS_MAX: usize = 64;
 
-/// The number of terms that are examined to find how many outputs another one has: a chain of thousands is gone through
-/// once for each of its links otherwise. A bigger term counts as having several, which changes nothing but the form.
+/// The number of terms that are examined to determine how many outputs another one has. Without a limit, a chain of
+/// thousands would be traversed once for each of its links. A bigger term is assumed to have several, which changes
+/// only its form.
 const LOOK_MAX: usize = 64;
 
-/// For functions that have at most one output if their arguments do, or as many as those.
+/// Functions that have at most one output if their arguments do, and otherwise as many as those.
 const ONE: [&str; 58] = [
     "abs",
     "add",
@@ -79,7 +80,7 @@ const ONE: [&str; 58] = [
     "true",
 ];
 
-/// Of these the arguments may have as many outputs as they like.
+/// Functions whose arguments may have any number of outputs.
 const GATHERS: [&str; 12] = [
     "add",
     "all",
@@ -95,7 +96,7 @@ const GATHERS: [&str; 12] = [
     "with_entries",
 ];
 
-/// Gives a term jq's order of outputs; its parts have it already.
+/// Gives a term jq's order of outputs. Its parts have it already.
 pub(crate) fn as_in_jq<'s>(term: &mut Term<&'s str>, arena: &'s Arena) {
     match term {
         Term::BinOp(left, BinaryOp::Math(_) | BinaryOp::Cmp(_), right)
@@ -109,7 +110,7 @@ pub(crate) fn as_in_jq<'s>(term: &mut Term<&'s str>, arena: &'s Arena) {
                 StrPart::Term(term) if !has_one(term) => Some(term),
                 _ => None,
             });
-            // The first one stays: it goes fastest.
+            // The first one stays, because it varies fastest.
             let terms: Vec<&mut Term<&'s str>> = terms.skip(1).collect();
             if terms.len() > PARTS_MAX {
                 return;

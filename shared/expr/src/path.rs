@@ -1,4 +1,4 @@
-//! Expressions that name one place in the data (`toStateData`, `outputCollection`; docs/language.md#decision-10 and
+//! Expressions that name one location in the data (`toStateData`, `outputCollection`; docs/language.md#decision-10 and
 //! #decision-63).
 
 use std::borrow::Cow;
@@ -17,12 +17,12 @@ use crate::program::{Env, Program};
 use crate::simple::plain;
 use crate::{jsonpath, order, text};
 
-/// Elements that a path may add to an array at once, by an index beyond its end.
+/// The number of elements that a path may add to an array at once, with an index beyond its end.
 const GAP_MAX: i64 = 10_000;
 
-/// Nesting that data may have in all, so that it can be read back.
+/// The total nesting depth that data may have, so that it can be read back.
 const DEPTH_MAX: usize = 100;
-/// The number of steps up to which data can surely be read back, even if a value of depth [`DEPTH_MAX`] is put at their
+/// With up to this many steps, data can always be read back, even if a value of depth [`DEPTH_MAX`] is put at their
 /// end.
 const STEPS_EASY: usize = 20;
 
@@ -36,7 +36,7 @@ pub struct PathExpr {
 enum Step {
     Key(Val),
     Index(i64),
-    /// An index from variables.
+    /// An index computed from variables.
     Computed(Program),
 }
 
@@ -47,7 +47,7 @@ enum Known<'a> {
 }
 
 impl PathExpr {
-    /// Compiles a path in one of the languages that have any.
+    /// Compiles a path in one of the languages that have paths.
     pub fn compile(
         language: Language,
         source: &str,
@@ -62,8 +62,8 @@ impl PathExpr {
         }
     }
 
-    /// Compiles a path. Anything that may name several places or none, or that isn't a place in the input, is an error.
-    /// An index may be a variable or a member of one.
+    /// Compiles a path. It is an error if it may name several locations or none, or something other than a location in
+    /// the input. An index may be a variable or a member of one.
     pub fn jq(source: &str, vars: &[&str]) -> Result<PathExpr, CompileError> {
         compile::as_lexed(source, |source| {
             let arena = Arena::default();
@@ -74,7 +74,7 @@ impl PathExpr {
         })
     }
 
-    /// The same of a JSONPath: `$.a.b[0]`, `$['x y']`, `$.rows[-1]`, `$.rows[$i]`, or `$`.
+    /// The same for a JSONPath: `$.a.b[0]`, `$['x y']`, `$.rows[-1]`, `$.rows[$i]`, or `$`.
     pub fn jsonpath(source: &str, vars: &[&str]) -> Result<PathExpr, CompileError> {
         let steps = jsonpath::place(source, vars)?.into_iter();
         let steps = steps.map(|place| match place {
@@ -87,7 +87,7 @@ impl PathExpr {
         })
     }
 
-    /// The value at the place; null if there is none.
+    /// The value at the location, or null if there is none.
     pub fn get(&self, data: &Data, vars: &[Data], env: &Env) -> Result<Data, PathError> {
         let mut here = &data.0;
         let null = Val::Null;
@@ -104,7 +104,7 @@ impl PathExpr {
         Ok(Data(here.clone()))
     }
 
-    /// Puts a value there; parents that are missing or null are made.
+    /// Puts a value at the location. Missing or null parents are created.
     pub fn set(
         &self,
         data: &mut Data,
@@ -118,7 +118,7 @@ impl PathExpr {
         })
     }
 
-    /// Changes the value at the place, null if there is none. If this fails, or `change` does, `data` is unchanged.
+    /// Changes the value at the location, which is null if missing. If this or `change` fails, `data` stays unchanged.
     pub fn update<E: From<PathError>>(
         &self,
         data: &mut Data,
@@ -126,7 +126,7 @@ impl PathExpr {
         env: &Env,
         change: impl FnOnce(&mut Data) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Done on a copy of the path to the place; everything off the path is shared.
+        // This works on a copy of the path to the location; everything beside the path is shared.
         let known = self.known(vars, env)?;
         if known.len() > DEPTH_MAX {
             return Err(PathError::Eval(EvalError::DepthLimit).into());
@@ -224,7 +224,7 @@ impl PathExpr {
     }
 }
 
-/// Is a value nested more than this many levels deep?
+/// Whether a value is nested more than this many levels deep.
 fn is_deeper(val: &Val, levels: usize) -> bool {
     let inner = |val: &Val| is_deeper(val, levels - 1);
     match val {
@@ -234,7 +234,7 @@ fn is_deeper(val: &Val, levels: usize) -> bool {
     }
 }
 
-/// The place of an element, which may lie beyond the end, but not before the beginning.
+/// The position of an element. It may be beyond the end, but not before the beginning.
 fn place(index: i64, len: usize) -> Option<usize> {
     if index >= 0 {
         usize::try_from(index).ok()

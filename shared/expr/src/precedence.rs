@@ -1,5 +1,5 @@
-//! jq gives `*`, `/` and `%` one precedence, jaq's parser binds `%` more tightly: `5 * 7 % 3` would
-//! be 5 instead of 2. Here the tokens are put into parentheses as jq reads them.
+//! jq gives `*`, `/` and `%` the same precedence, but in jaq's parser `%` binds more tightly: `5 * 7 % 3` would be 5
+//! instead of 2. Here parentheses are added so that jaq evaluates in jq's order.
 
 use jaq_core::load::lex::{Tok, Token};
 
@@ -7,9 +7,9 @@ use crate::walk::inside;
 
 pub(crate) fn as_in_jq<'s>(tokens: Vec<Token<&'s str>>) -> Vec<Token<&'s str>> {
     let mut out: Vec<Token<&'s str>> = Vec::with_capacity(tokens.len());
-    // Where the current chain of factors begins, and whether it has a `*` or `/`.
+    // The beginning of the current chain of factors, and whether it has a `*` or `/`.
     let mut chain = (0, false);
-    // The chains that an `if` is in.
+    // The chains outside of an `if`.
     let mut outer = Vec::new();
     for Token(text, tok) in tokens {
         let tok = inside(tok, as_in_jq);

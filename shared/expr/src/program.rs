@@ -16,7 +16,7 @@ use crate::jsonpath;
 use crate::meter::Limits;
 use crate::value::V;
 
-/// A compiled expression. Cloning it, or using it in several threads at once, costs nothing.
+/// A compiled expression. It is cheap to clone and to share between threads.
 #[derive(Clone)]
 pub struct Program(Arc<Inner>);
 
@@ -51,31 +51,31 @@ impl Program {
         }
     }
 
-    /// Compiles a jq expression (without `${ }`). `vars`: the names of the variables that an
-    /// evaluation gives, without `$`; those not among them are an error.
+    /// Compiles a jq expression (without `${ }`). `vars`: the names, without `$`, of the variables that an evaluation
+    /// provides. Other variables are an error.
     pub fn jq(source: &str, vars: &[&str]) -> Result<Program, CompileError> {
         compile::jq(source, vars).map(|compiled| Program::new(source, compiled))
     }
 
-    /// Compiles a JSONPath expression; variables as in [`Program::jq`]. It yields one value, the list
-    /// of all matches where a path may select many ([`Program::yields_list`]), or none.
+    /// Compiles a JSONPath expression. Variables are as in [`Program::jq`]. It yields one value, or none. If a path may
+    /// select many, the value is the list of all matches ([`Program::yields_list`]).
     pub fn jsonpath(source: &str, vars: &[&str]) -> Result<Program, CompileError> {
         jsonpath::compile(source, vars).map(|compiled| Program::new(source, compiled))
     }
 
-    /// Compiles an expression of SpEL; variables as in [`Program::jq`], written `#name`. A name alone is a member of
-    /// the data. Where `error` is among the variables, as for the handlers of the tasks draft, it is a member of
-    /// the error first, and `$.error` is the error whether or not the data has it.
+    /// Compiles a SpEL expression. Variables are as in [`Program::jq`], written `#name`. A name alone is a member of
+    /// the data. If `error` is one of the variables, as for the handlers of the tasks draft, a name is looked up in the
+    /// error first, and `$.error` is the error even if the data has no such member.
     pub fn spel(source: &str, vars: &[&str]) -> Result<Program, CompileError> {
         Program::condition(source, vars, Dialect::Spel)
     }
 
-    /// Compiles an expression of JEXL; names and variables as in [`Program::spel`].
+    /// Compiles a JEXL expression. Names and variables are as in [`Program::spel`].
     pub fn jexl(source: &str, vars: &[&str]) -> Result<Program, CompileError> {
         Program::condition(source, vars, Dialect::Jexl)
     }
 
-    /// Compiles an expression of CEL; names and variables as in [`Program::spel`].
+    /// Compiles a CEL expression. Names and variables are as in [`Program::spel`].
     pub fn cel(source: &str, vars: &[&str]) -> Result<Program, CompileError> {
         Program::condition(source, vars, Dialect::Cel)
     }
@@ -98,9 +98,8 @@ impl Program {
         }))
     }
 
-    /// Evaluates the expression for at most one output; `None` if it has none. `vars`: the values
-    /// of the variables, in the order in which [`Program::jq`] got their names; one that is missing
-    /// is null.
+    /// Evaluates the expression for at most one output; `None` if it has none. `vars`: the values of the variables, in
+    /// the order of their names in [`Program::jq`]. Missing ones are null.
     pub fn one(&self, input: &Data, vars: &[Data], env: &Env) -> Result<Option<Data>, EvalError> {
         match &self.0.shape {
             Shape::Simple(simple) => simple
@@ -134,8 +133,8 @@ impl Program {
         }
     }
 
-    /// Is the value the list of all matches of a path that may select many? As a
-    /// condition, such an expression holds if it selects anything.
+    /// Whether the value is the list of all matches of a path that may select many. As a condition, such an expression
+    /// holds if it selects anything.
     pub fn yields_list(&self) -> bool {
         match &self.0.shape {
             Shape::JsonPath(expr) => expr.yields_list(),
@@ -149,12 +148,12 @@ impl Program {
         &self.0.secrets
     }
 
-    /// Does the expression use this variable (given without `$`)?
+    /// Whether the expression uses this variable (given without `$`).
     pub fn uses_var(&self, name: &str) -> bool {
         self.0.used.contains(name)
     }
 
-    /// As it was given.
+    /// The source as it was given.
     pub fn source(&self) -> &str {
         &self.0.source
     }

@@ -1,9 +1,9 @@
-//! Regular expressions: `test`, `match` and the functions that jq builds on them.
+//! Regular expressions: `test`, `match`, and the functions that jq defines by them.
 //!
-//! Matching takes time linear in the text and in the pattern; their product is bounded, because a
-//! search can't be stopped half-way. jq's own engine (Oniguruma) has look-around and references to groups, which
-//! can't be matched in linear time: patterns that need them go to an engine that tries one way after another, with a
-//! limit on how often, on texts of a bounded length.
+//! Matching takes time linear in the text and in the pattern. Their product is bounded, because a search can't be
+//! interrupted. jq's own engine (Oniguruma) has look-around and back-references, which can't be matched in linear time.
+//! Patterns that need them use a backtracking engine, with a limit on the number of attempts and on the length of the
+//! text.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,21 +17,21 @@ use regex_syntax::hir::{Hir, HirKind};
 use crate::meter;
 use crate::value::{Error, V};
 
-/// Memory of one compiled pattern.
+/// The maximum memory of a compiled pattern.
 const SIZE_MAX: usize = 1 << 20;
 const PATTERN_BYTES_MAX: usize = 4096;
-/// Positions of a pattern times bytes of a text: about a second in the worst case.
+/// The maximum product of positions in a pattern and bytes of a text: about a second in the worst case.
 const PRODUCT_MAX: usize = 100_000_000;
-/// Texts and tries of an engine that goes back: each try may look at the whole text.
+/// The maximum text length and number of attempts for the backtracking engine. Each attempt may scan the whole text.
 const BACKTRACKING_BYTES_MAX: usize = 32 << 10;
 const TRIES_MAX: usize = 100_000;
-/// Compiled patterns that a thread keeps.
+/// The number of compiled patterns that a thread caches.
 const CACHE_MAX: usize = 64;
 
-/// A pattern with its flags, ready for use.
+/// A compiled pattern with its flags.
 struct Pattern {
     engine: Engine,
-    /// The names of the groups but the first, which is the whole match.
+    /// The names of the groups, without the first group, which is the whole match.
     names: Vec<Option<String>>,
     positions: usize,
     global: bool,
@@ -43,7 +43,7 @@ enum Engine {
     Backtracking(Box<fancy_regex::Regex>),
 }
 
-/// The places of a match and of its groups.
+/// The positions of a match and of its groups.
 type Found = Vec<Option<(usize, usize)>>;
 
 thread_local! {
@@ -70,7 +70,7 @@ pub(crate) fn matches(text: &V, pattern: &V, flags: &V) -> ValR<V> {
     Ok(shown.collect())
 }
 
-/// The text in parts: strings between the matches, and the matches as `match` shows them.
+/// The text split into parts: strings between the matches, and matches in the form of `match`.
 pub(crate) fn parts(text: &V, pattern: &V, flags: &V) -> ValR<V> {
     let (text, pattern) = prepare(text, pattern, flags)?;
     let mut places = Places::new(text);
@@ -91,7 +91,7 @@ fn prepare<'a>(text: &'a V, pattern: &V, flags: &V) -> Result<(&'a str, Rc<Patte
     let text = text
         .as_str()
         .ok_or_else(|| text.fail("cannot be matched, as it is not a string"))?;
-    // Pattern and flags may also come as an array.
+    // Pattern and flags may also be given as an array.
     let (pattern, flags) = match (&pattern.val, &flags.val) {
         (Val::Arr(both), Val::Null) => {
             let item = |n: usize| V::new(both.get(n).cloned().unwrap_or_default());
@@ -113,7 +113,7 @@ fn prepare<'a>(text: &'a V, pattern: &V, flags: &V) -> Result<(&'a str, Rc<Patte
     let pattern = match cached {
         Some(pattern) => pattern,
         None => {
-            // Compiling isn't cheap: look at the clock.
+            // Compiling is expensive, so the clock is checked.
             meter::work(10_000);
             let pattern = Rc::new(compile(source, flags)?);
             CACHE.with_borrow_mut(|cache| {
@@ -177,7 +177,7 @@ fn compile(source: &str, flags: &str) -> Result<Pattern, Error> {
             'p' => {
                 builder.dot_matches_new_line(true);
             }
-            // `^` and `$` mean the ends of the text in any case; the longest match isn't sought.
+            // `^` and `$` match the ends of the text in any case. Longest-match search isn't supported.
             's' | 'l' => {}
             _ => {
                 return Err(Error::str(format_args!(
@@ -216,7 +216,7 @@ fn compile(source: &str, flags: &str) -> Result<Pattern, Error> {
     })
 }
 
-/// A pattern that needs more than an automaton, if it is one.
+/// A pattern that needs backtracking, if it does.
 fn backtracking(source: &str, flags: &str) -> Option<fancy_regex::Regex> {
     let mut builder = fancy_regex::RegexBuilder::new(source);
     builder
@@ -229,7 +229,7 @@ fn backtracking(source: &str, flags: &str) -> Option<fancy_regex::Regex> {
     builder.build().ok()
 }
 
-/// How many places in the pattern a search may be in at once, at most.
+/// The maximum number of positions in the pattern that a search may be in at the same time.
 fn positions(hir: &Hir) -> usize {
     let all = |parts: &[Hir]| parts.iter().map(positions).fold(1, usize::saturating_add);
     match hir.kind() {
@@ -251,12 +251,12 @@ fn positions(hir: &Hir) -> usize {
 }
 
 impl Pattern {
-    /// All matches, or the first; of those only one if `one` is set.
+    /// All matches or, with `one`, only the first.
     fn find_all(&self, text: &str, one: bool) -> Result<Vec<Found>, Error> {
         let most = if self.global && !one { usize::MAX } else { 1 };
         let mut all = Vec::new();
         let mut take = |found: Found| {
-            // A search may have gone through the whole rest of the text.
+            // The search may have scanned the whole rest of the text.
             let begin = found.first().copied().flatten().map_or(0, |(from, _)| from);
             meter::work(64 + (text.len() - begin) / 1024);
             meter::charge(64 * found.len());
@@ -295,7 +295,7 @@ impl Pattern {
         Ok(all)
     }
 
-    /// As `match` shows it.
+    /// In the form that `match` returns.
     fn shown(&self, text: &str, found: &Found, places: &mut Places<'_>) -> V {
         let null = V::null;
         let part = |place: Option<(usize, usize)>, places: &mut Places<'_>| match place {
@@ -315,7 +315,7 @@ impl Pattern {
         };
         let group = |n: usize| found.get(n).copied().flatten();
         let [offset, length, string] = part(group(0), places);
-        // Of an empty match jq 1.6 gives no groups.
+        // jq 1.6 returns no groups for an empty match.
         let is_empty = group(0).is_some_and(|(from, to)| from == to);
         let names = self.names.iter().enumerate().filter(|_| !is_empty);
         let captures = names.map(|(n, name)| {
@@ -328,7 +328,7 @@ impl Pattern {
     }
 }
 
-/// Offsets in bytes to offsets in characters, fast for places that follow each other.
+/// Converts byte offsets to character offsets. Fast for increasing offsets.
 struct Places<'a> {
     text: &'a str,
     byte: usize,
@@ -348,7 +348,7 @@ impl<'a> Places<'a> {
         if byte >= self.byte {
             self.chars += self.text[self.byte..byte].chars().count();
         } else {
-            // Groups may lie before their predecessor's start.
+            // A group may begin before the group that precedes it.
             self.chars -= self.text[byte..self.byte].chars().count();
         }
         self.byte = byte;

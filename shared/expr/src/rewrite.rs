@@ -1,17 +1,17 @@
-//! Rewrites forms that jq reads and jaq's lexer doesn't into ones that both read: numbers without a digit on one side
-//! of the point (`.1`, `1.`), and characters beyond 65535 as two escapes (`"\ud83d\ude00"`).
+//! Rewrites forms that jq accepts but jaq's lexer doesn't into forms that both accept: numbers without a digit on one
+//! side of the point (`.1`, `1.`), and characters beyond 65535 as two escapes (`"\ud83d\ude00"`).
 
 use std::ops::Range;
 
-/// A source in the form for the lexer, and how places in it are found in the original.
+/// A source in the form for the lexer, with a mapping of positions back to the original.
 pub(crate) struct Rewritten {
     pub text: String,
-    /// From each place on, in the new text: by how much it lies behind the original.
+    /// From each position in the new text on: the difference from the position in the original.
     shifts: Vec<(usize, isize)>,
 }
 
 impl Rewritten {
-    /// The span of the original.
+    /// The corresponding span in the original.
     pub fn original(&self, span: Range<usize>) -> Range<usize> {
         let at = |place: usize| {
             let before = self.shifts.partition_point(|(from, _)| *from <= place);
@@ -29,9 +29,9 @@ pub(crate) fn rewritten(source: &str) -> Option<Rewritten> {
         text: String::new(),
         shifts: Vec::new(),
     };
-    // The end of the part that is copied so far.
+    // The end of the part that has been copied.
     let mut copied = 0;
-    // For each string around the place: the parentheses that are open in its interpolation.
+    // For each enclosing string: the number of open parentheses in its interpolation.
     let mut strings: Vec<usize> = Vec::new();
     let mut in_string = false;
     let mut at = 0;
@@ -123,7 +123,7 @@ fn digits(bytes: &[u8], at: usize) -> usize {
         .unwrap_or(rest.len())
 }
 
-/// The end of a number's digits, point and digits after it.
+/// The end of a number: its digits, a point, and the digits after it.
 fn number(bytes: &[u8], at: usize) -> usize {
     let end = digits(bytes, at);
     match bytes.get(end) {
@@ -138,7 +138,7 @@ fn in_name(bytes: &[u8], at: usize) -> bool {
     before.is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// A point behind something that has members.
+/// A point after something that may have members.
 fn follows_term(bytes: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1).map(|at| bytes[at]);
     before.is_some_and(|b| {
@@ -146,7 +146,7 @@ fn follows_term(bytes: &[u8], at: usize) -> bool {
     })
 }
 
-/// The character of two escapes.
+/// The character that two escapes stand for.
 fn pair(source: &str, at: usize) -> Option<char> {
     let unit = |at: usize| {
         let digits = source.get(at..at + 6)?.strip_prefix("\\u")?;
@@ -166,7 +166,7 @@ mod tests {
     use super::rewritten;
 
     #[test]
-    fn only_what_must_be_is_rewritten() {
+    fn only_unsupported_forms_are_rewritten() {
         let text = |source| rewritten(source).map(|done| done.text);
         for source in [
             ".a",
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_those_of_the_original() {
+    fn positions_refer_to_the_original() {
         let done = rewritten(".1 + \"\\ud83d\\ude00\" + nope").unwrap_or_else(|| unreachable!());
         let at = done.text.find("nope").unwrap_or_default();
         assert_eq!(done.original(at..at + 4), 22..26);

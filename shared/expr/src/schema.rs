@@ -1,8 +1,8 @@
-//! JSON Schema within the bounds of expressions: a few lines of `$ref`s can ask for more than any machine has.
+//! JSON Schema within the bounds of expressions: a few lines of `$ref`s can require more work than any machine can do.
 //!
-//! Each schema that can be reached gets a private keyword, which is one step of the meter whenever that schema is
-//! applied to a value. The number of schemas that apply at one place without a step between them is bounded when the
-//! schema is compiled ([`graph`]).
+//! Each reachable schema gets a private keyword, which counts a step of the meter whenever the schema is applied to a
+//! value. The number of schemas that apply at one place without a step in between is limited when the schema is
+//! compiled ([`graph`]).
 
 mod graph;
 
@@ -15,48 +15,48 @@ use crate::meter::{self, Limits};
 
 /// The keyword that counts a step. It doesn't occur by accident.
 const METER: &str = "\u{1}swirl\u{1}meter";
-/// A chain of references is compiled recursively. Only pages that are touched cost memory.
+/// The stack size for compiling a chain of references, which is recursive. Only touched pages cost memory.
 const STACK: usize = 256 << 20;
-/// Attempts of one regular expression at one text.
+/// The maximum number of attempts of one regular expression on one text.
 const BACKTRACKS: usize = 100_000;
-/// The limit for quoted data in a message.
+/// The limit for quoted data in messages, in characters.
 const MESSAGE_CHARS: usize = 500;
 
 /// A compiled JSON Schema.
 #[derive(Debug)]
 pub struct JsonSchema {
-    /// Always there but while it is dropped.
+    /// Present, except while it is being dropped.
     inner: Option<jsonschema::Validator>,
 }
 
 impl Drop for JsonSchema {
     fn drop(&mut self) {
-        // As recursive as it was compiled.
+        // Dropping is as recursive as compiling.
         stacker::grow(STACK, || drop(self.inner.take()));
     }
 }
 
-/// The reason why data isn't accepted.
+/// The reason why data isn't valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// The first error, with its place.
+    /// The first error, with its location.
     #[error("{message} at '{place}'")]
     Invalid { message: String, place: String },
-    /// The check was left.
+    /// The check was aborted.
     #[error("the check against the JSON Schema used more {0} than it may")]
     Limit(&'static str),
 }
 
 impl JsonSchema {
-    /// Of the draft that the schema names.
+    /// With the draft that the schema names.
     ///
     /// # Errors
-    /// It is not a valid JSON Schema, or one that could not be checked within bounds.
+    /// It is not a valid JSON Schema, or checking against it could not be bounded.
     pub fn compile(schema: &Value) -> Result<JsonSchema, String> {
         JsonSchema::compile_as(schema, None)
     }
 
-    /// Of draft 7, regardless of its own `$schema`.
+    /// With draft 7, regardless of its own `$schema`.
     ///
     /// # Errors
     /// As [`JsonSchema::compile`].
@@ -82,15 +82,15 @@ impl JsonSchema {
         })
     }
 
-    /// The first thing that is wrong with the data.
+    /// Returns the first error in the data.
     ///
     /// # Errors
-    /// The data doesn't fit, or this could not be found out within the limits.
+    /// The data doesn't fit, or the check exceeded the limits.
     pub fn check(&self, data: &Data, limits: &Limits) -> Result<(), SchemaError> {
         self.first(&Value::from(data), limits, |error| error.to_string())
     }
 
-    /// The same, in words that quote nothing of the data.
+    /// The same, with a message that quotes nothing of the data.
     ///
     /// # Errors
     /// As [`JsonSchema::check`].
@@ -107,11 +107,11 @@ impl JsonSchema {
         let Some(inner) = &self.inner else {
             return Ok(());
         };
-        // Whether it fits is cheap to know: results of references are remembered, and no messages are made.
+        // Checking only whether it fits is cheap: results of references are cached, and no messages are created.
         if meter::run(limits, 0, || inner.is_valid(json)).map_err(limit)? {
             return Ok(());
         }
-        // A message may be made of those of all alternatives, and need more than there is.
+        // A message may be composed of those of all alternatives, and may exceed the limits.
         let described = meter::run(limits, 0, || {
             let error = inner.validate(json).err()?;
             let place = error.instance_path().as_str().to_owned();
@@ -137,7 +137,7 @@ fn limit(abort: meter::Abort) -> SchemaError {
     }
 }
 
-/// A message that quotes a part of the schema would show the keyword of ours in it.
+/// A message that quotes a part of the schema would contain our keyword.
 fn without_meter(text: &str) -> String {
     let member = format!("{}:true", Value::from(METER));
     let mut text = text.replace(&format!(",{member}"), "");
@@ -152,10 +152,10 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// The cost of applying one schema to one value, its subschemas aside.
+/// The cost of applying one schema to one value, without its subschemas.
 struct Steps {
     once: usize,
-    /// For each member or element of the value.
+    /// The cost for each member or element of the value.
     each: usize,
     /// Whether texts are checked.
     texts: bool,
@@ -170,7 +170,7 @@ impl Steps {
         };
         let patterns = size("patternProperties");
         Steps {
-            // Values of an enumeration are compared separately.
+            // Values of an enumeration are compared one by one.
             once: 1
                 + size("enum")
                 + size("required")
@@ -185,7 +185,7 @@ impl Steps {
         let more = match value {
             Value::Array(elements) => elements.len().saturating_mul(self.each),
             Value::Object(members) => members.len().saturating_mul(self.each),
-            // A pattern may scan a text often: check the clock.
+            // A pattern may scan a text many times, so the clock is checked.
             Value::String(text) if self.texts => 64 + text.len() / 8,
             _ => 0,
         };

@@ -1,6 +1,6 @@
-//! Expressions that need no jaq: plain paths, literals, and conditions made of them, like `.age >=
-//! 18 and .status == "ok"`. They have exactly one output, no loops, and make nothing new, so they
-//! need no bounds. Most conditions of switch states are of this kind.
+//! Expressions that don't need jaq: plain paths, literals, and conditions composed of them, like `.age >= 18 and
+//! .status == "ok"`. They have exactly one output, no loops, and create no values, so they need no limits. Most
+//! conditions of switch states are of this kind.
 
 use std::borrow::Cow;
 
@@ -14,16 +14,16 @@ use swirl_model::Data;
 use crate::error::EvalError;
 use crate::{order, text};
 
-/// Evaluation recurses over the expression, without a look at the stack.
+/// Evaluation is recursive, and doesn't check the stack.
 const NESTING_MAX: usize = 32;
 
 #[derive(Debug)]
 pub(crate) enum Simple {
-    /// `.a.b`, or `$x.a.b`: the place of the variable, if it is one.
+    /// `.a.b`, or `$x.a.b` with the position of the variable.
     Members(Option<usize>, Vec<Val>),
     Literal(Val),
     Cmp(Box<Simple>, Cmp, Box<Simple>),
-    /// `and` if the flag is false, `or` if it is true: the value that settles it.
+    /// `and` if the flag is false, `or` if it is true. The flag is the value that decides the result.
     Logic(Box<Simple>, bool, Box<Simple>),
     /// `a | not`.
     Not(Box<Simple>),
@@ -41,7 +41,7 @@ impl Simple {
         Some(match term {
             Term::Id => Simple::Members(None, Vec::new()),
             Term::Var(name) => {
-                // The last of a name counts, as in jaq.
+                // If a name occurs twice, the last one counts, as in jaq.
                 let name = name.strip_prefix('$')?;
                 let place = vars.iter().rposition(|var| *var == name)?;
                 Simple::Members(Some(place), Vec::new())
@@ -61,7 +61,7 @@ impl Simple {
             Term::Str(..) => Simple::Literal(Val::from(plain(term)?)),
             Term::Num(number) => {
                 let number = order::bounded(order::parse(number)?);
-                // An infinite one isn't JSON.
+                // Infinite numbers aren't JSON.
                 order::float(&number)
                     .is_finite()
                     .then_some(Simple::Literal(Val::Num(number)))?

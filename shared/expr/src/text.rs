@@ -1,4 +1,4 @@
-//! Values as text: `tojson`, error messages, and the check of a result.
+//! Values as text, for `tojson` and error messages; and the check of results.
 
 use std::fmt::Write;
 
@@ -39,7 +39,7 @@ pub(crate) fn shortened(val: &Val) -> String {
     }
 }
 
-/// Appends the JSON text, no more of it than is needed to have `enough` bytes.
+/// Appends the JSON text, but stops when it has `enough` bytes.
 fn write(val: &Val, out: &mut String, enough: usize) {
     meter::charge(8);
     if out.len() > enough {
@@ -90,12 +90,12 @@ fn write(val: &Val, out: &mut String, enough: usize) {
 }
 
 fn write_number(number: &Num, out: &mut String) {
-    // Integers above what a machine holds are written in full here; as data they are floats.
+    // Integers beyond the machine's range are written in full here; as data they are floats.
     let _ = match number {
         Num::Int(int) => write!(out, "{int}"),
         Num::BigInt(int) => write!(out, "{int}"),
         Num::Float(float) if *float == 0.0 && float.is_sign_negative() => write!(out, "-0"),
-        // As C writes them.
+        // In the notation of C.
         Num::Float(float) if float.abs() < 1e-4 && *float != 0.0 => {
             let text = format!("{float:e}");
             match text.split_once("e-") {
@@ -107,8 +107,8 @@ fn write_number(number: &Num, out: &mut String) {
     };
 }
 
-/// Makes data of a result: within the limits, and with numbers that JSON has. NaN becomes null and
-/// infinity the largest number, as jq prints them.
+/// Converts a result to data within the limits, with numbers that JSON has. NaN becomes null and infinity the largest
+/// number, as when jq prints them.
 pub(crate) fn result(val: Val, limits: &Limits) -> Val {
     let mut odd = false;
     let mut left = limits.output_bytes;

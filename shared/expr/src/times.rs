@@ -1,5 +1,5 @@
-//! Dates as jq 1.6 counts with them, where the library doesn't: parts that overflow, times without a date, and two
-//! formats that depend on the locale.
+//! Dates as in jq 1.6, where the library differs: parts that overflow, times without a date, and two formats that
+//! depend on the locale.
 
 use jaq_core::ValR;
 use jaq_json::{Num, Val};
@@ -7,10 +7,10 @@ use jaq_json::{Num, Val};
 use crate::order;
 use crate::value::{Error, V};
 
-/// Seconds that a date may be reckoned from; the library multiplies them.
+/// The range of seconds that dates are computed from, because the library multiplies them.
 const SECONDS_MAX: f64 = 1e12;
 
-/// A value that is calculated with as a date, unless it is a number far beyond all of them.
+/// A value for date calculations, unless it is a number far outside of their range.
 pub(crate) fn instant(value: V) -> ValR<V> {
     match value.number() {
         Some(seconds) if seconds.is_nan() || seconds.abs() > SECONDS_MAX => Err(Error::str(
@@ -20,7 +20,7 @@ pub(crate) fn instant(value: V) -> ValR<V> {
     }
 }
 
-/// `strftime`'s format with the locale's parts spelled out as the C locale has them.
+/// The format of `strftime`, with the locale's parts replaced by those of the C locale.
 pub(crate) fn format(format: &V) -> ValR<V> {
     let Some(text) = format.as_str() else {
         return Err(Error::str("strftime/1 requires a string format"));
@@ -43,7 +43,8 @@ pub(crate) fn format(format: &V) -> ValR<V> {
     Ok(V::from(out))
 }
 
-/// `[year, month, day, hour, minute, second, ...]` in seconds since 1970: months and days may be beyond their ranges.
+/// Converts `[year, month, day, hour, minute, second, ...]` to seconds since 1970. Months and days may exceed their
+/// ranges.
 pub(crate) fn seconds(parts: &V) -> ValR<V> {
     let Some(parts) = parts.as_array() else {
         return Err(Error::str("mktime requires array of 6 numbers"));
@@ -69,9 +70,9 @@ pub(crate) fn seconds(parts: &V) -> ValR<V> {
     Ok(V::num(Num::from_integral(seconds)))
 }
 
-/// Days from 1970 to the first of a month, in the calendar of today.
+/// The days from 1970 to the first of a month, in the Gregorian calendar.
 fn days_before(year: i64, month: i64) -> i64 {
-    // Years that begin in March, so that the leap day is their last.
+    // Years begin in March here, so that the leap day is their last day.
     let year = if month <= 2 { year - 1 } else { year };
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let month = (month + 9) % 12;
@@ -79,8 +80,8 @@ fn days_before(year: i64, month: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// jq's result for a text that has no day: the day is 0, and weekday and day of the year are those of the day before
-/// the first. `parts`: as parsed with the first of the month.
+/// jq's result for a text without a day: the day is 0, and weekday and day of the year are those of the day before the
+/// first. `parts`: as parsed with the first of the month.
 pub(crate) fn without_day(parts: &V, has_month: &V) -> ValR<V> {
     let Some(parts) = parts.as_array() else {
         return Ok(parts.clone());
@@ -94,7 +95,7 @@ pub(crate) fn without_day(parts: &V, has_month: &V) -> ValR<V> {
     if parts.len() == 8 {
         let (weekday, day) = match has_month.val {
             Val::Bool(true) => ((number(parts.get(6)) + 6) % 7, number(parts.get(7)) - 1),
-            // The weekday and day that jq 1.6 reckons out for the zeroth of January 1900.
+            // The weekday and day that jq 1.6 computes for the zeroth of January 1900.
             _ => (8, 367),
         };
         parts[2] = int(0);

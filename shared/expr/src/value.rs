@@ -1,10 +1,8 @@
-//! The value that expressions run on: jaq's JSON value with the data needed to keep an evaluation
-//! within bounds.
+//! The value that expressions run on: jaq's JSON value with the additional data that is needed to bound an evaluation.
 //!
-//! Everything that jaq does with values comes through the traits implemented here, so they count
-//! steps ([`meter::tick`]), refuse values that would grow without bound, and follow jq 1.6 where
-//! jaq's own value type doesn't (null has members, indexes are numbers of any kind, objects keep
-//! the order of their keys, keys are strings).
+//! All of jaq's operations on values go through the traits implemented here. So this module counts steps
+//! ([`meter::tick`]), refuses values that would grow without bound, and follows jq 1.6 where jaq's own value type
+//! doesn't (null has members, indexes are numbers of any kind, objects keep the order of their keys, keys are strings).
 
 mod convert;
 mod operators;
@@ -26,17 +24,17 @@ pub(crate) use parts::{indices, split};
 
 pub(crate) type Error = jaq_core::Error<V>;
 
-/// Nesting assumed of data from outside. Documents are refused beyond it when they are read.
+/// The assumed nesting of data from outside. Documents with deeper nesting are refused when they are read.
 const DEPTH_OUTSIDE: u16 = 128;
-/// Nesting that a value may reach during an evaluation: values are taken down recursively.
+/// The maximum nesting of a value during an evaluation, because values are dropped recursively.
 const DEPTH_MAX: u16 = 512;
 
 #[derive(Clone, Debug)]
 pub(crate) struct V {
     pub val: Val,
-    /// At least the nesting of the value: 0 for scalars.
+    /// An upper bound of the value's nesting: 0 for scalars.
     depth: u16,
-    /// Steps from the value that this one was reached from: the length of the path, if one is kept.
+    /// The number of steps from the value that this one was reached from: the length of the path, if one is recorded.
     hops: u32,
 }
 
@@ -63,11 +61,11 @@ impl V {
         V::from(text.to_owned())
     }
 
-    /// A value made of parts that are nested `inner` deep at most.
+    /// A value composed of parts that are nested at most `inner` deep.
     fn made(val: Val, inner: u16) -> V {
         let mut depth = inner.saturating_add(1);
         if depth > DEPTH_MAX {
-            // The bound only grows where parts are taken out of values: count.
+            // The bound only grows when parts are taken out of values, so the real nesting is counted.
             depth = nesting(&val, DEPTH_MAX);
         }
         V {
@@ -132,7 +130,7 @@ impl V {
         }
     }
 
-    /// `KIND (VALUE) WHAT`, as jq's errors read.
+    /// `KIND (VALUE) WHAT`, the format of jq's errors.
     pub fn fail(&self, what: &str) -> Error {
         Error::str(format_args!("{} {what}", self.shown()))
     }
@@ -176,7 +174,7 @@ impl V {
         }
     }
 
-    /// The member, `None` if there is none; an error if this kind of value has no such members.
+    /// The member, or `None` if there is none. An error if a value of this type has no such members.
     pub fn member(&self, index: &V) -> Result<Option<V>, Error> {
         let child = |val: &Val| V::child(val.clone(), self.depth, self.hops + 1);
         Ok(match (&self.val, &index.val) {
@@ -192,7 +190,7 @@ impl V {
         })
     }
 
-    /// Makes room for a change of this value.
+    /// Accounts for the memory of a changed copy of this value.
     fn charge_copy(&self) {
         match &self.val {
             Val::Arr(items) if Arc::strong_count(items) > 1 => meter::charge(items.len() * 16),
@@ -209,7 +207,7 @@ impl V {
         }
     }
 
-    /// Puts `f` of the child into its place, or removes it if there is none.
+    /// Replaces a child by `f` of it, or removes it if `f` has no output.
     fn put<'a, I: Iterator<Item = ValX<'a, V>>>(
         mut self,
         index: &V,
@@ -287,7 +285,7 @@ fn is_container(val: &Val) -> bool {
     matches!(val, Val::Arr(_) | Val::Obj(_))
 }
 
-/// The nesting of a value; leaves the evaluation if it is above `max`.
+/// The nesting of a value. Aborts the evaluation if it exceeds `max`.
 fn nesting(val: &Val, max: u16) -> u16 {
     meter::tick();
     if max == 0 && is_container(val) {
@@ -316,7 +314,7 @@ fn nesting(val: &Val, max: u16) -> u16 {
     }
 }
 
-/// The place of an element, negative indexes counted from the end.
+/// The position of an element. Negative indexes count from the end.
 fn position(index: f64, len: usize) -> Option<usize> {
     let index = index.trunc();
     let index = if index < 0.0 {
@@ -327,7 +325,7 @@ fn position(index: f64, len: usize) -> Option<usize> {
     (index >= 0.0 && index < len as f64).then_some(index as usize)
 }
 
-/// The part of a sequence of `len` that a slice means.
+/// The part of a sequence of length `len` that a slice denotes.
 fn slice(range: &Range<&V>, len: usize) -> Result<(usize, usize), Error> {
     let bound = |bound: Option<&V>, default: f64, round: fn(f64) -> f64| match bound {
         None => Ok(default),
@@ -496,7 +494,7 @@ impl jaq_core::ValT for V {
             _ => return opt.fail(self, |v| v.no_index(index).into()),
         };
         match empty {
-            // Where f leaves null or an empty value, a missing value must not become an empty one.
+            // If `f` leaves null or an empty value, a missing value must not become an empty one.
             Some(empty) => {
                 let hops = self.hops;
                 let mut f = Some(f(V::child(Val::Null, 0, hops + 1)));

@@ -1,4 +1,4 @@
-//! Walking over parsed jq.
+//! Traverses parsed jq.
 
 use jaq_core::load::lex::{StrPart, Tok, Token};
 use jaq_core::load::parse::{BinaryOp, Pattern, Term};
@@ -14,7 +14,7 @@ pub(crate) fn calls(term: &mut Term<&str>, visit: &mut dyn FnMut(&str, usize)) {
     each_part(term, &mut |part| calls(part, visit));
 }
 
-/// A token whose own parts are rewritten: a block's tokens, and the terms in a text.
+/// Applies a rewrite inside a token: to the tokens of a block, and to the terms in a text.
 pub(crate) fn inside<'s>(
     tok: Tok<&'s str>,
     rewrite: fn(Vec<Token<&'s str>>) -> Vec<Token<&'s str>>,
@@ -30,7 +30,7 @@ pub(crate) fn inside<'s>(
     }
 }
 
-/// The terms directly inside a term.
+/// The direct subterms of a term.
 pub(crate) fn each_part<'s>(term: &mut Term<&'s str>, f: &mut dyn FnMut(&mut Term<&'s str>)) {
     match term {
         Term::Id | Term::Recurse | Term::Num(_) | Term::Break(_) | Term::Var(_) => {}

@@ -1,4 +1,4 @@
-//! SpEL, JEXL and CEL: the parts of them that conditions of workflows use.
+//! SpEL, JEXL and CEL: the subset that conditions of workflows use.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use swirl_expr::{CompileError, Env, EvalError, Limits, Program};
@@ -67,7 +67,7 @@ fn spel() {
     all(
         Program::spel,
         &[
-            // As the texts of the language have them.
+            // As in the texts of the language.
             (
                 "#jsonPath(taskOutputData,'$..user.title') eq 'MANAGER'",
                 "true",
@@ -311,7 +311,7 @@ fn cel() {
 }
 
 #[test]
-fn in_handlers_of_errors() {
+fn conditions_over_errors() {
     let vars = ["CONST", "error"];
     let error = Data::parse(br#"{"name": "FunctionError", "message": "m"}"#).unwrap();
     let input = Data::parse(br#"{"name": "data", "age": 3}"#).unwrap();
@@ -330,7 +330,7 @@ fn in_handlers_of_errors() {
 }
 
 #[test]
-fn what_is_not_available_is_refused_with_its_place() {
+fn unavailable_parts_are_rejected_with_their_position() {
     refused(
         Program::spel,
         &[
@@ -398,7 +398,7 @@ fn what_is_not_available_is_refused_with_its_place() {
 }
 
 #[test]
-fn sources_of_any_form_are_read_in_bounds() {
+fn arbitrary_sources_are_parsed_within_bounds() {
     let n = 60_000;
     let long = [
         format!("1{}", "+1".repeat(n / 2)),
@@ -471,7 +471,7 @@ fn loops_are_bounded() {
 }
 
 #[test]
-fn uses_of_variables_and_secrets_are_known() {
+fn uses_of_variables_and_secrets_are_recorded() {
     let vars = ["CONST", "SECRETS"];
     let program = Program::spel("#SECRETS.KEY == #CONST.x", &vars).unwrap();
     assert!(program.uses_var("CONST") && program.uses_var("SECRETS"));

@@ -1,4 +1,4 @@
-//! Expressions with the values that jq 1.6 gives them (`corpus/regenerate.py`).
+//! Expressions with the values that jq 1.6 returns for them (`corpus/regenerate.py`).
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use swirl_expr::{Env, Program};
@@ -6,7 +6,7 @@ use swirl_model::Data;
 
 const CORPUS: &str = include_str!("corpus/jq-1.6.jsonl");
 
-/// Intended differences from jq 1.6: `docs/expressions.md` has each.
+/// Intended differences from jq 1.6, all of which are in `docs/expressions.md`.
 const DIFFERENT: &[&str] = &[
     r#"9007199254740993"#,
     r#"1 / 0"#,

@@ -1,4 +1,4 @@
-//! Without the counting allocator the memory limit is kept by estimates.
+//! Without the counting allocator, the memory limit is enforced by estimates.
 #![allow(clippy::unwrap_used)]
 
 use swirl_expr::{Env, EvalError, Program};
@@ -11,7 +11,7 @@ fn run(source: &str) -> Result<Option<Data>, EvalError> {
 }
 
 #[test]
-fn what_grows_ends() {
+fn growing_values_end_the_evaluation() {
     for source in [
         "\"x\" * 1e12",
         "def f: . + .; reduce range(1000) as $i (\"x\"; f)",
@@ -22,7 +22,7 @@ fn what_grows_ends() {
         assert_eq!(run(source), Err(EvalError::MemoryLimit), "{source}");
         assert_eq!(run("1 + 1"), Ok(Some(Data::int(2))));
     }
-    // Small pieces: they end at the limit that a slow machine reaches first.
+    // Small pieces end at the limit that a slow machine reaches first.
     for source in [
         "[range(1e12)]",
         "[repeat({a: 1})]",
@@ -40,7 +40,7 @@ fn what_grows_ends() {
 }
 
 #[test]
-fn what_is_made_and_freed_is_allowed_to_a_degree() {
+fn freed_values_are_allowed_to_a_degree() {
     let source = "reduce range(20000) as $i ([]; . + [$i]) | length";
     assert_eq!(run(source), Ok(Some(Data::int(20000))));
 }

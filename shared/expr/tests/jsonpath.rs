@@ -1,4 +1,4 @@
-//! JSONPath, one line a fact: `give(input, expression, output)`.
+//! JSONPath, one fact per line: `give(input, expression, output)`.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use swirl_model::Data;
 #[global_allocator]
 static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator::system();
 
-/// The document that JSONPath has always been explained with.
+/// The classic example document of JSONPath.
 const STORE: &str = r#"{"store":{"book":[
     {"category":"reference","author":"Nigel Rees","title":"Sayings of the Century","price":8.95},
     {"category":"fiction","author":"Evelyn Waugh","title":"Sword of Honour","price":12.99},
@@ -139,7 +139,7 @@ fn slices() {
     give(r#"{"a":1}"#, "$[0:1]", "[]");
 }
 
-/// As the texts of the language have them.
+/// As in the texts of the language.
 #[test]
 fn forms_of_the_older_editions() {
     let data = r#"{"people":[{"name":"A","age":30},{"name":"B","age":50}],
@@ -240,7 +240,7 @@ fn conditions() {
 }
 
 #[test]
-fn functions_may_stand_before_and_after() {
+fn functions_may_be_written_before_and_after() {
     let data = r#"{"n":[3,1,2.5],"o":{"a":1,"b":2},"s":"äbc","e":[],"many":[{"p":4},{"p":6}]}"#;
     for (source, output) in [
         ("length($.n)", "3"),
@@ -273,7 +273,7 @@ fn functions_may_stand_before_and_after() {
     }
 }
 
-/// Every JSONPath of the older texts that isn't a plain path.
+/// Every JSONPath in the older texts that isn't a plain path.
 #[test]
 fn expressions_of_the_older_texts() {
     let people = r#"{"people":[{"name":"a","age":30},{"name":"b","age":40}],
@@ -322,7 +322,7 @@ fn a_filter_tests_an_object_itself_and_the_elements_of_an_array() {
     give(data, "$.list[?(@ == 3)]", "[3]");
     give(data, "$.a.n[?(@ == 1)]", "[]");
     give(data, "$[?(@.a.n == 1)].a.n", "[1]");
-    // Each once, where all that is in the data is gone through.
+    // Each once, even if everything in the data is traversed.
     give(
         data,
         "$..[?(@.n == 1)]",
@@ -399,7 +399,7 @@ fn variables() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_reported() {
     refused("", "the expression ends");
     refused(".a.b", "did you mean `$.a.b`?");
     refused("a.b", "a path, which begins with `$`");
@@ -453,7 +453,7 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
-fn the_place_of_a_mistake() {
+fn the_position_of_an_error() {
     let error = Program::jsonpath("$.a[0", &[]).unwrap_err();
     assert_eq!(error.span, Some(5..5));
     let error = Program::jsonpath("$.a[?(@.b ~ 1)]", &[]).unwrap_err();
@@ -461,7 +461,7 @@ fn the_place_of_a_mistake() {
 }
 
 #[test]
-fn secrets_are_noted() {
+fn uses_of_secrets_are_recorded() {
     let program = |source: &str| Program::jsonpath(source, &["SECRETS", "i"]).unwrap();
     let plain = program("$.a[?(@.k == $SECRETS.KEY || @.k == $SECRETS['two'])]");
     assert_eq!(plain.secrets().names, ["KEY", "two"]);
@@ -536,7 +536,7 @@ fn paths_name_one_place() {
     }
 }
 
-/// A runaway evaluation ends with an error, in time.
+/// A runaway evaluation ends with an error in time.
 #[test]
 fn evaluations_are_bounded() {
     let wide = format!("[{}]", vec![r#"{"a":[{"a":1},{"a":2}]}"#; 3_000].join(","));

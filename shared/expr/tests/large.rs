@@ -1,5 +1,5 @@
-//! Large sources of every form: compiled in a time that grows with their length, and evaluated, on a stack as threads
-//! of a server have it, without running over it.
+//! Large sources of every form: they are compiled in linear time, and evaluated without a stack overflow on the stack
+//! of a server's thread.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use swirl_expr::{Env, Limits, PathExpr, Program};
@@ -10,7 +10,7 @@ static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator:
 
 const BYTES: usize = 32_000;
 
-/// `head`, then `unit` as often as it fits, then `tail`.
+/// `head`, then as many `unit`s as fit, then `tail`.
 fn row(head: &str, unit: &str, tail: &str) -> String {
     let times = (BYTES - head.len() - tail.len()) / unit.len();
     format!("{head}{}{tail}", unit.repeat(times))
@@ -74,7 +74,7 @@ fn sources() -> Vec<String> {
 
 fn env() -> Env {
     let limits = Limits {
-        // An endless evaluation is not the subject of this test.
+        // Endless evaluations are not the subject of this test.
         steps: 1_000_000,
         time: std::time::Duration::from_secs(600),
         ..Limits::default()
@@ -116,9 +116,9 @@ fn the_longest_sum() {
     );
 }
 
-/// A path is evaluated part by part, recursively: it has a bound, and any path within it runs on any stack.
+/// A path is evaluated recursively, part by part. Its length is bounded, and any permitted path works on any stack.
 #[test]
-fn paths_have_a_bound() {
+fn the_length_of_paths_is_bounded() {
     const FORMS: [(&str, &str, &str); 10] = [
         (".", "[0]", ""),
         (".", "[0]?", ""),
@@ -150,7 +150,7 @@ fn paths_have_a_bound() {
     assert_eq!(program.one(&Data::NULL, &[], &env()), Ok(Some(Data::NULL)));
 }
 
-/// Data that cannot be read back is not made: neither by a long path nor by a deep value.
+/// Data that cannot be read back is never created, neither by a long path nor by a deep value.
 #[test]
 fn places_are_not_deeper_than_data() {
     for (path, value, fits) in [

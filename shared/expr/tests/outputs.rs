@@ -24,7 +24,7 @@ fn give(input: &str, filter: &str, output: &str) {
     }
 }
 
-/// As jq 1.6 itself answers.
+/// The answers of jq 1.6 itself.
 #[test]
 fn several_outputs_come_in_the_order_of_jq() {
     let cases = [
@@ -68,7 +68,7 @@ fn several_outputs_come_in_the_order_of_jq() {
     give("null", &format!("[{nine}] | length"), "512");
 }
 
-/// The analysis doesn't see that these have one value each.
+/// The analysis doesn't notice that each of these has a single value.
 #[test]
 fn a_string_may_have_many_parts() {
     for parts in [10, 64, 65, 66, 500] {
@@ -82,7 +82,7 @@ fn a_string_may_have_many_parts() {
 }
 
 #[test]
-fn what_jq_1_6_does_otherwise() {
+fn differences_of_jq_1_6() {
     give("null", "reverse", "[]");
     give("[1,2]", "reverse", "[2,1]");
     give(

@@ -1,4 +1,4 @@
-//! Expressions that never end or grow without bound: each must end with the right error, and the thread must continue.
+//! Expressions that never end or grow without bound. Each must end with the right error, and the thread must continue.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use swirl_model::Data;
 #[global_allocator]
 static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator::system();
 
-/// Few steps and much time: an evaluation that ends here ends by its work, not by the speed of the machine.
+/// Few steps and much time, so that evaluations end because of their work and not because of the machine's speed.
 fn env(steps: u64) -> Env {
     Env {
         limits: Limits {
@@ -36,7 +36,7 @@ fn run(source: &str, steps: u64) -> Result<Option<Data>, EvalError> {
     result
 }
 
-/// The second is for those that meet another limit late.
+/// The second limit is for expressions that exceed another limit late.
 const STEPS: [u64; 2] = [1_000_000, 40_000_000];
 
 fn check(name: &str, source: &str, expected: &[&str]) {
@@ -243,7 +243,7 @@ cases! {
 }
 
 #[test]
-fn in_one_thread_one_after_the_other() {
+fn in_one_thread() {
     for (name, case) in ALL
         .iter()
         .filter(|(name, _)| name.contains("recursion") || name.contains("nested_"))
@@ -295,9 +295,9 @@ fn in_several_threads_at_once() {
         .for_each(|thread| thread.join().unwrap());
 }
 
-/// A caller that evaluates several expressions may bound them together, by work, regardless of their time.
+/// A caller that evaluates several expressions can limit their total work, whatever their time.
 #[test]
-fn work_of_the_thread_ends_what_costs_much() {
+fn the_total_work_of_a_thread_is_limited() {
     let long = Program::jq("[range(300000)] | length", &[]).unwrap();
     let short = Program::jq("1 + 1", &[]).unwrap();
     let most = |spent_max| {
@@ -325,7 +325,7 @@ fn work_of_the_thread_ends_what_costs_much() {
         .one(&input, &[], &most(spent() + cost / 2))
         .unwrap_err();
     assert_eq!(found, EvalError::TimeLimit);
-    // Work that was spent before counts, also for a cheap expression.
+    // Earlier work counts too, even for a cheap expression.
     let found = short.one(&input, &[], &most(spent() - 1)).unwrap_err();
     assert_eq!(found, EvalError::TimeLimit);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! JSON Schema: a few lines cannot use more than they may.
+//! JSON Schema: a few lines cannot use more resources than permitted.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use swirl_model::Data;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator::system();
 
-/// Each definition refers twice to the next.
+/// Each definition refers to the next one twice.
 fn doubling(levels: usize, keyword: &str, leaf: Value) -> Value {
     let mut defs = Map::new();
     for level in 0..levels {
@@ -25,7 +25,7 @@ fn check(schema: &Value, data: &Value) -> Result<(), SchemaError> {
 }
 
 #[test]
-fn references_that_multiply_are_refused() {
+fn multiplying_references_are_rejected() {
     for keyword in ["allOf", "anyOf", "oneOf"] {
         for leaf in [json!({"type": "string"}), json!({}), json!(true)] {
             let refused = JsonSchema::compile(&doubling(40, keyword, leaf)).unwrap_err();
@@ -35,7 +35,7 @@ fn references_that_multiply_are_refused() {
         let fits = keyword != "oneOf";
         assert_eq!(check(&few, &json!({})).is_ok(), fits, "{keyword}");
     }
-    // By another name, and hidden where only a reference looks.
+    // By another name, and hidden where only a reference leads.
     for to in ["#n", "#/const", "other.json"] {
         let next = |level: usize| json!({"$ref": format!("#/x/a{level}")});
         let mut parts = Map::new();
@@ -54,7 +54,7 @@ fn references_that_multiply_are_refused() {
 }
 
 #[test]
-fn data_that_multiplies_what_is_asked_is_left() {
+fn checks_that_multiply_with_the_data_are_aborted() {
     let mut data = json!({"a": 1});
     for _ in 0..60 {
         data = json!({"a": data});
@@ -62,7 +62,7 @@ fn data_that_multiplies_what_is_asked_is_left() {
     for keyword in ["allOf", "anyOf"] {
         let below = json!([{"$ref": "#"}, {"$ref": "#"}]);
         let inner = json!({"type": "object", "properties": {"a": {keyword: below}}});
-        // Any answer, but at once.
+        // Any result is fine, but it must come immediately.
         let schema = JsonSchema::compile(&inner).unwrap();
         assert!(
             schema
@@ -81,7 +81,7 @@ fn data_that_multiplies_what_is_asked_is_left() {
 }
 
 #[test]
-fn many_values_are_compared_with_many_only_so_often() {
+fn comparisons_of_many_values_are_bounded() {
     let known: Vec<Value> = (0..20_000).map(|n| json!({"a": n})).collect();
     let asked: Vec<Value> = (0..20_000).map(|n| json!({"a": n + 1})).collect();
     assert_eq!(
@@ -99,7 +99,7 @@ fn many_values_are_compared_with_many_only_so_often() {
 }
 
 #[test]
-fn long_chains_and_circles_end() {
+fn long_chains_and_cycles_end() {
     let chain = |levels: usize, part: fn(Value) -> Value| {
         let mut defs = Map::new();
         for level in 0..levels {
@@ -115,7 +115,7 @@ fn long_chains_and_circles_end() {
         let refused = JsonSchema::compile(&chain(5_000, part)).unwrap_err();
         assert!(refused.contains("chain"), "{refused}");
     }
-    // From value to value it may be as long as data is deep: here, the compiled part is.
+    // Across values, a chain may be as long as data is deep. This test checks the compiled part.
     let below = chain(2_000, |next| json!({"properties": {"a": next}}));
     assert_eq!(check(&below, &json!({"a": {"a": {}}})), Ok(()));
     for circle in [
@@ -123,13 +123,13 @@ fn long_chains_and_circles_end() {
         json!({"allOf": [{"$ref": "#"}]}),
         json!({"not": {"$ref": "#"}}),
     ] {
-        // Only that it ends.
+        // Only checks that it ends.
         let _ = check(&circle, &json!({}));
     }
 }
 
 #[test]
-fn the_first_error_is_said_with_its_place_and_is_short() {
+fn the_first_error_is_short_and_has_its_location() {
     let schema = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "definitions": {"name": {"type": "string", "const": "a"}},
@@ -149,7 +149,7 @@ fn the_first_error_is_said_with_its_place_and_is_short() {
 }
 
 #[test]
-fn messages_show_nothing_that_the_schema_does_not_have() {
+fn messages_quote_only_the_schema() {
     let number = json!({"type": "object", "properties": {"a": {"type": {"b": 1}}}});
     let refused = JsonSchema::compile(&number).unwrap_err();
     assert!(refused.contains(r#"{"b":1}"#), "{refused}");

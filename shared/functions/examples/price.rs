@@ -1,4 +1,4 @@
-//! A function over NATS: it gives the price of an item.
+//! A function over NATS that returns the price of an item.
 //!
 //!     cargo run -p swirl-functions --example price -- [HOST:PORT] [SUBJECT]
 
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = arguments.next().unwrap_or("127.0.0.1:4222".to_owned());
     let subject = arguments.next().unwrap_or("functions.price".to_owned());
     let client = async_nats::connect(&address).await?;
-    // Of all members of the queue `price` one takes each call.
+    // Each call goes to one member of the queue group `price`.
     let mut calls = client.queue_subscribe(subject, "price".to_owned()).await?;
     while let Some(message) = calls.next().await {
         let Some(reply) = message.reply else { continue };

@@ -1,12 +1,14 @@
-//! Circuit breakers, one a host: a host that fails repeatedly isn't called for a while.
+//! Circuit breakers, one per host: a host that fails repeatedly isn't called for a while.
 //!
-//! Each call to an unreachable host takes its whole time limit, and a recovering host would get all waiting calls at
-//! once. After a number of failures in a row within a given time, calls of that host fail at once; after a pause, one
-//! call probes the host. If it succeeds, all calls pass; otherwise the next pause is twice as long, up to a limit.
+//! Each call to an unreachable host would take its whole time limit, and a recovering host would get all waiting calls
+//! at once. So after a number of consecutive failures within a given time, calls to that host fail immediately. After a
+//! pause, one call probes the host. If it succeeds, all calls pass again; otherwise the next pause is twice as long, up
+//! to a limit.
 //!
-//! Only signs that the service doesn't answer count: no connection, a broken one, no answer in time, and the
-//! statuses by which gateways report the same. An answer of any other status closes the circuit. An abandoned call
-//! doesn't count. The state is local to the process: few hosts fail, and each process detects that by itself.
+//! Only signs that the service doesn't answer count as failures: no connection, a broken connection, no answer in time,
+//! and the statuses with which gateways report the same. An answer with any other status closes the circuit. An
+//! abandoned call doesn't count. The state is local to the process: few hosts fail, and each process detects that by
+//! itself.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -15,20 +17,19 @@ use std::time::{Duration, Instant};
 
 use crate::{CallError, CallErrorKind};
 
-/// The number of failing hosts that are known; beyond it the one that failed longest ago is
-/// forgotten.
+/// The maximum number of failing hosts that are remembered. Beyond it, the one whose failure is oldest is forgotten.
 const HOSTS_MAX: usize = 1024;
 
-/// When a circuit opens, and how long it stays open.
+/// The conditions under which a circuit opens, and how long it stays open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BreakerConfig {
-    /// How many failures in a row open it.
+    /// The number of consecutive failures that opens a circuit.
     pub failures: usize,
     /// The time within which they must occur.
     pub window: Duration,
-    /// How long it is open at first.
+    /// The length of the first pause.
     pub pause: Duration,
-    /// How long it is open at most.
+    /// The longest pause.
     pub pause_max: Duration,
 }
 
@@ -41,7 +42,7 @@ pub struct Breakers {
 
 #[derive(Debug, Default)]
 struct Host {
-    /// When it failed, since it last answered: no more than open the circuit.
+    /// The failures since its last answer, at most as many as open the circuit.
     failed_at: VecDeque<Instant>,
     open: Option<Open>,
 }
@@ -50,11 +51,11 @@ struct Host {
 struct Open {
     until: Instant,
     pause: Duration,
-    /// A call is under way that tries the host.
+    /// A probing call is under way.
     tried: bool,
 }
 
-/// How many circuits are open, and how many of those are being tried.
+/// The number of open circuits, and of those that are being probed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Circuits {
     pub open: u64,
@@ -66,8 +67,7 @@ tokio::task_local! {
     static LATE_AT: Instant;
 }
 
-/// Makes a call that is late after `limit`: if it is abandoned later, this is a failure of its
-/// host.
+/// Makes a call that is late after `limit`: if it is abandoned after that, this counts as a failure of its host.
 pub(crate) async fn with_limit<T>(limit: Duration, call: impl Future<Output = T>) -> T {
     let late_at = Instant::now() + limit;
     LATE_AT.scope(late_at, call).await
@@ -81,7 +81,7 @@ impl Breakers {
         }
     }
 
-    /// In their current state: one whose pause is over lets the next call through.
+    /// The circuits in their current state. One whose pause is over lets the next call through.
     pub fn circuits(&self) -> Circuits {
         self.circuits_at(Instant::now())
     }
@@ -95,10 +95,10 @@ impl Breakers {
         circuits
     }
 
-    /// Permission to call a host.
+    /// Asks for permission to call a host.
     ///
     /// # Errors
-    /// How long it must not be called.
+    /// The time for which the host must not be called.
     pub(crate) fn enter(self: &Arc<Self>, host: &str) -> Result<Pass, Duration> {
         let is_try = self.let_through(host, Instant::now())?;
         Ok(Pass {
@@ -110,7 +110,7 @@ impl Breakers {
         })
     }
 
-    /// Whether the call tries a host whose circuit is open.
+    /// Whether the call probes a host whose circuit is open.
     fn let_through(&self, host: &str, now: Instant) -> Result<bool, Duration> {
         let mut hosts = self.lock();
         let Some(open) = hosts.get_mut(host).and_then(|host| host.open.as_mut()) else {
@@ -137,7 +137,7 @@ impl Breakers {
         }
         let known = hosts.entry(host.to_owned()).or_default();
         let paused = match &mut known.open {
-            // Calls that had begun before don't count.
+            // Calls that began before the circuit opened don't count.
             Some(_) if !is_try => return,
             Some(open) => {
                 let pause = open.pause.saturating_mul(2).min(self.config.pause_max);
@@ -198,7 +198,7 @@ fn forget_one(hosts: &mut HashMap<String, Host>) {
     }
 }
 
-/// A call that was allowed. Dropping it before its end is a failure only if it was late.
+/// A permitted call. If it is dropped before its end, this counts as a failure only if the call was late.
 #[derive(Debug)]
 pub(crate) struct Pass {
     breakers: Arc<Breakers>,
@@ -235,7 +235,7 @@ impl Drop for Pass {
     }
 }
 
-/// The reason why a call is not made: retries and `errors` see it as a missing connection.
+/// The error of a call that is not made. Retries and `errors` treat it as a missing connection.
 pub(crate) fn refusal(what: &str, host: &str, wait: Duration) -> CallError {
     let message = format!(
         "{what}: not called: the last calls of {host} failed, and it isn't called again before {} s \
@@ -247,7 +247,7 @@ pub(crate) fn refusal(what: &str, host: &str, wait: Duration) -> CallError {
     error
 }
 
-/// Whether a status is how a gateway reports that the service behind it is missing.
+/// Whether gateways use this status to report that the service behind them is missing.
 pub(crate) fn is_gateways(status: u16) -> bool {
     matches!(status, 502..=504)
 }
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_is_tried_and_closes() {
+    fn a_circuit_opens_is_probed_and_closes() {
         let (breakers, begun) = (breakers(), Instant::now());
         for _ in 0..3 {
             assert_eq!(breakers.let_through("a", begun), Ok(false));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn only_failures_in_a_row_and_within_the_window_count() {
+    fn only_consecutive_failures_within_the_window_count() {
         let (breakers, begun) = (breakers(), Instant::now());
         for _ in 0..10 {
             breakers.failed("a", false, begun);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_given_up_counts_only_when_it_is_late() {
+    async fn abandoned_calls_count_only_when_late() {
         let breakers = breakers();
         for (limit, open) in [(60 * SECOND, 0), (Duration::ZERO, 1)] {
             for _ in 0..3 {
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_try_that_is_given_up_leaves_it_to_the_next() {
+    fn an_abandoned_probe_is_repeated_by_the_next_call() {
         let (breakers, begun) = (breakers(), Instant::now());
         for _ in 0..3 {
             breakers.failed("a", false, begun.checked_sub(SECOND).unwrap());

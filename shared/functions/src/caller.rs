@@ -1,4 +1,4 @@
-//! The driver's [`FunctionCaller`]: from a call of a definition's function to its type's caller.
+//! The driver's [`FunctionCaller`]: it passes a call of a definition's function to the caller for the function's type.
 //!
 //! [`Caller::prepare`] compiles a definition's functions when it is deployed or loaded; a call only looks up the
 //! compiled form. The documents needed for that are kept with the definition, so nothing is fetched here.
@@ -29,21 +29,20 @@ use crate::types::{
     service::Services,
 };
 
-/// How much longer than its `actionExecTimeout` a call may take by the client's own limit: the
-/// engine's timeout, which the definition can handle by name, comes first.
+/// The client's own limit for a call is this much longer than the call's `actionExecTimeout`, so that the engine's
+/// timeout, which the definition can handle by name, comes first.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// A document that a deployment must fetch before [`Caller::prepare`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Needed {
-    /// Without the fragment.
+    /// Without a fragment.
     pub uri: String,
-    /// The definition's auth for fetching it (`authRef.resource`; language 0.8, "Auth Definition").
+    /// The definition's auth for fetching the document (`authRef.resource`; language 0.8, "Auth Definition").
     pub auth: Option<AuthId>,
 }
 
-/// Finds the documents that a definition's functions need, those that are referred to by others
-/// among them.
+/// Finds the documents that a definition's functions need, including those that other documents refer to.
 #[derive(Debug)]
 pub struct Gather<'a> {
     workflow: &'a Workflow,
@@ -60,7 +59,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// The documents that the available ones show to be missing. Call this again until there are none. Errors in a
+    /// The missing documents, as far as the available ones show them. Call this again until there are none. Errors in a
     /// document are reported by [`Caller::prepare`].
     pub fn missing(&mut self, resources: &[(String, String)]) -> Vec<Needed> {
         let documents = Documents {
@@ -83,7 +82,7 @@ impl<'a> Gather<'a> {
                 _ => continue,
             };
             for uri in others {
-                // Credentials are sent only to the host that they are meant for.
+                // Credentials are sent only to the host that they are for.
                 let near = types::find(types::word(&function.kind))
                     .and_then(|kind| (kind.document)(function))
                     .is_some_and(|own| same_origin(own, &uri));
@@ -109,7 +108,7 @@ fn same_origin(one: &str, other: &str) -> bool {
 pub struct Caller {
     clients: Clients,
     settings: Settings,
-    /// For a call whose actions have no timeout.
+    /// The limit for a call whose actions have no timeout.
     timeout: Duration,
     definitions: RwLock<HashMap<DefinitionId, Arc<Prepared>>>,
 }
@@ -119,7 +118,7 @@ type Prepared = HashMap<Arc<str>, Entry>;
 struct Entry {
     compiled: Compiled,
     timeout: Duration,
-    /// When a call is late: the engine's own timeout, where there is one.
+    /// The time after which a call is late: the engine's own timeout if there is one.
     late: Duration,
 }
 
@@ -143,7 +142,7 @@ impl Caller {
         }
     }
 
-    /// The circuits of the hosts that are called over HTTP and gRPC; none where they are off.
+    /// The circuits of the hosts that are called over HTTP and gRPC, or `None` if circuit breakers are off.
     pub fn breakers(&self) -> Option<&Arc<Breakers>> {
         self.clients.services.http().breakers()
     }
@@ -174,18 +173,18 @@ impl Caller {
         Gather::new(workflow, &self.settings)
     }
 
-    /// The reasons why calls of a definition would fail with any data, by the documents that describe its
-    /// functions. A definition that was deployed once isn't checked again.
+    /// The reasons why calls of a definition would fail whatever the data, according to the documents that describe its
+    /// functions. A definition that was deployed before isn't checked again.
     pub fn check(&self, workflow: &Workflow, resources: &[(String, String)]) -> Vec<Problem> {
         Checks::new(workflow, resources, &self.settings).calls(workflow)
     }
 
-    /// Compiles a definition's functions and keeps them for [`FunctionCaller::call`]. `resources` are those it was
-    /// deployed with: URI, as the definition writes it, and content. Preparing the same definition again replaces the
-    /// kept functions.
+    /// Compiles a definition's functions and keeps them for [`FunctionCaller::call`]. `resources` are the documents
+    /// that it was deployed with, by their URI as the definition writes it. Preparing the same definition again
+    /// replaces the kept functions.
     ///
     /// # Errors
-    /// All problems, in the order of the functions; then nothing is kept.
+    /// All problems, in the order of the functions. Nothing is kept in that case.
     pub fn prepare(
         &self,
         definition: &DefinitionId,
@@ -329,7 +328,7 @@ impl FunctionCaller for Caller {
             let mut shown = error.clone();
             request.secrets.error(&mut shown);
             tracing::debug!(function = %request.function.name, error = %shown, "a call failed");
-            // The message is our own, and quotes the service's answer. Handlers match by name and code.
+            // The message is our own and quotes the service's answer. Handlers match by name and code.
             if !is_exact {
                 request.secrets.message(&mut error);
             }
@@ -375,7 +374,7 @@ fn unknown(request: &CallRequest, is_prepared: bool) -> WorkflowError {
     }
 }
 
-/// The upper bound of a duration: a month has at most 31 days. If only the instance knows the duration, its own timer
+/// The upper bound of a duration. A month counts as 31 days. If only the instance knows the duration, its own timer
 /// ends the call, and the client's limit is a day.
 fn fixed(period: &Period) -> Duration {
     const DAY: IsoDuration = IsoDuration::from_secs(24 * 3600);

@@ -1,8 +1,8 @@
-//! Which hosts functions may call: decided by the address that a name resolves to, not by the name.
+//! Determines which hosts functions may call, by the address that a name resolves to and not by the name.
 //!
-//! A definition says which host is called, so it could make a worker ask the cloud's metadata service, or the
-//! installation's own servers. A refusal applies to every address that a name resolves to, and the connection is made
-//! to an address that was checked: if the name resolves differently in between, that changes nothing.
+//! A definition decides which host is called, so it could make a worker call the cloud's metadata service, or the
+//! installation's own servers. A refusal applies to every address that a name resolves to. The connection is made to an
+//! address that was checked, so a different resolution in between changes nothing.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -34,7 +34,7 @@ const NEVER: [&str; 9] = [
     "::/128",
     "224.0.0.0/3",
 ];
-/// The networks that `private` means.
+/// The networks that `private` stands for.
 const PRIVATE: [&str; 6] = [
     "10.0.0.0/8",
     "172.16.0.0/12",
@@ -43,7 +43,7 @@ const PRIVATE: [&str; 6] = [
     "fc00::/7",
     "fec0::/10",
 ];
-/// The networks that `loopback` means.
+/// The networks that `loopback` stands for.
 const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
 
 /// A range of addresses.
@@ -53,7 +53,7 @@ struct Network {
     bits: u8,
 }
 
-/// A text that is not a range of addresses.
+/// A text that is not a valid network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a valid network: write 10.0.0.0/8, 10.0.0.1, fd00::/8, `private` or `loopback`"
@@ -98,18 +98,18 @@ impl Network {
     }
 }
 
-/// Which addresses are called.
+/// The rules for addresses that may be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Egress {
     refused: Vec<Network>,
-    /// Always permitted.
+    /// These are always permitted.
     allowed: Vec<Network>,
-    /// Hosts and ports of the installation's own servers.
+    /// Hosts and ports of the installation's own servers, which are refused.
     own: Vec<(String, u16)>,
 }
 
 impl Default for Egress {
-    /// Link-local and metadata addresses are refused.
+    /// Refuses link-local and metadata addresses.
     fn default() -> Egress {
         Egress {
             refused: NEVER.iter().filter_map(|text| text.parse().ok()).collect(),
@@ -120,10 +120,10 @@ impl Default for Egress {
 }
 
 impl Egress {
-    /// `refused`: networks, `private` or `loopback`, in addition to those that are always refused. `allowed`: always
-    /// permitted.
+    /// `refused`: networks, `private` or `loopback`, in addition to those that are always refused. `allowed`: networks
+    /// that are always permitted.
     ///
-    /// # Errors
+    /// The first entry that is not a network.
     /// The first that is not a network.
     pub fn parse(
         refused: &[impl AsRef<str>],
@@ -139,7 +139,7 @@ impl Egress {
         Ok(egress)
     }
 
-    /// The installation's own servers are refused too.
+    /// Refuses the installation's own servers too.
     #[must_use]
     pub fn without(mut self, own: impl IntoIterator<Item = (String, u16)>) -> Egress {
         self.own.extend(own);
@@ -169,12 +169,12 @@ fn networks(text: &str) -> Result<Vec<Network>, NetworkError> {
     }
 }
 
-/// A server on this machine is at all of its loopback addresses.
+/// A server on this machine listens on all of its loopback addresses.
 fn is_same(own: IpAddr, other: IpAddr) -> bool {
     own == other || own.is_loopback() && other.is_loopback()
 }
 
-/// The address, and the IPv4 address that one of IPv6 may embed (mapped, compatible, NAT64, 6to4).
+/// The address, and the IPv4 address that an IPv6 address may embed (mapped, compatible, NAT64, 6to4).
 fn embedded(address: IpAddr) -> [Option<IpAddr>; 2] {
     let IpAddr::V6(long) = address else {
         return [Some(address), None];
@@ -197,7 +197,7 @@ fn embedded(address: IpAddr) -> [Option<IpAddr>; 2] {
 /// The reason why a host isn't called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It resolves to an address of a network that isn't called.
+    /// It resolves to an address in a network that may not be called.
     #[error("{host} is at {address}, which calls may not reach")]
     Network { host: String, address: IpAddr },
     /// It is Redis or NATS of this installation.
@@ -210,7 +210,7 @@ struct Known {
     until: Instant,
 }
 
-/// Resolves names, and gives only addresses that may be called.
+/// Resolves names, and returns only addresses that may be called.
 #[derive(Clone)]
 pub struct Gate {
     egress: Arc<Egress>,
@@ -226,7 +226,7 @@ impl fmt::Debug for Gate {
 }
 
 impl Gate {
-    /// Checks addresses against `egress`.
+    /// A gate with the rules of `egress`.
     pub fn new(egress: Egress) -> Gate {
         Gate {
             egress: Arc::new(egress),
@@ -234,7 +234,7 @@ impl Gate {
         }
     }
 
-    /// Whether a URL may be called. An unknown name is reported when the connection is made.
+    /// Checks whether a URL may be called. An unknown name is reported when the connection is made.
     ///
     /// # Errors
     /// [`Refused`].
@@ -248,7 +248,7 @@ impl Gate {
         }
     }
 
-    /// Whether a host may be called at a port.
+    /// Checks whether a host may be called at a port.
     ///
     /// # Errors
     /// [`Refused`].
@@ -256,7 +256,7 @@ impl Gate {
         self.addresses(host, port).await.map(|_| ())
     }
 
-    /// The addresses of a host that may be called at a port; none if the name isn't known.
+    /// The addresses of a host that may be called at a port, or none if the name is unknown.
     ///
     /// # Errors
     /// [`Refused`].
@@ -337,8 +337,8 @@ impl Resolve for Gate {
             let remembered = gate.remembered(name).is_some();
             let mut found = gate.resolve_name(name).await?;
             found.retain(|address| gate.egress.allows(address.ip()));
-            // The port isn't known here, so an address that was not just checked isn't called if it could be one of our
-            // own servers.
+            // The port isn't known here. So unless the address was just checked, it isn't called if it could belong to
+            // one of our own servers.
             if !remembered {
                 let mut own = Vec::new();
                 for (_, port) in &gate.egress.own {
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_are_judged_by_their_addresses() {
+    async fn names_are_checked_by_their_addresses() {
         let own = [
             ("localhost".to_owned(), 6379),
             ("10.9.9.9".to_owned(), 4222),
@@ -444,7 +444,7 @@ mod tests {
             gate.check("localhost", 80).await,
             Err(Refused::Network { .. })
         ));
-        // As the client asks it when it connects.
+        // The same lookup that the client makes when it connects.
         assert!(gate.resolve("localhost".parse().unwrap()).await.is_err());
         let gate = Gate::new(Egress::parse(&none(), &["127.0.0.1"]).unwrap().without(own));
         assert_eq!(gate.check("127.0.0.1", 6379).await, Ok(()));

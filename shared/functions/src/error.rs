@@ -10,7 +10,7 @@ use crate::types::rpc;
 
 /// The reason why a call failed. A definition's `errors` match its code, not its message.
 ///
-/// No field holds a credential: those of the call are cut out of everything a service answered.
+/// No field contains a credential: the credentials of the call are removed from everything that a service answered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct CallError {
@@ -23,11 +23,11 @@ pub struct CallError {
     pub can_retry: bool,
     /// The pause that the service requests (`Retry-After` in seconds).
     pub retry_after: Option<Duration>,
-    /// The name from the service; it takes precedence over ours.
+    /// The name that the service gave. It takes precedence over ours.
     pub given_name: Option<Box<str>>,
-    /// The code from the service; it takes precedence over ours.
+    /// The code that the service gave. It takes precedence over ours.
     pub given_code: Option<Box<str>>,
-    /// The whole error, if the service provides the error for the definition; it takes precedence over everything else.
+    /// The whole error, if the service defines it for the definition. It takes precedence over everything else.
     pub exact: Option<Box<WorkflowError>>,
 }
 
@@ -38,13 +38,13 @@ pub enum CallErrorKind {
     Arguments,
     /// No credentials are available, or they don't fit the requirements of the operation.
     Auth,
-    /// No connection, or an interrupted one.
+    /// No connection, or a broken one.
     Connection,
     /// The answer, or the request, is larger than the limit.
     Limit,
-    /// The service, or the command, reports a failure without another sign of it.
+    /// The service or command reports a failure that no other kind describes.
     Failed,
-    /// A command that ended with another exit status than 0; none if a signal ended it.
+    /// The command ended with an exit status other than 0, or a signal ended it (`None`).
     Exit(Option<i32>),
     /// The answer doesn't match its content type.
     Response,
@@ -86,7 +86,7 @@ impl fmt::Display for CallErrorKind {
 }
 
 impl CallError {
-    /// An error that a retry cannot fix, unless its kind says otherwise.
+    /// An error that a retry cannot fix, unless its kind implies the opposite.
     pub fn new(kind: CallErrorKind, message: impl Into<String>) -> CallError {
         let can_retry = match kind {
             CallErrorKind::Connection | CallErrorKind::Timeout => true,
@@ -115,8 +115,8 @@ impl CallError {
         CallError::new(CallErrorKind::Arguments, message)
     }
 
-    /// The error's name: the one from the service, otherwise `LimitExceeded` for a limit and `FunctionError` for all
-    /// others.
+    /// The error's name: the one that the service gave, otherwise `LimitExceeded` for a limit and `FunctionError` for
+    /// all other kinds.
     pub fn name(&self) -> &str {
         match (&self.given_name, self.kind) {
             (Some(name), _) => name,
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_says_whether_trying_again_can_help() {
+    fn a_status_determines_whether_a_retry_can_help() {
         for (status, can_retry) in [
             (301, false),
             (400, false),

@@ -14,13 +14,13 @@ tokio::task_local! {
     static NOTED: (Seen, Arc<Redactor>);
 }
 
-/// Makes a call whose exchanges are recorded. The last one counts: it is that of the call itself, not the one for its
-/// token.
+/// Makes a call and records its exchanges. The last exchange counts, because it is that of the call itself and not the
+/// one for its token.
 pub(crate) async fn noted<F: Future>(seen: Seen, secrets: Arc<Redactor>, call: F) -> F::Output {
     NOTED.scope((seen, secrets), call).await
 }
 
-/// A request goes out, or has been answered.
+/// Records a request that is sent, or its answer.
 pub(crate) fn note(method: &Method, url: &Url, status: Option<u16>) {
     with(|secrets| Exchange {
         host: url.host_str().unwrap_or_default().to_owned(),
@@ -33,7 +33,7 @@ pub(crate) fn note(method: &Method, url: &Url, status: Option<u16>) {
     });
 }
 
-/// A method of a gRPC service is called, or has answered. `path`: `/package.Service/Method`.
+/// Records the call of a gRPC method, or its answer. `path`: `/package.Service/Method`.
 pub(crate) fn note_grpc(host: &str, port: u16, path: &str, status: Option<i32>) {
     with(|_| {
         let path = path.trim_start_matches('/');
@@ -50,7 +50,7 @@ pub(crate) fn note_grpc(host: &str, port: u16, path: &str, status: Option<i32>) 
     });
 }
 
-/// A message goes to a broker, or is waited for there.
+/// Records a message that is sent to a broker or awaited from it.
 pub(crate) fn note_message(
     system: &'static str,
     (host, port): (&str, u16),
@@ -68,12 +68,12 @@ pub(crate) fn note_message(
     });
 }
 
-/// Unused outside of a call, such as when a document is fetched.
+/// Does nothing outside of a call, such as when a document is fetched.
 fn with(exchange: impl FnOnce(&Redactor) -> Exchange) {
     let _ = NOTED.try_with(|(seen, secrets)| seen.note(exchange(secrets)));
 }
 
-/// As errors show it, with the names of its query.
+/// The URL as errors show it, with the names of its query.
 fn shown(url: &Url) -> String {
     let mut shown = shown::shown(url);
     for (at, (name, _)) in url.query_pairs().enumerate() {
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn secrets_are_in_no_note() {
+    async fn secrets_are_not_recorded() {
         let url =
             Url::parse("http://me:pw@h.example/bot-t0ken-long/send?key=s3cret&a%26b=1#x").unwrap();
         let seen = Seen::default();
@@ -115,12 +115,12 @@ mod tests {
             assert!(!shown.contains(secret), "{found:?}");
         }
         assert_eq!((found.port, *status), (Some(80), Some(204)));
-        // Outside of a call nothing is recorded, and nothing fails.
+        // Outside of a call, nothing is recorded and nothing fails.
         note(&Method::GET, &url, None);
         assert_eq!(seen.get(), Some(found));
     }
     #[tokio::test]
-    async fn other_protocols_are_noted_too() {
+    async fn other_protocols_are_recorded_too() {
         let seen = Seen::default();
         let secrets = Arc::new(Redactor::new(["s3cret-long"]));
         noted(seen.clone(), secrets.clone(), async {

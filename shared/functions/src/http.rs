@@ -1,10 +1,10 @@
-//! The HTTP client that all function types share: one pool of connections, with limits.
+//! The HTTP client that all function types share: one connection pool with limits.
 //!
-//! It doesn't know about operations: a request goes out, an answer of bounded size comes back, and any failure in
-//! between becomes a [`CallError`] without the URL's query. It follows redirects within one origin, and only where the
-//! caller asks for that (`Http::send_on`). It keeps no cookies and never repeats a request by itself, because that is
-//! the workflow's decision. Answers may be compressed; the limit on their size counts decoded bytes. Dropping a call's
-//! future closes its connection. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are honoured.
+//! It knows nothing about operations: it sends a request, returns an answer of bounded size, and reports any failure as
+//! a [`CallError`] without the URL's query. It follows redirects within one origin, and only if the caller asks for
+//! that (`Http::send_on`). It keeps no cookies and never repeats a request by itself, because that is the workflow's
+//! decision. Answers may be compressed; the size limit applies to the decoded bytes. Dropping a call's future closes
+//! its connection. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are honoured.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -29,21 +29,22 @@ const REDIRECTS_MAX: u32 = 5;
 /// The limits of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpConfig {
-    /// Until a connection is made. Default: 5 s.
+    /// The limit for connecting. Default: 5 s.
     pub connect_timeout: Duration,
-    /// For a whole call, including connection, token and answer, if the call has no limit. Default: 60 s.
+    /// The limit for a whole call, including connection, token and answer, if the call has none of its own. Default: 60
+    /// s.
     pub timeout: Duration,
     /// The largest answer, in bytes. Default: 8 MiB.
     pub response_bytes_max: usize,
     /// The largest request body, in bytes. Default: 8 MiB.
     pub request_bytes_max: usize,
-    /// Idle connections kept for each host. Default: 32.
+    /// The number of idle connections kept for each host. Default: 32.
     pub idle_per_host_max: usize,
     /// Whether the proxy variables of the environment are honoured. Default: yes.
     pub proxy_from_env: bool,
     /// The circuit breaker for failing hosts. Default: none.
     pub breaker: Option<BreakerConfig>,
-    /// Which addresses are called. Default: no link-local ones.
+    /// The rules for addresses that may be called. Default: no link-local ones.
     pub egress: Egress,
 }
 
@@ -62,7 +63,7 @@ impl Default for HttpConfig {
     }
 }
 
-/// The reason why there is no client.
+/// The reason why the client cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     #[error("the TLS configuration was refused: {0}")]
@@ -80,7 +81,7 @@ pub struct Http {
     gate: Gate,
 }
 
-/// An answer, of any status.
+/// An answer with any status.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
@@ -92,7 +93,7 @@ impl Answer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Where a redirect points, without its query.
+    /// The target of a redirect, without its query.
     pub(crate) fn location(&self) -> Option<&str> {
         let location = self.headers.get(LOCATION)?.to_str().ok()?;
         location.split(['?', '#']).next()
@@ -101,8 +102,8 @@ impl Answer {
 
 impl Http {
     /// # Errors
-    /// [`HttpError`] if the TLS library refuses its configuration. A host without CA certificates isn't an error: calls
-    /// over plain HTTP work, others fail with the certificate's reason.
+    /// [`HttpError`] if the TLS library refuses its configuration. Missing CA certificates aren't an error: calls over
+    /// plain HTTP work, and others fail with a certificate error.
     pub fn new(config: HttpConfig) -> Result<Http, HttpError> {
         let gate = Gate::new(config.egress.clone());
         let mut builder = Client::builder()
@@ -131,7 +132,7 @@ impl Http {
         &self.config
     }
 
-    /// The circuits of the hosts that are called; none where they are off.
+    /// The circuits of the hosts that are called, or `None` if circuit breakers are off.
     pub fn breakers(&self) -> Option<&Arc<Breakers>> {
         self.breakers.as_ref()
     }
@@ -166,7 +167,7 @@ impl Http {
         let result = self.exchange(request, url, what).await;
         match &result {
             Ok(answer) => pass.over(breaker::is_gateways(answer.status)),
-            // Nothing was sent.
+            // The request was not sent.
             Err(error) if error.kind == CallErrorKind::Arguments => drop(pass),
             Err(error) => pass.over(matches!(
                 error.kind,
@@ -176,9 +177,9 @@ impl Http {
         result
     }
 
-    /// [`Http::send`], also to where redirects lead within the same origin: of GET and HEAD, and of any method with its
-    /// body for 307 and 308. `make` makes the request for a URL. A redirect to another origin, or one too many, is
-    /// returned unchanged.
+    /// As [`Http::send`], but follows redirects within the same origin: for GET and HEAD, and for any method with its
+    /// body for 307 and 308. `make` creates the request for a URL. A redirect to another origin, or beyond the maximum
+    /// number, is returned unchanged.
     pub(crate) async fn send_on(
         &self,
         method: &Method,
@@ -259,10 +260,10 @@ impl Http {
     }
 }
 
-/// The request as it goes out. A body of parts is a stream: the code that makes one describes it.
+/// Describes the request as it is sent. A multipart body is a stream, so the code that creates it describes it.
 fn sending(request: &reqwest::Request) -> Sending {
     let mut url = request.url().clone();
-    // Neither fails for a URL that has a host; one without has no user either.
+    // Neither call fails for a URL with a host, and a URL without one has no user either.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     let text = |value: &HeaderValue| match value.is_sensitive() {
@@ -286,7 +287,7 @@ fn sending(request: &reqwest::Request) -> Sending {
     }
 }
 
-/// Where a redirect leads, if it is followed.
+/// The target of a redirect, if it is followed.
 fn onward(method: &Method, from: &Url, answer: &Answer) -> Option<Url> {
     let follows = match answer.status {
         301..=303 => matches!(*method, Method::GET | Method::HEAD),
@@ -298,7 +299,7 @@ fn onward(method: &Method, from: &Url, answer: &Answer) -> Option<Url> {
     (target.origin() == from.origin()).then_some(target)
 }
 
-/// The innermost reason: the outer ones repeat our own message, and the URL with its query.
+/// The innermost cause. The outer ones repeat our own message, and the URL with its query.
 fn root_cause(error: &reqwest::Error) -> String {
     let Some(mut cause) = error.source() else {
         return "unknown reason".to_owned();

@@ -1,13 +1,13 @@
-//! URLs as errors and traces show them.
+//! URLs in the form in which errors and traces show them.
 
 use url::Url;
 
-/// A URL as errors show it: without query, fragment and user, all of which may hold secrets.
+/// A URL without its query, fragment and user, all of which may contain secrets.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
-    // Neither fails for a URL that has a host; one without has no user either.
+    // Neither call fails for a URL with a host, and a URL without one has no user either.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.to_string()

@@ -1,7 +1,8 @@
-//! Shows the messages that a call sends, to try a function out: as they go out, or instead of sending them.
+//! Records the messages of a call, so that users can try a function out. Messages are recorded as they are sent, or
+//! instead of being sent.
 //!
-//! Everything that leaves this process for a call passes `sending` first. Without a watch, that costs a look at a
-//! task-local value.
+//! Everything that leaves this process for a call passes through `sending` first. Without a watch, that only costs a
+//! look at a task-local value.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,10 +24,10 @@ const SECRET_HEADERS: [&str; 4] = [
     "set-cookie",
 ];
 
-/// The placeholder for the token that a call would request, if nothing is sent.
+/// The placeholder for a token that would have to be requested, if nothing is sent.
 pub(crate) const NO_TOKEN: &str = "TOKEN";
 
-/// Follows one call. Clones share what they have seen.
+/// Watches one call. Clones share the recorded messages.
 #[derive(Debug, Clone, Default)]
 pub struct Watch(Arc<Inner>);
 
@@ -52,7 +53,7 @@ struct Seen {
     parts: String,
 }
 
-/// A request or a message, secrets and all: it stays in this module.
+/// A request or message including its secrets. It never leaves this module.
 pub(crate) struct Sending {
     pub(crate) protocol: &'static str,
     pub(crate) target: String,
@@ -60,7 +61,7 @@ pub(crate) struct Sending {
     pub(crate) body: Content,
 }
 
-/// The content of a request besides its headers.
+/// The content of a request without its headers.
 pub(crate) enum Content {
     None,
     Bytes(Vec<u8>),
@@ -68,15 +69,15 @@ pub(crate) enum Content {
     Parts(String),
 }
 
-/// A request or a message in the form that is shown: secrets are cut out.
+/// A request or message as shown, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sent {
-    /// `http`, `grpc`, `exec`, `wasm`, or a broker as OpenTelemetry names it.
+    /// `http`, `grpc`, `exec`, `wasm`, or a broker's name in OpenTelemetry.
     pub protocol: &'static str,
     /// The target with the operation: `POST http://host/path`.
     pub target: String,
     pub headers: Vec<(String, String)>,
-    /// Absent where nothing is sent but the target and headers.
+    /// Absent if only the target and headers are sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Body>,
 }
@@ -85,19 +86,19 @@ pub struct Sent {
 #[serde(rename_all = "camelCase")]
 pub enum Body {
     Text(String),
-    /// Bytes that are not UTF-8.
+    /// Bytes that are not valid UTF-8.
     Base64(String),
-    /// The parts of a `multipart` body, one a line: name, media type and size.
+    /// The parts of a `multipart` body, one per line, each with name, media type and size.
     Parts(String),
 }
 
 impl Watch {
-    /// Requests go out, and are noted.
+    /// Requests are sent and recorded.
     pub fn new() -> Watch {
         Watch::default()
     }
 
-    /// The call ends where its first request would go out.
+    /// The call ends where it would send its first request.
     pub fn holding() -> Watch {
         Watch(Arc::new(Inner {
             holds: true,
@@ -105,7 +106,8 @@ impl Watch {
         }))
     }
 
-    /// Makes a call. None: it was held back, and [`Watch::sent`] has the messages that would have gone out.
+    /// Makes a call. Returns `None` if it was held back; then [`Watch::sent`] has the messages that would have been
+    /// sent.
     pub async fn over<F: Future>(&self, call: F) -> Option<F::Output> {
         let call = WATCH.scope(self.clone(), call);
         tokio::select! {
@@ -115,15 +117,15 @@ impl Watch {
         }
     }
 
-    /// The messages that went out, or would have, in this order; those for a token come before the call's own.
-    /// `secrets` are cut out, and so is each token that the call was given.
+    /// The messages that were sent, or would have been, in order. Token requests come before the call's own messages.
+    /// `secrets` are removed, and so is each token that the call received.
     pub fn sent(&self, secrets: &Redactor) -> Vec<Sent> {
         let redactor = self.with_tokens(secrets);
         let seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.sent.iter().map(|one| shown(one, &redactor)).collect()
     }
 
-    /// These secrets and the tokens that the call was given, to be cut out of its answer.
+    /// These secrets and the tokens that the call received, to be removed from its answer.
     pub fn with_tokens(&self, secrets: &Redactor) -> Redactor {
         let seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         Redactor::new(secrets.expose().iter().chain(&seen.secrets))
@@ -161,7 +163,7 @@ fn shown(sending: &Sending, redactor: &Redactor) -> Sent {
     }
 }
 
-/// Announces the next message. Where the watch holds calls back, this never returns.
+/// Announces the next message. If the watch holds calls back, this never returns.
 pub(crate) async fn sending(next: impl FnOnce() -> Sending) {
     let Ok(watch) = WATCH.try_with(Watch::clone) else {
         return;
@@ -174,17 +176,17 @@ pub(crate) async fn sending(next: impl FnOnce() -> Sending) {
     }
 }
 
-/// Asks for a schema, as deployment does: that is not part of the call, and not held back.
+/// Requests a schema, as deployment does. This isn't part of the call and isn't held back.
 pub(crate) async fn aside<F: Future>(ask: F) -> F::Output {
     WATCH.scope(Watch::default(), ask).await
 }
 
-/// Whether nothing may go out.
+/// Whether calls are held back.
 pub(crate) fn holds() -> bool {
     WATCH.try_with(|watch| watch.0.holds).unwrap_or_default()
 }
 
-/// Describes the parts of the body that goes out next.
+/// Describes the parts of the next request's body.
 pub(crate) fn next_parts(describe: impl FnOnce() -> String) {
     let _ = WATCH.try_with(|watch| watch.seen(|seen| seen.parts = describe()));
 }
@@ -198,7 +200,7 @@ pub(crate) fn parts() -> String {
     last.unwrap_or_default()
 }
 
-/// A credential that the call was given on its way.
+/// Registers a credential that the call received.
 pub(crate) fn secret(text: &str) {
     let _ = WATCH.try_with(|watch| watch.seen(|seen| seen.secrets.push(text.to_owned())));
 }
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_is_held_back_ends_before_it_goes_out() {
+    async fn a_call_that_is_held_back_ends_before_it_is_sent() {
         let watch = Watch::holding();
         let call = async {
             sending(|| sending_one(Content::Bytes(b"{}".to_vec()))).await;
@@ -229,12 +231,12 @@ mod tests {
         };
         assert!(watch.over(call).await.is_none());
         assert_eq!(watch.sent(&Redactor::default()).len(), 1);
-        // A call that sends nothing comes to its end.
+        // A call that sends nothing runs to its end.
         assert_eq!(Watch::holding().over(async { 7 }).await, Some(7));
     }
 
     #[tokio::test]
-    async fn secrets_are_in_nothing_that_is_shown() {
+    async fn secrets_are_not_shown() {
         let watch = Watch::new();
         let call = async {
             assert!(!holds());
@@ -249,7 +251,7 @@ mod tests {
             assert!(!shown.contains(secret), "{shown}");
         }
         assert_eq!(sent[0].body, Some(Body::Base64("/w==".to_owned())));
-        // Elsewhere nothing is noted.
+        // Outside of a watch, nothing is recorded.
         sending(|| sending_one(Content::None)).await;
         assert_eq!(watch.sent(&Redactor::default()).len(), 2);
     }

@@ -10,7 +10,7 @@ use swirl_model::workflow::{
 use super::line::{Line, Sign};
 use super::{details, handlers, words};
 
-/// A workflow as it is drawn.
+/// A workflow in drawable form.
 #[derive(Debug)]
 pub struct Chart {
     pub title: String,
@@ -21,7 +21,7 @@ pub struct Chart {
 /// A flow of states: the workflow's own, or one inside a branch or iteration.
 #[derive(Debug, Default)]
 pub struct Flow {
-    /// The start comes first.
+    /// The start is first.
     pub nodes: Vec<Node>,
     pub edges: Vec<Edge>,
 }
@@ -29,7 +29,7 @@ pub struct Flow {
 #[derive(Debug)]
 pub enum Node {
     Start,
-    /// The workflow's time is over.
+    /// The workflow timed out.
     Timeout(String),
     State(Box<Card>),
     End {
@@ -43,16 +43,16 @@ pub enum Node {
 pub struct Card {
     pub name: Line,
     pub kind: &'static str,
-    /// Runs only to undo another state.
+    /// Runs only in order to undo another state.
     pub compensating: bool,
     pub lines: Vec<Line>,
     /// Branches, iterations, entries of an event state.
     pub groups: Vec<Group>,
-    /// How far an instance has come with it, or whether tests have run it.
+    /// The instance's progress in this state, or whether tests have run it.
     pub mark: Option<Mark>,
 }
 
-/// How far an instance has come with a state, or how often tests have run it.
+/// An instance's progress in a state, or the number of times that tests have run it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     Past,
@@ -64,7 +64,7 @@ pub enum Mark {
 
 #[derive(Debug)]
 pub struct Group {
-    /// Empty: it has none.
+    /// Empty if the group has no title.
     pub title: Line,
     pub lines: Vec<Line>,
     pub flow: Option<Flow>,
@@ -79,13 +79,13 @@ pub struct Edge {
     pub trace: Trace,
 }
 
-/// Whether a way has been gone.
+/// Whether a way was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trace {
-    /// Nothing is known, or an instance hasn't gone it.
+    /// Unknown, or an instance hasn't taken it.
     Plain,
     Taken,
-    /// No test has gone it.
+    /// No test has taken it.
     Uncovered,
 }
 
@@ -278,7 +278,7 @@ impl<'w> Build<'w> {
             }
             Next::End(end) => {
                 let notes = self.end_notes(end);
-                // Ways of one state that end alike share the end.
+                // Ways of one state with equal ends share one end.
                 let alike = self
                     .flow
                     .edges

@@ -1,11 +1,11 @@
-//! How often the parts of a workflow have run in tests, painted on its picture.
+//! Shows in the diagram how often the parts of a workflow have run in tests.
 
 use std::collections::BTreeMap;
 
 use super::chart::{Chart, Flow, Mark, Node, Style, Trace};
 use super::line::{Line, Sign};
 
-/// Counts by name, of states and of the ways between them; parts without a count are unchanged.
+/// The counts of states and ways, by name. Parts without a count are unchanged.
 #[derive(Debug, Default, Clone)]
 pub struct Counts {
     states: BTreeMap<String, u64>,
@@ -22,19 +22,19 @@ impl Counts {
         self.states.insert(name.to_owned(), times);
     }
 
-    /// `to`: `None` is the end.
+    /// `to`: `None` means the end.
     pub fn way(&mut self, from: &str, to: Option<&str>, by_error: bool, times: u64) {
         let way = (from.to_owned(), to.map(str::to_owned), by_error);
         self.ways.insert(way, times);
     }
 
-    /// Something in a state: `what` names it.
+    /// A part of a state, named by `what`.
     pub fn within(&mut self, state: &str, sign: Sign, what: &str, times: u64) {
         let line = Line::new(sign, format!("{what}: {}", times_of(times)));
         self.lines.push((state.to_owned(), line));
     }
 
-    /// Something of the whole workflow.
+    /// A part of the whole workflow.
     pub fn of_workflow(&mut self, what: &str, times: u64) {
         self.captions.push(format!("{what}: {}", times_of(times)));
     }
@@ -87,7 +87,7 @@ impl Counts {
     }
 }
 
-/// In words, not by colour alone.
+/// In words, because colour alone isn't enough.
 fn times_of(times: u64) -> String {
     match times {
         0 => "not run".to_owned(),
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn covered_and_uncovered_are_said_in_words() {
+    fn coverage_is_shown_in_words() {
         let (_, workflow) = sample::all().remove(1);
         let plain = render_counts(&workflow, &Counts::default());
         assert!(!plain.contains("card covered") && !plain.contains("edge untaken"));

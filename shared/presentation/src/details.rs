@@ -48,7 +48,7 @@ pub fn of_action(workflow: &Workflow, action: &Action) -> Vec<Line> {
     lines
 }
 
-/// Retries that a state allows.
+/// The retries that a state permits.
 pub fn of_state(workflow: &Workflow, state: &State) -> Vec<Line> {
     let rules = state
         .retries
@@ -68,7 +68,7 @@ pub fn of_state(workflow: &Workflow, state: &State) -> Vec<Line> {
         .collect()
 }
 
-/// Nothing if all errors are meant.
+/// Empty if it applies to all errors.
 fn of_errors(workflow: &Workflow, errors: &ErrorSet) -> String {
     match errors {
         ErrorSet::Any => String::new(),
@@ -77,7 +77,7 @@ fn of_errors(workflow: &Workflow, errors: &ErrorSet) -> String {
     }
 }
 
-/// `None`: there are no retries.
+/// `None` if there are no retries.
 fn retry(workflow: &Workflow, policy: &Retry) -> Option<String> {
     let mut text = match policy.retries_max {
         Some(0) => return None,
@@ -166,7 +166,7 @@ states:
     }
 
     #[test]
-    fn mermaid_says_when_an_action_is_done_and_how_often() {
+    fn mermaid_shows_conditions_and_repetitions_of_actions() {
         let text = drawn(Format::Mermaid);
         let pay = text.lines().find(|line| line.contains("Pay")).unwrap();
         let pay = pay
@@ -183,7 +183,7 @@ states:
     }
 
     #[test]
-    fn what_is_cut_stands_in_a_tooltip() {
+    fn truncated_texts_are_in_a_tooltip() {
         let svg = drawn(Format::Svg);
         let condition =
             "if .total &gt; 0 and .currency == &quot;&lt;EUR&gt;&quot; and .customer.isKnown";

@@ -1,8 +1,8 @@
-//! Handlers of a state's actions: ways out of the state that are written in its actions.
+//! Handlers of a state's actions: ways out of the state that are defined at its actions.
 
 use swirl_model::workflow::{ActionHandler, Body, ListId, StateKind, Workflow};
 
-/// The handlers of all actions that a state runs itself.
+/// The handlers of all actions that a state itself runs.
 pub fn of_actions<'w>(workflow: &'w Workflow, kind: &StateKind) -> Vec<&'w ActionHandler> {
     let of_body = |body: &Body| match body {
         Body::Actions(list) => Some(*list),
@@ -34,7 +34,7 @@ mod tests {
     use swirl_spec::resource::MapResources;
 
     #[test]
-    fn where_an_action_leads_is_drawn() {
+    fn transitions_of_actions_are_drawn() {
         let document = "name: t\nstates:\n\
             - {name: A, type: OPERATION, start: true, action-mode: SEQUENTIAL, actions: [{function: {name: f, type: custom}, retry: {match: busy, next-state: Late}}], next-state: Done}\n\
             - {name: Done, type: END}\n\

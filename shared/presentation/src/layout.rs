@@ -1,9 +1,8 @@
 //! Places boxes in layers from top to bottom, so that edges go down and nothing overlaps.
 //!
-//! The usual steps of Sugiyama's method: edges that close a circle are turned, each node gets the
-//! layer below all that lead to it, edges that span layers are cut at each by a placeholder, layers
-//! are ordered so that few edges cross, and x positions are found that keep edges straight. Labels
-//! are placeholders with a size, so that they have their own place.
+//! The usual steps of Sugiyama's method: edges that close a cycle are reversed, each node gets a layer below all nodes
+//! that lead to it, edges across several layers get a placeholder in each layer, layers are ordered so that few edges
+//! cross, and x positions keep edges straight. Labels are placeholders with a size, so that they have their own space.
 
 mod order;
 mod ranks;
@@ -11,17 +10,17 @@ mod straighten;
 
 use ranks::{ranks, turned};
 
-/// Between neighbours of a layer, in pixels.
+/// Space between neighbours in a layer, in pixels.
 const GAP_X: f64 = 28.0;
-/// Between layers.
+/// Space between layers.
 const GAP_Y: f64 = 20.0;
-/// Next to a placeholder.
+/// Space beside a placeholder.
 const GAP_LINE: f64 = 14.0;
-/// Starts and ends aren't wider, and have one place for edges.
+/// The maximum width of starts and ends. They have only one port.
 const CIRCLE_MAX: f64 = 40.0;
-/// Of an edge that leads from a box to itself.
+/// The width of an edge from a box to itself.
 pub(super) const LOOP_WIDTH: f64 = 22.0;
-/// Rounds of ordering and of straightening.
+/// The number of iterations for ordering and for straightening.
 const ROUNDS: usize = 24;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -36,7 +35,7 @@ pub(super) struct Point {
     pub y: f64,
 }
 
-/// An edge; without a label its size is zero.
+/// An edge. Without a label, its size is zero.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Link {
     pub from: usize,
@@ -52,13 +51,13 @@ pub(super) struct Layout {
     pub routes: Vec<Route>,
 }
 
-/// How an edge runs: vertically at each of its points, curved between points that differ in x.
+/// The course of an edge: vertical at each of its points, and curved between points with different x.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Route {
     pub points: Vec<Point>,
     /// The middle of the label.
     pub label: Option<Point>,
-    /// From a box to itself: drawn at its right side.
+    /// From a box to itself, drawn on its right side.
     pub is_loop: bool,
 }
 
@@ -66,11 +65,11 @@ pub(super) struct Route {
 #[derive(Debug, Clone)]
 struct Item {
     layer: usize,
-    /// Room to the left and right of its middle.
+    /// The space to the left and right of its centre.
     left: f64,
     right: f64,
     height: f64,
-    /// The node it is, if it is one.
+    /// The node, if the item is one.
     node: Option<usize>,
     x: f64,
 }
@@ -81,10 +80,10 @@ impl Item {
     }
 }
 
-/// A link cut at each layer.
+/// A link, split at each layer.
 struct Chain {
     link: usize,
-    /// The link was turned to break a circle: the items run from its end to its start.
+    /// The link was reversed to break a cycle, so the items run from its end to its start.
     turned: bool,
     items: Vec<usize>,
 }
@@ -170,7 +169,7 @@ impl Graph {
                 above[pair[1]].push(pair[0]);
             }
         }
-        // In the order in which a walk from the top meets them: a fair first guess.
+        // The order of a walk from the top is a good initial guess.
         let mut seen = vec![false; items.len()];
         let mut todo: Vec<usize> = (0..sizes.len()).rev().collect();
         while let Some(item) = todo.pop() {
@@ -199,7 +198,7 @@ impl Graph {
                 .fold(0.0, f64::max);
             tops.push(y);
             heights.push(height);
-            // A layer of placeholders only, without labels, needs no extra gap.
+            // A layer with only unlabelled placeholders needs no extra gap.
             let empty = index % 2 == 1 && height == 0.0;
             y += height + if empty { 0.0 } else { self.gap_below(index) };
         }
@@ -225,7 +224,7 @@ impl Graph {
                         x,
                         y: top + item.height,
                     });
-                    // The rest of the layer may hold higher boxes: straight down past them.
+                    // The rest of the layer may have higher boxes, so the edge continues straight past them.
                     route.points.push(Point { x, y: bottom });
                 } else if at == last {
                     let x = self.port(index, chain.items[last - 1], &self.above[index], sizes);
@@ -292,7 +291,7 @@ impl Graph {
         }
     }
 
-    /// Curves that go far to the side need more room to be distinguishable.
+    /// Wide curves need more vertical space to be distinguishable.
     fn gap_below(&self, layer: usize) -> f64 {
         let far = self.layers[layer]
             .iter()
@@ -302,8 +301,8 @@ impl Graph {
         (GAP_Y + far * 0.05).min(GAP_Y * 2.0)
     }
 
-    /// Where on the upper or lower side of a box an edge touches it: side by side, in the order of
-    /// the neighbours.
+    /// The point at which an edge touches the upper or lower side of a box. Edges are side by side in the order of the
+    /// neighbours.
     fn port(&self, item: usize, towards: usize, near: &[usize], sizes: &[Size]) -> f64 {
         let this = &self.items[item];
         let Some(size) = this.node.map(|node| sizes[node]) else {
@@ -321,7 +320,7 @@ impl Graph {
         } else {
             0.0
         };
-        // Small circles have one place only.
+        // Small circles have only one port.
         if size.w < CIRCLE_MAX {
             this.x
         } else {
@@ -330,7 +329,7 @@ impl Graph {
     }
 }
 
-/// Ends that are nearly in line with their neighbours are put in line.
+/// Aligns ends that are almost in line with their neighbours.
 fn snap(points: &mut [Point], first_is_box: bool, last_is_box: bool) {
     const NEAR: f64 = 8.0;
     if let [.., before, last] = points
@@ -369,7 +368,7 @@ mod tests {
         found
     }
 
-    /// Many small graphs with circles, loops and double edges.
+    /// Many small graphs with cycles, loops and double edges.
     #[test]
     fn nothing_overlaps_and_no_edge_crosses_a_box() {
         let mut seed = 7u64;

@@ -47,22 +47,22 @@ pub fn render(workflow: &Workflow, format: Format) -> String {
     }
 }
 
-/// Draws a workflow as SVG, with the trail of an instance and its current place.
+/// Draws a workflow as SVG, with an instance's trail and current position.
 pub fn render_with(workflow: &Workflow, trail: &Trail) -> String {
     let mut chart = chart::Chart::new(workflow);
     trail.paint(&mut chart);
     svg::draw(&chart)
 }
 
-/// Draws a workflow as SVG, showing how often each part has run.
+/// Draws a workflow as SVG, with the number of times that each part has run.
 pub fn render_counts(workflow: &Workflow, counts: &Counts) -> String {
     let mut chart = chart::Chart::new(workflow);
     counts.paint(&mut chart);
     svg::draw(&chart)
 }
 
-/// The style sheet of the diagrams. [`render`] writes it into each image; a page that embeds diagrams may include it
-/// once instead.
+/// The style sheet of the diagrams. [`render`] includes it in each image; a page that embeds several diagrams may
+/// include it once instead.
 pub fn style() -> &'static str {
     svg::STYLE
 }

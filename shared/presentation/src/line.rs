@@ -1,19 +1,19 @@
-//! Lines of text in a picture.
+//! Lines of text in a diagram.
 
-/// Longer conditions and values are cut, in characters; a tooltip has the rest.
+/// Longer conditions and values are truncated, in characters. A tooltip has the full text.
 const TEXT_CHARS_MAX: usize = 40;
 /// The longest text of a tooltip, in characters.
 const FULL_CHARS_MAX: usize = 2000;
 
-/// A line of text with a sign before it.
+/// A line of text with an icon.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     pub sign: Sign,
     /// The shortened text that is drawn.
     pub text: String,
-    /// With the parts that the text leaves out.
+    /// The full text, including the truncated parts.
     pub full: String,
-    /// Says more of the line above it.
+    /// Adds details to the line above it.
     pub detail: bool,
 }
 
@@ -21,11 +21,11 @@ pub struct Line {
 pub enum Sign {
     None,
     Action,
-    /// Something is done again.
+    /// Something is repeated.
     Again,
-    /// An event that is waited for.
+    /// A consumed event.
     In,
-    /// An event that is produced.
+    /// A produced event.
     Out,
     Subflow,
     Time,
@@ -46,7 +46,7 @@ impl Line {
         }
     }
 
-    /// One that says more of the line above it.
+    /// A line with details of the line above it.
     pub fn detail(sign: Sign, text: impl AsRef<str>) -> Line {
         Line {
             detail: true,
@@ -54,7 +54,7 @@ impl Line {
         }
     }
 
-    /// A short text for a longer one.
+    /// A short text that stands for a longer one.
     pub fn short(sign: Sign, text: impl AsRef<str>, full: impl AsRef<str>) -> Line {
         Line {
             full: Line::new(sign, full).full,

@@ -1,7 +1,7 @@
 //! A chart as a Mermaid `stateDiagram-v2`.
 //!
-//! Mermaid has one kind of arrow there, so ways of errors, compensation and timeouts are recognised
-//! by their labels.
+//! Mermaid has only one kind of arrow there, so error, compensation and timeout transitions are recognised by their
+//! labels.
 
 use super::chart::{Card, Chart, Edge, Flow, Node, Style};
 use super::line::{Line, Sign};
@@ -83,7 +83,7 @@ fn state(card: &Card, id: &str, depth: usize, text: &mut String) {
         ));
         return;
     }
-    // Composite states show their title only, so the title holds the whole text.
+    // A composite state shows only its title, so the title contains the whole text.
     let title = format!(
         "{} {}",
         escape(&card.name.text),
@@ -124,7 +124,7 @@ fn line(line: &Line) -> String {
     format!("{word}{}", escape(&line.text))
 }
 
-/// Characters that mean something to Mermaid, as its entity codes.
+/// Writes characters with a special meaning in Mermaid as its entity codes.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -138,7 +138,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// For a double-quoted YAML text.
+/// Escapes a text for double quotes in YAML.
 fn yaml(text: &str) -> String {
     let plain: String = text
         .chars()

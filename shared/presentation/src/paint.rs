@@ -1,4 +1,4 @@
-//! Draws single parts: texts, cards, ends. Each drawing has its upper left corner at the origin.
+//! Draws single parts: texts, cards, ends. The upper left corner of each drawing is at the origin.
 
 use super::chart::{Card, Group, Mark, Node};
 use super::icons;
@@ -12,9 +12,9 @@ const SMALL: f64 = 11.0;
 const LINE: f64 = 16.0;
 const PAD: f64 = 10.0;
 const HEAD: f64 = 38.0;
-/// The width of a sign before a line.
+/// The width of the icon before a line.
 const SIGN: f64 = 15.0;
-/// Groups side by side, at most this wide together.
+/// The maximum width of a row of groups.
 const ROW_MAX: f64 = 900.0;
 
 /// A piece of SVG with its size.
@@ -25,7 +25,7 @@ pub(super) struct Drawing {
 }
 
 impl Drawing {
-    /// Moved to a place.
+    /// The drawing, moved to a position.
     pub fn at(&self, x: f64, y: f64) -> String {
         format!(
             "<g transform=\"translate({} {})\">\n{}</g>\n",
@@ -36,13 +36,13 @@ impl Drawing {
     }
 }
 
-/// A number without needless digits.
+/// A number without unnecessary digits.
 pub(super) fn num(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").unwrap_or(&text).replace("-0", "0")
 }
 
-/// A text as written in a document of XML or HTML.
+/// Escapes a text for XML or HTML.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -134,7 +134,7 @@ fn circle(class: &str, inner: &str) -> Drawing {
     }
 }
 
-/// A ring with a dot in it, or with a cross if it terminates; its notes are below it.
+/// A ring with a dot in it, or with a cross if it terminates. Its notes are below it.
 fn end(terminate: bool, notes: &[Line]) -> Drawing {
     let inner = if terminate {
         "<path class=\"cross\" d=\"M6 6L14 14M14 6L6 14\"/>\n"
@@ -174,7 +174,7 @@ fn card(card: &Card) -> Drawing {
     } else {
         card.kind.to_owned()
     };
-    // Also in words, since some people can't tell the colours apart.
+    // Also in words, because some people can't distinguish the colours.
     let (class, says) = match card.mark {
         None => ("", String::new()),
         Some(Mark::Past) => (" past", "done".to_owned()),
@@ -220,7 +220,7 @@ fn card(card: &Card) -> Drawing {
     }
 }
 
-/// Groups side by side, and below each other where they would be too wide.
+/// Places groups side by side, and wraps them into rows of limited width.
 fn rows(groups: &[Group]) -> Drawing {
     const GAP: f64 = 10.0;
     let drawings: Vec<Drawing> = groups.iter().map(group).collect();

@@ -1,10 +1,10 @@
-//! A scope's current place, in words of its definition.
+//! Describes a scope's current position, with the names from its definition.
 
 use serde_json::{Value, json};
 use swirl_model::scope::{ActionStep, Cursor, ListRun, Position, Purpose, Scope, Work};
 use swirl_model::workflow::{Action, ActionKind, Workflow};
 
-/// A scope's state, what it does there, the events it waits for and its timers.
+/// A scope's state, its activity there, the events that it waits for, and its timers.
 pub fn place(workflow: &Workflow, scope: &Scope) -> Value {
     let mut place = json!({"scope": scope.id.as_str()});
     match &scope.cursor {
@@ -49,7 +49,7 @@ pub fn place(workflow: &Workflow, scope: &Scope) -> Value {
     place
 }
 
-/// Whether a scope waits for an event, an answer or a time: not for a call, and not for branches.
+/// Whether a scope waits for an event, an answer or a time. Calls and branches don't count.
 pub fn is_waiting(scope: &Scope) -> bool {
     if scope.fault.is_some() {
         return false;

@@ -1,5 +1,5 @@
-//! An instance as it was at an earlier entry of its history. It is worked out from the entries alone: state data, timers
-//! and the values of correlations are in none of them.
+//! An instance as it was at an earlier entry of its history. This is derived only from the entries, which contain no
+//! state data, timers or correlation values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use swirl_model::workflow::{
 
 use crate::place;
 
-/// The status of an instance, and the places of its scopes, after some of its entries.
+/// The status of an instance and the positions of its scopes, after some of its entries.
 pub struct Rewound<'w> {
     workflow: &'w Workflow,
     pub status: Status,
@@ -30,7 +30,7 @@ pub struct Rewound<'w> {
 /// A scope, as far as its entries describe it.
 #[derive(Default)]
 struct Seen<'w> {
-    /// The name, also of a state that the definition doesn't have.
+    /// The name, even if the definition doesn't have this state.
     name: Option<Arc<str>>,
     state: Option<&'w State>,
     compensating: bool,
@@ -42,12 +42,12 @@ struct Seen<'w> {
     error: Option<WorkflowError>,
 }
 
-/// After something is done, and before the next thing begins.
+/// The time after one piece of work has ended and before the next one begins.
 const GOING_ON: &str = "continuing";
 
 impl<'w> Rewound<'w> {
-    /// Of the entries up to the requested one. If the first ones are missing, scopes without later entries are missing,
-    /// too.
+    /// Processes the entries up to the requested one. If the first entries are no longer kept, scopes without later
+    /// entries are missing.
     pub fn new(workflow: &'w Workflow, entries: &[HistoryEntry]) -> Rewound<'w> {
         let mut rewound = Rewound {
             workflow,
@@ -71,7 +71,7 @@ impl<'w> Rewound<'w> {
             .collect()
     }
 
-    /// The states in which scopes were, and whether they failed there.
+    /// The states in which scopes were, and whether they had failed there.
     pub(crate) fn here(&self) -> impl Iterator<Item = (&Arc<str>, bool)> {
         let scopes = self.scopes.values();
         scopes.filter_map(|seen| Some((seen.name.as_ref()?, seen.error.is_some())))
@@ -99,7 +99,7 @@ impl<'w> Rewound<'w> {
                 self.scopes.insert(id.clone(), seen);
                 self.go_on(id, "beginning");
             }
-            // A branch may have ended with it: if it goes on, its next entry says so.
+            // A branch may have ended with it. If it continues, its next entry says so.
             Event::StateLeft { .. } => {
                 self.end_branches(id, "");
                 self.close(id, "ending");
@@ -180,7 +180,7 @@ impl<'w> Rewound<'w> {
             }
             Event::Ended { status, error } => self.end(id, entry.at, *status, error.as_ref()),
             Event::InstanceStarted => self.of(id).doing = "starting",
-            // They say nothing about where a scope is.
+            // These entries don't affect the position of a scope.
             _ => {}
         }
     }
@@ -216,13 +216,13 @@ impl<'w> Rewound<'w> {
         (self.status, self.ended_at) = (Status::from(status), Some(at));
         self.error = error.cloned();
         match (status, error) {
-            // It may continue, so its scopes stay where they are.
+            // The instance may continue, so its scopes stay where they are.
             (EndStatus::Faulted, Some(error)) => self.of(id).fail(error),
             _ => self.scopes.clear(),
         }
     }
 
-    /// Branches end with the state or the fork that began them. `of`: what their ids have after the parent's.
+    /// Branches end with the state or the fork that began them. `of`: the part of their ids after the parent's id.
     fn end_branches(&mut self, parent: &ScopeId, of: &str) {
         let prefix = format!("{}.{of}", parent.as_str());
         self.scopes
@@ -239,14 +239,14 @@ impl<'w> Rewound<'w> {
         }
     }
 
-    /// The scope's work goes on; if its state waits for events then, it does that.
+    /// The scope continues its work. If its state waits for events next, so does the scope.
     fn go_on(&mut self, id: &ScopeId, doing: &'static str) {
         let workflow = self.workflow;
         let seen = self.of(id);
         seen.action = None;
         seen.doing = match seen.state.map(|state| &state.kind) {
             Some(StateKind::Sleep(_)) if doing == "beginning" => "sleeping",
-            // It waits once its action is done.
+            // It waits when its action is done.
             Some(StateKind::Callback(_)) if doing == "beginning" => doing,
             Some(kind) if !awaited(workflow, kind, &seen.consumed).is_empty() => {
                 "waiting for events"
@@ -256,9 +256,9 @@ impl<'w> Rewound<'w> {
         };
     }
 
-    /// The activity of a scope in an action of this name.
+    /// Sets a scope's activity in the action with this name.
     fn doing(&self, id: &ScopeId, action: &str, name: Option<&Arc<str>>) -> &'static str {
-        // A branch of actions belongs to a state of the scope that forked.
+        // A branch of actions belongs to a state of the scope that forked it.
         let mut around = Some(id.as_str());
         let mut state = name.and_then(|name| self.named(name));
         while let (None, Some(at)) = (state, around) {
@@ -322,7 +322,7 @@ impl Seen<'_> {
     }
 }
 
-/// An event in the form of [`place::place`]: the attributes that it is correlated by have no known values.
+/// An event in the form of [`place::place`]. The values of its correlation attributes aren't known.
 fn shown(def: &EventDef) -> Value {
     let attributes = def.correlation.iter();
     let attributes: Map<String, Value> = attributes
@@ -336,7 +336,7 @@ fn shown(def: &EventDef) -> Value {
     })
 }
 
-/// The events that a state still waits for when these have come.
+/// The events that a state still waits for after these have arrived.
 fn awaited<'w>(
     workflow: &'w Workflow,
     kind: &StateKind,

@@ -1,4 +1,4 @@
-//! Workflows for the tests of pictures, made by hand: no reader is needed.
+//! Workflows for the tests of diagrams. They are built by hand, so no reader is needed.
 
 use std::sync::Arc;
 
@@ -151,7 +151,7 @@ fn hello() -> Workflow {
     Make::new("hello", &["Greet"]).workflow
 }
 
-/// Parallel and foreach, errors, compensation, a timeout of the workflow.
+/// Parallel and foreach states, errors, compensation, a workflow timeout.
 fn order() -> Workflow {
     let mut m = Make::new(
         "order",
@@ -236,7 +236,7 @@ fn order() -> Workflow {
     m.workflow
 }
 
-/// A loop that polls, and ways back.
+/// A polling loop with backward transitions.
 fn job() -> Workflow {
     let mut m = Make::new(
         "job",

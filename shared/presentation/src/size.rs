@@ -1,12 +1,11 @@
-//! The size of texts. There is no font here, so widths are those of Helvetica and similar fonts,
-//! with something to spare.
+//! The size of texts. There is no font here, so widths are those of Helvetica and similar fonts, plus a margin.
 
-/// Width of a text in pixels, at a font size in pixels.
+/// The width of a text in pixels, for a font size in pixels.
 pub(super) fn width(text: &str, font: f64) -> f64 {
     text.chars().map(advance).sum::<f64>() * font * 1.13
 }
 
-/// In parts of the font size.
+/// In fractions of the font size.
 fn advance(c: char) -> f64 {
     match c {
         'i' | 'j' | 'l' | '\'' | '|' | '.' | ',' | ':' | ';' | '!' => 0.28,

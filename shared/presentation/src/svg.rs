@@ -1,7 +1,7 @@
 //! A chart as an SVG image.
 //!
-//! Colours are set by a style sheet with a variant for dark surroundings, and the image has its own
-//! background, so that it is readable anywhere.
+//! A style sheet sets the colours and has a variant for dark environments. The image has its own background, so it is
+//! readable anywhere.
 
 use super::chart::{Chart, Edge, Flow, Node, Style, Trace};
 use super::layout::{LOOP_WIDTH, Layout, Link, Point, Route, Size, layout};
@@ -40,7 +40,7 @@ text{fill:#e5e7eb}.kind,.caption{fill:#a3adbb}.ground,.label{fill:#15181d}
 .untaken{stroke:#f28b82}.tip-untaken{fill:#f28b82}}
 ";
 
-/// Class of the line and of its tip.
+/// The classes of a line and its tip.
 fn classes(style: Style) -> (&'static str, &'static str) {
     match style {
         Style::Normal => ("edge", "tip"),
@@ -86,7 +86,7 @@ pub(super) fn draw(chart: &Chart) -> String {
     svg
 }
 
-/// A flow with its edges below its nodes.
+/// A flow. Edges are drawn below nodes.
 pub(super) fn flow(flow: &Flow) -> Drawing {
     let nodes: Vec<Drawing> = flow.nodes.iter().map(node).collect();
     let labels: Vec<Drawing> = flow.edges.iter().map(|edge| lines(&edge.labels)).collect();
@@ -201,7 +201,7 @@ fn line(edge: &Edge, route: &Route) -> String {
             ));
         }
     }
-    // An edge back up arrives from below.
+    // An edge that leads upwards arrives from below.
     let before = route.points[route.points.len() - 2];
     let y = if before.y > last.y { "8" } else { "-8" };
     format!(

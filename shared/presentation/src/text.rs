@@ -1,6 +1,6 @@
-//! Shortens texts.
+//! Truncates texts.
 
-/// Truncates a text to `chars_max` characters; the last one is then an ellipsis.
+/// Truncates a text to `chars_max` characters, of which the last is an ellipsis.
 pub fn cut(text: &str, chars_max: usize) -> String {
     if text.chars().count() <= chars_max {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! An instance's history as people read it.
+//! An instance's history as readable text.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use swirl_model::instance::{EndStatus, Status};
 use swirl_model::scope::Purpose;
 use swirl_model::time::Timestamp;
 
-/// An entry in the form of the API: as it is stored, with instants as people read them.
+/// An entry in the form of the API: as stored, but with readable instants.
 pub fn entry(entry: &HistoryEntry) -> Value {
     let mut value = serde_json::to_value(entry).unwrap_or_default();
     value["at"] = json!(format!("{:.3}", entry.at));
@@ -41,7 +41,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// The scope, unless it is the root.
+    /// The scope, unless it is the root scope.
     pub fn place(&self) -> String {
         match self.scope.as_str() {
             "r" | "" => String::new(),
@@ -50,17 +50,17 @@ impl Line {
     }
 }
 
-/// Writes entries as they come: one line each, with the time since the first.
+/// Formats entries one by one, each as a line with the time since the first.
 #[derive(Debug, Default)]
 pub struct Timeline {
     pub colour: bool,
-    /// With the recorded arguments, results and events.
+    /// Includes the recorded arguments, results and events.
     pub data: bool,
     begun: Option<i64>,
 }
 
 impl Timeline {
-    /// `colour`: with the escape sequences of terminals. `data`: with the recorded data.
+    /// `colour`: uses terminal escape sequences. `data`: includes the recorded data.
     pub fn new(colour: bool, data: bool) -> Timeline {
         Timeline {
             colour,
@@ -69,7 +69,7 @@ impl Timeline {
         }
     }
 
-    /// The next entries, in the form of the API. An odd entry is shown as far as it can be.
+    /// Formats the next entries, which have the form of the API. A malformed entry is shown as far as possible.
     pub fn lines(&mut self, entries: &[Value]) -> String {
         let mut text = String::new();
         for entry in entries {
@@ -101,7 +101,7 @@ impl Timeline {
     }
 }
 
-/// One entry of the history, in the form of the API. Of an entry that only a newer server knows, its name is shown.
+/// Describes an entry that has the form of the API. For an entry that only newer servers know, only its name is shown.
 pub fn describe(entry: &Value) -> Line {
     let scope = shown(&entry["scope"]);
     let (tone, text) = match read(entry) {
@@ -276,7 +276,7 @@ fn describe_event(event: &Event, data: &Value, is_branch: bool) -> (Tone, String
             let status = Status::from(*status).as_str();
             (Tone::Bad, format!("{status}{}", error.unwrap_or_default()))
         }
-        // Not kept as history.
+        // These are not part of a history.
         Event::Moved(_)
         | Event::Data(_)
         | Event::Seq(_)
@@ -300,7 +300,7 @@ fn describe_event(event: &Event, data: &Value, is_branch: bool) -> (Tone, String
     }
 }
 
-/// An attempt after the first.
+/// The number of the attempt, unless it is the first.
 fn nth(attempt: u32) -> String {
     match attempt {
         0 | 1 => String::new(),
@@ -314,7 +314,7 @@ fn failure(failure: &WorkflowError) -> String {
     error_text(&name, &code, &clean(&failure.message))
 }
 
-/// A value in a line: control characters could move the cursor of a terminal.
+/// A value in a line. Control characters are removed, because they could move the cursor of a terminal.
 pub fn shown(value: &Value) -> String {
     let text = match value {
         Value::Null => String::new(),
@@ -330,7 +330,7 @@ fn clean(text: &str) -> String {
         .collect()
 }
 
-/// An error of the API: its name, its code if that says more, and its message.
+/// An error from the API: its name, its code if that adds information, and its message.
 pub fn error(error: &Value) -> String {
     let part = |name: &str| shown(&error[name]);
     error_text(&part("name"), &part("code"), &part("message"))

@@ -1,4 +1,4 @@
-//! The trail of an instance and its current place, painted on the picture of its workflow.
+//! Shows in a workflow's diagram which path an instance has taken and where it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use swirl_model::workflow::Workflow;
 use super::chart::{Chart, Flow, Mark, Node, Trace};
 use super::rewind::Rewound;
 
-/// The states that an instance was in, and the ways that it took between them. States are known by name:
-/// those of branches, too.
+/// The states that an instance was in, and the ways that it took between them. All states are identified by name,
+/// including those in branches.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Trail {
     marks: BTreeMap<Arc<str>, Mark>,
-    /// From the start (none) or a state to a state or the end (none).
+    /// From the start (`None`) or a state to a state or the end (`None`).
     steps: BTreeSet<Step>,
 }
 
 type Step = (Option<Arc<str>>, Option<Arc<str>>);
 
 impl Trail {
-    /// One state alone, by name: the one that a person looks at.
+    /// Marks a single state by name: the one that a person is looking at.
     pub fn at(state: &str) -> Trail {
         Trail {
             marks: BTreeMap::from([(Arc::from(state), Mark::Here)]),
@@ -32,7 +32,7 @@ impl Trail {
         }
     }
 
-    /// Of an instance's history and its scopes that have not ended.
+    /// From an instance's history, and its scopes that have not ended.
     pub fn new(workflow: &Workflow, history: &[HistoryEntry], scopes: &[Scope]) -> Trail {
         let mut trail = Trail::past(history);
         for scope in scopes {
@@ -48,7 +48,7 @@ impl Trail {
         trail
     }
 
-    /// Of an instance at an earlier entry, with the history up to that.
+    /// For an instance at an earlier entry, with the history up to that entry.
     pub fn rewound(history: &[HistoryEntry], rewound: &Rewound<'_>) -> Trail {
         let mut trail = Trail::past(history);
         for (state, failed) in rewound.here() {
@@ -85,7 +85,7 @@ impl Trail {
             true => Mark::Failed,
             false => Mark::Here,
         };
-        // If several branches are in one state, the one that failed counts.
+        // If several branches are in one state, a failed one takes precedence.
         let found = self.marks.entry(state.clone()).or_insert(mark);
         if *found != Mark::Failed {
             *found = mark;

@@ -1,4 +1,4 @@
-//! Times, conditions and errors of a workflow in short words.
+//! Short texts for times, conditions and errors of a workflow.
 
 use swirl_model::workflow::{Comparison, ErrorId, ErrorSet, ExprId, Period, Test, Workflow};
 

@@ -14,7 +14,7 @@ use swirl_spec::template::{self, Delimiters, Piece};
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub reply: Reply,
-    /// How long the call takes; zero with [`Reply::Never`].
+    /// The duration of the call; zero with [`Reply::Never`].
     pub after: IsoDuration,
 }
 
@@ -25,13 +25,13 @@ pub enum Reply {
     Never,
 }
 
-/// `return`: a value that may contain `${ jq }` over the call's arguments, compiled.
+/// `return`: a value that may contain `${ jq }` over the call's arguments, in compiled form.
 #[derive(Clone)]
 pub enum Return {
     Literal(Data),
-    /// `${ ... }` alone: the value with its type.
+    /// Only `${ ... }`: the value keeps its type.
     Expression(Program),
-    /// `${ ... }` inside a longer text.
+    /// `${ ... }` as part of a longer text.
     Text(Vec<Part>),
     Array(Vec<Return>),
     Object(Vec<(String, Return)>),
@@ -67,7 +67,7 @@ pub enum Answered {
     Never,
 }
 
-/// A mocked function that cannot answer: the scenario fails.
+/// A mocked function cannot answer, so the scenario fails.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AnswerError {
     #[error(
@@ -90,7 +90,7 @@ pub enum AnswerError {
     Return { function: String, problems: String },
 }
 
-/// A `return` that isn't well formed.
+/// A malformed `return`.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ReturnError {
     #[error("a '${{' is never closed")]
@@ -99,7 +99,7 @@ pub enum ReturnError {
     Expression { expression: String, message: String },
 }
 
-/// The answers of all functions of a scenario, and how many calls each has had.
+/// The answers of all functions in a scenario, and the number of calls that each has had.
 #[derive(Debug)]
 pub struct Answers {
     functions: BTreeMap<String, (Vec<Answer>, AtomicUsize)>,
@@ -119,7 +119,8 @@ impl Answers {
         self.functions.contains_key(function)
     }
 
-    /// The next answer of a function: in turn, the last one repeats. `now_ms` is virtual unix time.
+    /// The next answer of a function. Answers are used in turn, and the last one repeats. `now_ms` is virtual unix
+    /// time.
     ///
     /// # Returns
     /// `None` if the scenario doesn't list the function.
@@ -168,7 +169,7 @@ impl Answer {
 }
 
 impl Failure {
-    /// As a caller of a real function would report it: the code of an HTTP failure is its status.
+    /// The error as a caller of a real function would report it: the code of an HTTP failure is its status.
     pub fn error(&self) -> WorkflowError {
         let status = self.status.map(|status| status.to_string());
         let name = self.name.as_deref().unwrap_or(names::FUNCTION_ERROR);
@@ -185,10 +186,10 @@ impl Failure {
 }
 
 impl Return {
-    /// A text, with or without expressions in it.
+    /// A text that may contain expressions.
     ///
     /// # Errors
-    /// An expression isn't closed or is not valid jq.
+    /// An expression isn't closed, or is not valid jq.
     pub fn text(text: &str) -> Result<Return, ReturnError> {
         let compile = |source: &str| {
             Program::jq(source, &[]).map_err(|error| ReturnError::Expression {
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn in_turn_and_the_last_repeats() {
+    fn answers_are_used_in_turn_and_the_last_repeats() {
         let seconds = |n: u64| IsoDuration {
             months: 0,
             millis: n * 1000,

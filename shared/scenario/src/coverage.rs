@@ -1,9 +1,8 @@
-//! Coverage: the parts of the definitions that the scenarios have run: states, ways between them, error
-//! paths, retries, timeouts.
+//! Coverage: the parts of definitions that scenarios have run: states, transitions, error paths, retries and timeouts.
 //!
-//! The parts that can run come from the canonical workflow, the parts that ran from the histories of the instances. The
-//! result is shown as text, as a page and as LCOV. Definitions inside scenario files aren't counted: they are part of
-//! the test.
+//! The canonical workflow determines the parts that can run, and the histories of the instances determine the parts
+//! that ran. The result is shown as text, as a page and as LCOV. Definitions inside scenario files aren't counted,
+//! because they are part of the test.
 
 mod html;
 mod items;
@@ -26,19 +25,19 @@ pub use items::{Item, ItemKind};
 pub(crate) use items::{lines_of_states, lists};
 pub use lcov::lcov;
 
-/// A definition, and the parts of it that ran.
+/// A definition and its coverage.
 #[derive(Debug)]
 pub struct Covered {
     pub file: PathBuf,
     pub title: String,
     pub items: Vec<Item>,
     id: String,
-    /// Its text.
+    /// The definition's text.
     document: String,
     workflow: Workflow,
 }
 
-/// Covers all definitions that scenarios name as files, by file.
+/// The coverage of all definitions that scenarios refer to as files, by file.
 #[derive(Debug, Default)]
 pub struct Coverage {
     definitions: BTreeMap<PathBuf, Covered>,
@@ -70,7 +69,7 @@ impl Coverage {
         self.definitions.values()
     }
 
-    /// A table for people: each definition with its shares, and below it the parts that didn't run.
+    /// A text table: each definition with its shares, followed by the parts that didn't run.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for covered in self.definitions() {
@@ -106,7 +105,7 @@ impl Covered {
         self.items.iter().filter(|item| item.hits == 0)
     }
 
-    /// The number of parts of a kind, and how many of them ran.
+    /// The number of parts of a kind, and the number of those that ran.
     pub fn share(&self, kind: ItemKind) -> (usize, usize) {
         let of_kind = || self.items.iter().filter(|item| item.kind == kind);
         (
@@ -125,8 +124,7 @@ impl Covered {
     }
 }
 
-/// A path without redundant `.` and `..`, so that a file that two scenarios name differently counts
-/// once.
+/// Removes redundant `.` and `..` from a path, so that a file that two scenarios name differently counts once.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -1,5 +1,5 @@
-//! The documents that describe functions: definitions are checked against them when a scenario deploys
-//! them, mocked calls and answers while it runs.
+//! Checks against the documents that describe functions: definitions are checked when a scenario deploys them, mocked
+//! calls and answers while it runs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,8 +17,8 @@ use super::file::{Scenario, WorkflowSource};
 use super::observed::RefusedDocument;
 use super::resources::ScenarioResources;
 
-/// Checks against the documents that the scenario gives, or that are files next to it. Nothing is fetched,
-/// and functions whose document is missing aren't checked. Also returns the definitions that are refused.
+/// Checks against the documents that the scenario contains or that are files next to it. Nothing is fetched, and
+/// functions whose documents are missing aren't checked. Also returns the refused definitions.
 pub fn check(
     scenario: &Scenario,
     readings: &[(String, Reading)],
@@ -51,8 +51,8 @@ pub fn check(
     (checks, refused)
 }
 
-/// The definition with a server for functions without one: nothing is called here, so a document need not
-/// have the address of its service.
+/// Adds a server to functions without one. Nothing is called here, so a document need not contain its service's
+/// address.
 fn served(workflow: &Workflow, refused: &[Problem]) -> Workflow {
     let mut served = workflow.clone();
     for function in &mut served.functions {

@@ -1,31 +1,31 @@
-//! The differences of two values, in lines for people.
+//! Lists the differences between two values as lines of text.
 
 use swirl_model::Data;
 use swirl_presentation::text::cut;
 
-/// How many differences of one value are shown before the rest is only counted.
+/// The number of differences of one value that are shown; the rest is only counted.
 const SHOWN_MAX: usize = 20;
 
-/// Longer values are cut in the middle of a line, in characters.
+/// Longer values are shortened, in characters.
 const VALUE_CHARS_MAX: usize = 120;
 
-/// The places where `got` differs from `expected`, one line for each, by JSON pointer. Empty if they are equal.
+/// The locations where `got` differs from `expected`, one line each, by JSON pointer. Empty if they are equal.
 pub fn diff(expected: &Data, got: &Data) -> Vec<String> {
     let mut lines = Vec::new();
     walk("", expected, got, false, &mut lines);
     shorten(lines)
 }
 
-/// The parts of `expected` that aren't in `got`: objects may have more members, arrays more items.
+/// The parts of `expected` that `got` lacks: objects may have more members, and arrays more items.
 pub fn missing(expected: &Data, got: &Data) -> Vec<String> {
     let mut lines = Vec::new();
     walk("", expected, got, true, &mut lines);
     shorten(lines)
 }
 
-/// Whether every key and value of `part` is in `whole`.
+/// Whether `whole` contains every key and value of `part`.
 ///
-/// Each item of an array needs a separate item in the other array, in any order.
+/// Each item of an array needs a separate item in the other array. The order doesn't matter.
 pub fn contains(whole: &Data, part: &Data) -> bool {
     if let (Some(part), Some(_)) = (part.as_object(), whole.as_object()) {
         return part.iter().all(|(key, value)| {
@@ -44,11 +44,10 @@ pub fn contains(whole: &Data, part: &Data) -> bool {
     whole == part
 }
 
-/// Assigns to each of `left` things one of `right` things that matches it, no thing twice, so that as many
-/// as possible have one.
+/// Assigns matching items of `right` to items of `left`, each at most once, so that as many as possible are assigned.
 ///
-/// A greedy choice would not work: a pattern without arguments could take the only call that matches one with
-/// arguments.
+/// A greedy choice would not work: a pattern without arguments could take the only call that matches another pattern
+/// with arguments.
 pub fn assign(
     left: usize,
     right: usize,
@@ -87,8 +86,8 @@ pub fn assign(
     given
 }
 
-/// Two lists side by side; rows that differ are marked with `!`. Long lists begin a little before the
-/// first difference.
+/// Shows two lists side by side, and marks rows that differ with `!`. Long lists begin shortly before the first
+/// difference.
 pub fn side_by_side(expected: &[String], got: &[String], same: &[bool]) -> Vec<String> {
     const CELL_MAX: usize = 60;
     const CONTEXT: usize = 3;
@@ -218,7 +217,7 @@ mod tests {
     use swirl_model::data;
 
     #[test]
-    fn of_long_lists_some_rows_are_shown() {
+    fn long_lists_are_shortened() {
         let texts = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>();
         let mut same = vec![true; 2_000];
         let lines = side_by_side(&texts(1), &texts(2_000), &same[..1]);
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_differ() {
+    fn differences_are_listed_by_location() {
         let lines = diff(
             &data!({"a": 1, "b": {"c/d": [1, 2, 3]}, "gone": true, "same": [1.0]}),
             &data!({"same": [1], "b": {"c/d": [1, 5]}, "a": "1", "new": null}),
@@ -268,7 +267,7 @@ mod tests {
             data!({}),
             data!({"a": {"c": 2.0}}),
             data!({"l": [3, {"x": 1}]}),
-            // The general one must not take the only match of the special one.
+            // The general pattern must not take the only match of the special one.
             data!({"l": [{"x": 1}, {"x": 1, "y": 2}]}),
         ] {
             assert!(contains(&whole, &part), "{part}");
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn assignment_changes_its_mind() {
+    fn assignment_is_not_greedy() {
         assert_eq!(assign(2, 2, |l, r| l == 0 || r == 0), [Some(1), Some(0)]);
         assert_eq!(assign(3, 2, |_, _| true).iter().flatten().count(), 2);
     }

@@ -1,9 +1,9 @@
-//! Finding scenario files.
+//! Finds scenario files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The endings of scenario files' names.
+/// The endings of scenario file names.
 pub const ENDINGS: [&str; 3] = [".scenario.yaml", ".scenario.yml", ".scenario.json"];
 
 #[derive(Debug, thiserror::Error)]
@@ -25,9 +25,9 @@ impl DiscoverError {
     }
 }
 
-/// The scenario files that the paths name: files as they are, folders searched recursively for
-/// `*.scenario.yaml` and `*.scenario.json`, each file once, those of a folder sorted by path.
-/// Hidden folders and links to folders are left out. Errors are returned next to the found files.
+/// The scenario files that the paths name: files are used as they are, folders are searched recursively for
+/// `*.scenario.yaml` and `*.scenario.json`. Each file is listed once; files of a folder are sorted by path. Hidden
+/// folders and links to folders are skipped. Errors are returned in addition to the found files.
 pub fn files(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<DiscoverError>) {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
@@ -44,10 +44,10 @@ pub fn files(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<DiscoverError>) {
     (found, errors)
 }
 
-/// A file, or the files of a folder with wanted names, sorted.
+/// A file, or the sorted files of a folder with wanted names.
 ///
 /// # Errors
-/// The path is not there, or a folder cannot be read.
+/// The path doesn't exist, or a folder cannot be read.
 pub fn collect(
     path: &Path,
     found: &mut Vec<PathBuf>,

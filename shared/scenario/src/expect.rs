@@ -1,4 +1,4 @@
-//! The expectations about a run, and the differences from them.
+//! The expectations about a run, and deviations from them.
 
 use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::{Data, WorkflowError};
@@ -12,17 +12,17 @@ use super::rows::{Row, list, millis};
 /// The key `expect`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Expect {
-    /// A definition must be refused with these findings among others.
+    /// A definition must be refused with at least these findings.
     pub rejected: Option<Vec<Finding>>,
     /// All instances, in the order of their start.
     pub instances: Option<Vec<Wanted>>,
-    /// Sub-workflows count in `instances`.
+    /// Sub-workflows are included in `instances`.
     pub subflows: bool,
-    /// Keys for the single instance that the scenario starts.
+    /// Expectations about the single instance that the scenario starts.
     pub single: Wanted,
 }
 
-/// The expectations about an instance. Absent keys aren't checked.
+/// The expectations about one instance. Absent keys aren't checked.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Wanted {
     pub workflow: Option<String>,
@@ -39,7 +39,7 @@ pub struct Wanted {
     pub elapsed: Option<IsoDuration>,
 }
 
-/// Words of `status`.
+/// The values of `status`.
 pub const STATUSES: [&str; 6] = [
     "completed",
     "faulted",
@@ -52,7 +52,7 @@ pub const STATUSES: [&str; 6] = [
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WantedError {
     pub name: Option<String>,
-    /// The code; of an error without one the status, as text.
+    /// The code. For an error without a code, its status as text.
     pub code: Option<String>,
     pub status: Option<u16>,
     /// A part of the message.
@@ -124,19 +124,19 @@ pub struct Finding {
     pub message: Option<String>,
 }
 
-/// An expectation that doesn't hold.
+/// An expectation that isn't met.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     /// The key, such as `output` or `instances[1].calls`.
     pub what: String,
     /// A sentence.
     pub message: String,
-    /// Places that differ, or a table.
+    /// The locations that differ, or a table.
     pub details: Vec<String>,
 }
 
 impl Expect {
-    /// Everything that doesn't hold; empty if the scenario passed.
+    /// All expectations that aren't met; empty if the scenario passed.
     pub fn check(&self, observed: &Observed) -> Vec<Difference> {
         let mut found = Vec::new();
         match (&self.rejected, &observed.rejected) {
@@ -162,7 +162,7 @@ impl Expect {
         found
     }
 
-    /// Refused starts and other steps without effect may explain the differences.
+    /// Checks refused starts and other steps without effect, which may explain the differences.
     fn check_plan(&self, observed: &Observed, found: &mut Vec<Difference>) {
         if found.is_empty() {
             return;
@@ -233,7 +233,7 @@ impl Expect {
 }
 
 impl Wanted {
-    /// Adds the differences of this instance; `prefix` is put before each key.
+    /// Adds the differences of this instance. `prefix` is put before each key.
     pub fn check(&self, prefix: &str, got: &ObservedInstance, found: &mut Vec<Difference>) {
         let mut note = |key: &str, message: String, details: Vec<String>| {
             found.push(Difference {
@@ -282,7 +282,7 @@ impl Wanted {
         if let Some(wanted) = &self.output {
             match &got.output {
                 Some(output) if wanted == output => {}
-                // An ended instance without output, and `null` to say so.
+                // The instance ended without output, and the expectation is `null`.
                 None if wanted.is_null() => {}
                 None => note(
                     "output",
@@ -370,7 +370,7 @@ impl WantedError {
         let status = error.status.map(|status| status.to_string());
         self.name.as_ref().is_none_or(|name| *name == error.name)
             && self.code.as_ref().is_none_or(|code| {
-                // A status is the code of an error that has no other.
+                // The status is the code of an error that has no other code.
                 error.code.as_ref().or(status.as_ref()) == Some(code)
             })
             && self
@@ -382,7 +382,7 @@ impl WantedError {
                 .is_none_or(|part| error.message.contains(part.as_str()))
     }
 
-    /// The error, with the status if one is wanted.
+    /// The actual error, with its status if one is expected.
     fn got(&self, error: &WorkflowError) -> String {
         let text = error_text(error);
         match (self.status, error.status) {
@@ -457,7 +457,7 @@ fn note(found: &mut Vec<Difference>, what: &str, message: impl Into<String>, det
     });
 }
 
-/// As `swirl validate` shows them, and each one's pointer, which a row of `rejected` can name.
+/// The findings as `swirl validate` shows them, each with the pointer that a row of `rejected` can use.
 fn findings_text(documents: &[RefusedDocument]) -> Vec<String> {
     let mut lines = Vec::new();
     for RefusedDocument {
@@ -468,7 +468,7 @@ fn findings_text(documents: &[RefusedDocument]) -> Vec<String> {
     {
         for finding in findings {
             let shown = render::human(file, text, std::slice::from_ref(finding), Colour::No);
-            // Without the closing line with the number of findings.
+            // Without the last line, which has the number of findings.
             let (block, _) = shown.split_once("\n\n").unwrap_or((&shown, ""));
             lines.extend(block.lines().map(ToOwned::to_owned));
             lines.push(format!("path: '{}'", finding.pointer));

@@ -11,32 +11,32 @@ use super::answer::Answer;
 use super::expect::Expect;
 use super::parse;
 
-/// Virtual time zero, where `clock` doesn't say otherwise.
+/// The start of virtual time if `clock` is absent.
 pub const CLOCK_DEFAULT: &str = "2024-01-01T00:00:00Z";
 
-/// When a run stops, where `until` doesn't say otherwise: an offset from virtual time zero.
+/// The end of a run if `until` is absent: an offset from the start of virtual time.
 pub const UNTIL_DEFAULT: &str = "P366D";
 
-/// A scenario, checked: every value is of its kind, no key is unknown.
+/// A checked scenario: every value has the right type, and no key is unknown.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// The file it was read from; paths in it are relative to its folder.
+    /// The scenario's file. Paths in the scenario are relative to its folder.
     pub path: PathBuf,
-    /// The name that it gives itself, otherwise the file's name.
+    /// The name that the scenario states, otherwise the file's name.
     pub name: String,
-    /// Never empty; the first is the workflow under test.
+    /// Never empty. The first one is the workflow under test.
     pub workflows: Vec<WorkflowSource>,
-    /// Starts an instance of the first workflow at time zero. Not necessarily an object: other values
-    /// are refused at the start (docs/language.md#decision-59).
+    /// Starts an instance of the first workflow at time zero. It need not be an object: other values are refused at the
+    /// start (docs/language.md#decision-59).
     pub input: Option<Data>,
     pub start: Vec<Start>,
-    /// Virtual time zero.
+    /// The start of virtual time.
     pub clock: Timestamp,
     /// An object.
     pub secrets: Data,
-    /// By function name; each list has at least one answer.
+    /// By function name. Each list has at least one answer.
     pub functions: BTreeMap<String, Vec<Answer>>,
-    /// CloudEvents, as flat objects, in the order of the file. `id` and `time` may be missing.
+    /// CloudEvents as flat objects, in the order of the file. `id` and `time` may be missing.
     pub events: Vec<(Timestamp, Data)>,
     /// Texts of documents by URI.
     pub resources: BTreeMap<String, String>,
@@ -48,9 +48,9 @@ pub struct Scenario {
 /// The source of a definition.
 #[derive(Debug, Clone)]
 pub enum WorkflowSource {
-    /// Joined with the scenario's folder.
+    /// The path, including the scenario's folder.
     Path(PathBuf),
-    /// An object of the scenario file, with its positions there.
+    /// An object in the scenario file, with its positions in that file.
     Inline(Node),
 }
 
@@ -62,7 +62,7 @@ pub struct Start {
     /// `None`: an empty object (docs/language.md#decision-71).
     pub input: Option<Data>,
     pub at: Timestamp,
-    /// Idempotency key.
+    /// The idempotency key.
     pub key: Option<String>,
 }
 
@@ -95,12 +95,12 @@ impl Operation {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// Counted from 0 in the order of start, sub-workflows left out (docs/language.md#decision-72).
+    /// Counted from 0 in the order of starts, without sub-workflows (docs/language.md#decision-72).
     Index(usize),
     Id(String),
 }
 
-/// A place in a scenario file that is wrong.
+/// An error in a scenario file, and its location.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
     /// Counted from 1.
@@ -118,7 +118,7 @@ pub enum FileError {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// All that is wrong, in the order of the file; never empty.
+    /// All problems, in the order of the file; never empty.
     #[error("{}", problems.iter().map(|problem| problem.text(path)).collect::<Vec<_>>().join("\n"))]
     Invalid {
         path: PathBuf,
@@ -156,10 +156,10 @@ impl Scenario {
         Scenario::parse(&content, path)
     }
 
-    /// Reads a file's content, YAML or JSON. `path` names it, and paths in it are relative to it.
+    /// Reads the content of a file, in YAML or JSON. `path` is its name, and paths in it are relative to that.
     ///
     /// # Errors
-    /// With all problems of the file.
+    /// All problems of the file.
     pub fn parse(content: &[u8], path: &Path) -> Result<Scenario, FileError> {
         parse::scenario(content, path).map_err(|problems| FileError::Invalid {
             path: path.to_owned(),
@@ -399,7 +399,7 @@ expect:
     }
 
     #[test]
-    fn what_contradicts_itself() {
+    fn contradictions_are_rejected() {
         insta::assert_snapshot!(give("workflows: [a]\nexpect: {rejected: [], status: completed}"), @"f/x.scenario.yaml:2:9: 'expect' has 'rejected' and other keys: nothing runs where a definition is refused");
         insta::assert_snapshot!(give("workflows: [a]\ninput: {}\nexpect:"), @"f/x.scenario.yaml:3:7: 'expect' must be an object, and is null");
         insta::assert_snapshot!(give("workflows: [a]\ninput: {}\nexpect: {}"), @r#"

@@ -1,11 +1,11 @@
-//! Results as JUnit XML, which most CI servers read.
+//! Results as JUnit XML, which most CI servers can read.
 
 use std::path::Path;
 use std::time::Duration;
 
 use super::report::{Outcome, Unreadable, Verdict, details};
 
-/// One test suite with a test case for each scenario, and for each unreadable file.
+/// A test suite with a test case for each scenario and each unreadable file.
 pub fn xml(verdicts: &[Verdict], unreadable: &[Unreadable]) -> String {
     let count = |wanted: fn(&Outcome) -> bool| {
         verdicts
@@ -71,7 +71,8 @@ fn case(
     }
 }
 
-/// For attributes, where a line break must be written as a number. Characters that XML 1.0 doesn't allow become replacement characters.
+/// For attributes, in which a line break must be written as a number. Characters that XML 1.0 doesn't allow are
+/// replaced.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_scenarios() {
+    fn unreadable_files_are_errors() {
         let unreadable = Unreadable {
             path: "x.scenario.yaml".into(),
             message: "x.scenario.yaml:1:1: no".into(),

@@ -1,7 +1,7 @@
-//! Scenario files: a workflow, the world around it, and the expected outcome.
+//! Scenario files: a workflow, its simulated environment, and the expected outcome.
 //!
 //! [`mod@file`] reads a file, a [`Runner`] runs it, [`expect`] compares the outcome, and [`report`] and [`junit`]
-//! report it. Nothing here knows how a workflow runs.
+//! report it. This crate doesn't know how a workflow runs.
 
 pub mod answer;
 pub mod coverage;
@@ -33,20 +33,20 @@ pub trait Runner: Sync {
     /// Runs the scenario until nothing more can happen or `until` is reached.
     ///
     /// # Errors
-    /// Fails if the run has no result; see [`RunError`].
+    /// [`RunError`] if the run has no result.
     fn run(&self, scenario: &Scenario) -> Result<Observed, RunError>;
 }
 
 /// The reason why a run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A file that the scenario names cannot be read: the exit code is 2.
+    /// A file that the scenario refers to cannot be read. The exit code is 2.
     #[error("{0}")]
     Unreadable(String),
-    /// The scenario cannot run here and counts as skipped. Holds the reason.
+    /// The scenario cannot run here and counts as skipped, for this reason.
     #[error("{0}")]
     Skipped(String),
-    /// The scenario fails because it called a function that it doesn't list.
+    /// The scenario fails because it called a function that it doesn't mock.
     #[error(
         "the function '{0}' was called, and the scenario doesn't say how it answers; list it under 'functions'"
     )]

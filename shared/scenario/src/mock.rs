@@ -10,7 +10,7 @@ use swirl_world::Mock;
 
 use super::answer::{AnswerError, Answered, Answers};
 
-/// Whether the function is of type `custom` and logs.
+/// Whether the function has type `custom` and logs.
 pub fn is_sysout(function: &Function) -> bool {
     matches!(&function.kind, FunctionKind::Custom(word) if word == "custom")
         && swirl_functions::types::custom::is_sysout(&function.operation)
@@ -19,7 +19,7 @@ pub fn is_sysout(function: &Function) -> bool {
 /// Answers a call.
 pub type Caller = Box<dyn Fn(&swirl_ports::CallRequest) -> Mock + Send + Sync>;
 
-/// Answers as the scenario says. Problems that stop it from answering are recorded.
+/// Answers as the scenario specifies. Problems that prevent an answer are recorded.
 pub fn mock(
     answers: Answers,
     checks: BTreeMap<DefinitionId, Checks>,
@@ -32,7 +32,7 @@ pub fn mock(
     };
     Box::new(move |request| {
         let now = request.at;
-        // Functions that log are carried out, never mocked (docs/language.md#decision-99).
+        // Functions that log are executed and never mocked (docs/language.md#decision-99).
         if is_sysout(&request.function) {
             return Mock::Silent;
         }

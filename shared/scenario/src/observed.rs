@@ -1,22 +1,22 @@
-//! The outcome of a scenario, as seen from outside.
+//! The outcome of a scenario, from an outside view.
 
 use swirl_model::event::HistoryEntry;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data, WorkflowError};
 use swirl_spec::diagnostic::Diagnostic;
 
-/// All that happened in a run.
+/// Everything that happened in a run.
 #[derive(Debug, Clone, Default)]
 pub struct Observed {
-    /// In the order of their start, sub-workflows among them.
+    /// In the order of their starts, including sub-workflows.
     pub instances: Vec<ObservedInstance>,
-    /// The findings, if a definition was refused: then nothing ran.
+    /// The findings if a definition was refused, so that nothing ran.
     pub rejected: Option<Vec<RefusedDocument>>,
-    /// Starts that created no instance: the key of the scenario, and the reason.
+    /// Starts that created no instance: the key in the scenario, and the reason.
     pub refused_starts: Vec<(String, String)>,
-    /// Operator actions that had no effect, likewise.
+    /// Operators' actions that had no effect, in the same form.
     pub idle: Vec<(String, String)>,
-    /// When the run stopped, in virtual milliseconds since time zero.
+    /// The end of the run, in virtual milliseconds since time zero.
     pub stopped_ms: i64,
 }
 
@@ -24,13 +24,13 @@ pub struct Observed {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefusedDocument {
     pub file: String,
-    /// The text that lines and columns refer to.
+    /// The text to which lines and columns refer.
     pub text: String,
     pub findings: Vec<Diagnostic>,
 }
 
 impl RefusedDocument {
-    /// With the text of the file, to show the places in.
+    /// Keeps the file's text, so that locations can be shown in it.
     pub fn new(file: String, findings: Vec<Diagnostic>) -> RefusedDocument {
         let text = std::fs::read(&file).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -42,7 +42,7 @@ impl RefusedDocument {
     }
 }
 
-/// An instance when the run stopped.
+/// An instance at the end of the run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObservedInstance {
     pub id: String,
@@ -50,7 +50,7 @@ pub struct ObservedInstance {
     pub definition: String,
     pub workflow: String,
     pub version: String,
-    /// A word of `expect.status`; `running` counts as `waiting`.
+    /// One of the values of `expect.status`. A `running` instance counts as `waiting`.
     pub status: String,
     pub output: Option<Data>,
     pub error: Option<WorkflowError>,
@@ -61,12 +61,12 @@ pub struct ObservedInstance {
     pub started_at: Timestamp,
     /// From start to end; `None` while it is active.
     pub elapsed_ms: Option<i64>,
-    /// Started by another instance as its sub-workflow.
+    /// Another instance started it as its sub-workflow.
     pub subflow: bool,
     pub history: Vec<HistoryEntry>,
 }
 
-/// A function call as it began.
+/// A function call at its beginning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservedCall {
     pub function: String,

@@ -9,11 +9,11 @@ use super::expect::Difference;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     Passed,
-    /// Expectations that don't hold; never empty.
+    /// Expectations that aren't met; never empty.
     Failed(Vec<Difference>),
     /// The run itself failed, with the reason.
     Broken(String),
-    /// It was left out, with the reason.
+    /// The scenario was skipped, with the reason.
     Skipped(String),
 }
 
@@ -23,15 +23,15 @@ pub struct Verdict {
     pub file: PathBuf,
     pub name: String,
     pub outcome: Outcome,
-    /// In wall-clock time.
+    /// In real time.
     pub took: Duration,
 }
 
-/// A path without a scenario to run.
+/// A path without a runnable scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
     pub path: PathBuf,
-    /// It names the file.
+    /// A message that includes the file's name.
     pub message: String,
 }
 
@@ -41,7 +41,7 @@ pub struct Tally {
     pub passed: usize,
     pub failed: usize,
     pub skipped: usize,
-    /// Files that could not be read, or scenarios that name such a file.
+    /// Files that could not be read, and scenarios that refer to such a file.
     pub unreadable: usize,
 }
 
@@ -54,7 +54,7 @@ impl Tally {
         }
     }
 
-    /// The closing line: `N passed, N failed`.
+    /// The last line: `N passed, N failed`.
     pub fn line(&self) -> String {
         let Tally {
             passed,
@@ -79,7 +79,7 @@ impl Tally {
 }
 
 impl Verdict {
-    /// One line, and below it the differences. Ends with a line break.
+    /// One line, followed by the differences. Ends with a line break.
     pub fn text(&self, colour: bool) -> String {
         let (word, code) = match &self.outcome {
             Outcome::Passed => ("ok", "32"),
@@ -122,7 +122,7 @@ pub fn details(differences: &[Difference]) -> String {
     text
 }
 
-/// A name may come from anywhere; it must not break the line or the terminal.
+/// Names may come from anywhere, and must not break the line or the terminal.
 fn one_line(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_each_and_what_differs() {
+    fn each_scenario_has_a_line_and_its_differences() {
         let failed = Outcome::Failed(vec![
             Difference {
                 what: "status".into(),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_line_and_exit_code() {
+    fn last_line_and_exit_code() {
         let mut tally = Tally::default();
         assert_eq!(
             (tally.line().as_str(), tally.exit_code()),

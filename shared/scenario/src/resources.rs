@@ -1,4 +1,4 @@
-//! The lookup of documents that a scenario's definitions refer to.
+//! Provides the documents that a scenario's definitions refer to.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use swirl_spec::resource::{FileResources, MapResources, ResourceError, Resources};
 use swirl_spec::source::Limits;
 
-/// Documents that the scenario gives by URI, otherwise files relative to the file that refers to them.
+/// Documents that the scenario contains, by URI, otherwise files relative to the file that refers to them.
 pub struct ScenarioResources {
     given: MapResources,
     files: FileResources,

@@ -1,21 +1,21 @@
-//! Compares lists of calls and events with rows of expectations about them.
+//! Compares lists of calls and events with expected rows.
 
 use swirl_model::time::IsoDuration;
 use swirl_model::{CloudEvent, Data};
 
 use super::differ::{self, assign, side_by_side};
 
-/// A row of an expectation about a list of observed things.
+/// An expected row for a list of observed items.
 pub(super) trait Row {
     type Seen;
     fn fits(&self, seen: &Self::Seen) -> bool;
     fn text(&self) -> String;
     fn seen_text(seen: &Self::Seen) -> String;
-    /// The differences of the two, if they are about the same thing.
+    /// The differences between the two, if they are about the same item.
     fn details(&self, seen: &Self::Seen) -> Vec<String>;
 }
 
-/// The differences of the lists; `None` if there are none.
+/// The differences between the lists, or `None` if there are none.
 pub(super) fn list<R: Row>(wanted: &[R], got: &[R::Seen], ordered: bool) -> Option<Vec<String>> {
     if ordered {
         let same: Vec<bool> = wanted
@@ -61,7 +61,7 @@ pub(super) fn list<R: Row>(wanted: &[R], got: &[R::Seen], ordered: bool) -> Opti
     Some(differ::shorten(lines))
 }
 
-/// How the nearest of the things that no row fits differs from this row.
+/// Describes how the most similar unmatched item differs from this row.
 fn nearest<R: Row>(row: &R, got: &[R::Seen], free: &[usize]) -> Vec<String> {
     let details = free.iter().map(|index| row.details(&got[*index]));
     let about_the_same = details.filter(|lines| !lines.is_empty());
@@ -72,7 +72,7 @@ fn nearest<R: Row>(row: &R, got: &[R::Seen], free: &[usize]) -> Vec<String> {
         .collect()
 }
 
-/// Attributes of a CloudEvent: names without regard to case, values as text; `data` exactly.
+/// Attributes of a CloudEvent: names are compared without regard to case and values as text, `data` exactly.
 impl Row for Data {
     type Seen = CloudEvent;
 

@@ -24,7 +24,7 @@ use super::resources::ScenarioResources;
 use super::rows::millis;
 use super::{RunError, Runner};
 
-/// The real engine, driver and coordinator, in memory and in virtual time.
+/// The real engine, driver and coordinator, in memory and virtual time.
 pub struct VirtualRunner;
 
 impl Runner for VirtualRunner {
@@ -59,19 +59,19 @@ impl Runner for VirtualRunner {
     }
 }
 
-/// The amount of data in the histories of a run.
+/// The data that the histories of a run contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeps {
     Lines,
-    /// Arguments, results and events, too.
+    /// Also arguments, results and events.
     Data,
 }
 
-/// Runs a scenario whose definitions are read, with calls answered by `caller`. `check` runs before the outcome is
+/// Runs a scenario whose definitions have been read. `caller` answers calls, and `check` runs before the outcome is
 /// compared.
 ///
 /// # Errors
-/// The run has no result about the workflow; and the errors of `check`.
+/// The run has no result, or `check` failed.
 pub fn run_with(
     scenario: &Scenario,
     readings: Vec<(String, Reading)>,
@@ -106,14 +106,14 @@ pub fn run_with(
     observe(scenario, &mut world)
 }
 
-/// Reads the scenario's definitions, with their names in messages.
+/// Reads the scenario's definitions, with their names for messages.
 ///
 /// # Errors
 /// A file cannot be read.
 pub fn read_all(scenario: &Scenario) -> Result<Vec<(String, Reading)>, RunError> {
     let options = Options {
         provided: scenario.functions.keys().cloned().collect(),
-        // Only the scenario answers here. A function that isn't listed does no harm while nothing calls it.
+        // Only the scenario's mocks answer here. A function without a mock does no harm as long as nothing calls it.
         custom_types: scenario.expect.rejected.is_some().then(BTreeSet::new),
         now: Some(scenario.clock),
         ..Options::default()
@@ -140,7 +140,7 @@ pub fn read_all(scenario: &Scenario) -> Result<Vec<(String, Reading)>, RunError>
     Ok(readings)
 }
 
-/// The documents with findings, with their texts to show the places in.
+/// The documents with findings, and their texts so that locations can be shown.
 pub(crate) fn refused_documents(readings: Vec<(String, Reading)>) -> Vec<RefusedDocument> {
     let mut documents: Vec<RefusedDocument> = Vec::new();
     for (file, reading) in readings {
@@ -154,7 +154,7 @@ pub(crate) fn refused_documents(readings: Vec<(String, Reading)>) -> Vec<Refused
     documents
 }
 
-/// Mocks of functions that no definition has. They do no harm, but may be meant for another function.
+/// Mocks for functions that no definition has. They do no harm, but may be meant for another function.
 fn unknown_functions(scenario: &Scenario, readings: &[(String, Reading)]) -> Vec<(String, String)> {
     let workflows = readings
         .iter()
@@ -176,7 +176,7 @@ fn unknown_functions(scenario: &Scenario, readings: &[(String, Reading)]) -> Vec
     described.collect()
 }
 
-/// Deploys the definitions; returns the id of the first.
+/// Deploys the definitions, and returns the id of the first.
 fn deploy(
     world: &mut World,
     readings: Vec<(String, Reading)>,
@@ -223,11 +223,11 @@ fn deploy(
         .ok_or_else(|| RunError::Failed("there is no workflow".to_owned()))
 }
 
-/// The steps of the scenario. Order at one moment: starts, events, operator actions. `first` is the workflow
-/// of starts that don't name one.
+/// The steps of the scenario. At the same instant the order is starts, events, operators' actions. `first` is the
+/// workflow for starts that don't name one.
 ///
 /// # Errors
-/// The scenario names an instance or a workflow that it doesn't have.
+/// The scenario refers to an instance or a workflow that it doesn't have.
 pub fn plan(scenario: &Scenario, first: &DefinitionId) -> Result<Vec<(Timestamp, Act)>, RunError> {
     let mut plan = Vec::new();
     if let Some(input) = &scenario.input {
@@ -428,7 +428,7 @@ expect: {status: completed}
 ";
 
     #[test]
-    fn a_mock_that_nobody_calls_by_this_name() {
+    fn a_mock_for_an_unknown_function() {
         assert!(run(ONE).is_ok());
         let more = ONE.replace("{return: {}}}", "{return: {}}, chekc: {return: 1}}");
         let idle = run(&more).unwrap().idle;
@@ -437,7 +437,7 @@ expect: {status: completed}
             "no workflow has a function of this name; did you mean 'check'?",
         );
         assert_eq!(idle, [(described.0.to_owned(), described.1.to_owned())]);
-        // A refused definition isn't run: its functions are unknown.
+        // A refused definition isn't run, so its functions are unknown.
         let refused = ONE
             .replace("end: true", "end: 7")
             .replace("{check: {", "{other: {");
@@ -445,7 +445,7 @@ expect: {status: completed}
     }
 
     #[test]
-    fn operators_meet_instances() {
+    fn operators_act_on_instances() {
         let with = |control: &str| ONE.replace("input:", &format!("control: [{control}]\ninput:"));
         let error = failure(&with("{at: PT1S, cancel: 0}, {at: PT5S, retry: 3}"));
         insta::assert_snapshot!(error, @"control[1] ('retry' at PT5S): there is no instance 3: 1 had been started by then, and the first is 0");
@@ -458,7 +458,7 @@ expect: {status: completed}
     }
 
     #[test]
-    fn refused_starts_are_told() {
+    fn refused_starts_are_reported() {
         let text = ONE.replace(
             "input: {}",
             "input: [1]\nstart: [{workflow: w}, {workflow: w, input: hi}]",
@@ -481,9 +481,9 @@ expect: {status: completed}
         assert_eq!(observed.instances[0].states, ["A"]);
     }
 
-    /// Mocks answer at once, so that nothing ever waits.
+    /// Mocks answer immediately, so nothing ever waits.
     #[test]
-    fn circles_of_calls_end() {
+    fn loops_of_calls_end() {
         for answer in ["return: {}", "error: {name: Boom}"] {
             let text = format!(
                 "
@@ -511,7 +511,7 @@ expect: {{status: faulted}}
     }
 
     #[test]
-    fn circles_of_events_end() {
+    fn loops_of_events_end() {
         let error = failure(
             "
 workflows:

@@ -1,4 +1,4 @@
-//! Running many scenario files.
+//! Runs many scenario files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,9 +19,9 @@ pub trait Listener {
     fn unreadable(&mut self, message: &str);
 }
 
-/// Runs all scenarios that the paths name, `jobs` at once; with a filter those whose names or files
-/// contain it, ignoring case. An unreadable one doesn't prevent the others from running. They are
-/// reported in the order of the files.
+/// Runs all scenarios in the given paths, `jobs` at a time. With a filter, it runs only those whose name or file
+/// contains it, ignoring case. An unreadable file doesn't affect the others. Results are reported in the order of the
+/// files.
 pub fn run(
     paths: &[PathBuf],
     runner: &dyn Runner,
@@ -79,7 +79,7 @@ enum Left {
     Filtered,
 }
 
-/// Runs several at once, and reports each when those before it are done.
+/// Runs several scenarios at once, and reports each after those before it.
 fn at_once(
     files: &[PathBuf],
     runner: &dyn Runner,
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::{Observed, ObservedInstance};
 
-    /// Answers by the scenario's name.
+    /// Answers with the scenario's name.
     struct Named;
 
     impl Runner for Named {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn each_file_has_its_say() {
+    fn each_file_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["completed", "faulted", "skip", "call", "file"] {
             let text = format!("name: {name}\nworkflows: [w]\nexpect: {{status: completed}}\n");

@@ -15,19 +15,20 @@ use crate::{Action, Error, NotRemoved, Operator, Service, Target, draw_name};
 pub const RATE: u32 = 50;
 pub const RATE_MAX: u32 = 1_000;
 
-/// Batches that have ended are kept with so many instances together, unless it is only one.
+/// At most this many instances are kept in the records of ended batches, all batches together. The newest batch is kept
+/// even if it alone has more.
 const KEPT_INSTANCES_MAX: u64 = 500_000;
-/// How often those that are too old are looked for.
+/// The interval between two searches for expired batches.
 const DROP_MS: u64 = 60_000;
 
 /// How many outcomes are recorded at once, and how many instances are acted on concurrently.
 const PART: u32 = 25;
 const CONCURRENT: usize = 8;
-/// A carrier that is silent for this long loses the batch to another one.
+/// If a carrier is silent for this long, another one takes over its batch.
 const LEASE_MS: u64 = 5_000;
 /// After this time a carrier looks for other batches.
 const TURN_MS: u64 = 2_000;
-/// The pause between two looks for batches.
+/// The pause between two searches for batches.
 const PAUSE_MS: u64 = 500;
 
 /// The operation that a batch performs on each instance.
@@ -40,7 +41,7 @@ pub enum Operation {
     Remove,
 }
 
-/// An operation and its options don't belong together.
+/// An operation and its options don't fit each other.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadOperation {
     #[error(
@@ -59,10 +60,10 @@ pub enum BadOperation {
 }
 
 impl Operation {
-    /// The operation that an order describes.
+    /// Reads the operation from an order.
     ///
     /// # Errors
-    /// It has options of another one, or lacks one.
+    /// The order has options of another operation, or lacks one that its operation needs.
     pub fn of(order: &BatchOrder) -> Result<Operation, BadOperation> {
         let (word, result, state) = (&*order.operation, &order.result, &order.state);
         let of_others = result.is_some() && word != "skip"
@@ -93,16 +94,16 @@ impl Operation {
     }
 }
 
-/// How large batches may be.
+/// The limits of batches.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimits {
-    /// How many may be under way at once. An instance keeps more marks than that.
+    /// The maximum number of running batches. It must be below the number of marks that an instance keeps.
     pub active: usize,
-    /// How many instances one may have.
+    /// The maximum number of instances in one batch.
     pub instances: usize,
-    /// How many instances are examined to find those that match.
+    /// The number of instances that are examined for matches.
     pub examined: usize,
-    /// How long those that have ended are kept, and at most how many of them.
+    /// How long ended batches are kept, and how many of them at most.
     pub kept_for: Duration,
     pub kept: usize,
 }
@@ -119,7 +120,7 @@ impl Default for BatchLimits {
     }
 }
 
-/// Batches and all that they need.
+/// The batches with everything that their execution needs.
 #[derive(Clone)]
 pub struct Batching {
     pub service: Service,
@@ -128,7 +129,7 @@ pub struct Batching {
 }
 
 impl Batching {
-    /// Carries batches out for ever, together with all other processes that do.
+    /// Runs batches forever. All processes that do so share the work.
     pub async fn run(&self) {
         let carrier = draw_name();
         let mut drop_at = Timestamp(i64::MIN);
@@ -150,7 +151,8 @@ impl Batching {
         }
     }
 
-    /// Carries those out that no other process does, for a while. False: there is none.
+    /// Takes the batches that no other process is carrying out, and works on them for a while. Returns false if there
+    /// were none.
     async fn turn(&self, carrier: &str) -> Result<bool, Error> {
         let mut active = self.store.active_batches().await?;
         active.retain(|batch| batch.state == BatchState::Running);
@@ -164,7 +166,8 @@ impl Batching {
         Ok(join_all(turns).await.contains(&true))
     }
 
-    /// Carries one out until it has ended, or for a while. False: another process does, or it cannot be done now.
+    /// Carries out a batch until it has ended or the turn is over. Returns false if another process has the batch or if
+    /// it cannot be carried out now.
     async fn carry(&self, carrier: &str, mut batch: Batch) -> Result<bool, Error> {
         let clock = &self.service.clock;
         let until = clock.now().plus_ms(TURN_MS);
@@ -194,7 +197,7 @@ impl Batching {
                 break;
             };
             if after.counts.all() <= from {
-                // Another process has recorded other outcomes meanwhile: begin anew.
+                // Another process has recorded other outcomes meanwhile: start over.
                 return Ok(false);
             }
             batch = after;
@@ -216,7 +219,7 @@ impl Batching {
         Ok(true)
     }
 
-    /// An error that trying again can help against is not an outcome.
+    /// Acts on one instance. A retryable error is returned; it is not an outcome.
     async fn act(&self, order: &BatchOrder, id: InstanceId) -> Result<BatchOutcome, Error> {
         let operator = Operator {
             name: order.by.clone(),
@@ -259,7 +262,8 @@ impl Batching {
         }
     }
 
-    /// One that is gone is removed: perhaps by this batch, whose carrier died before it recorded that.
+    /// An instance that no longer exists counts as removed: perhaps this batch removed it and its carrier died before
+    /// it recorded that.
     async fn remove(&self, id: &InstanceId, operator: &Operator) -> Result<BatchOutcome, Error> {
         let Some(instance) = self.service.store.instance(id).await? else {
             return Ok(BatchOutcome::Done);
@@ -271,7 +275,7 @@ impl Batching {
         })
     }
 
-    /// Drops those that ended too long ago, and the oldest of those that are too many.
+    /// Drops expired batches, and the oldest ones beyond the limits.
     async fn drop_old(&self, now: Timestamp) -> Result<(), Error> {
         let (mut kept, mut instances) = (0, 0);
         let kept_ms = i64::try_from(self.limits.kept_for.as_millis()).unwrap_or(i64::MAX);

@@ -46,8 +46,7 @@ impl Service {
         let Some(key) = InstanceKey::of(header) else {
             return Ok(Ok(()));
         };
-        // If the creation is repeated, the instance is found again, even if another one has its key by
-        // now.
+        // A repeated creation finds its instance again, even if another instance has the key by now.
         if self.store.instance(&header.id).await?.is_some() {
             return Ok(Ok(()));
         }

@@ -25,7 +25,7 @@ pub struct Planned {
     /// instances, or if the schedule only says when a client may start one.
     pub next: Vec<Timestamp>,
     pub paused: bool,
-    /// The workflow begins with events, so that its schedule starts nothing (docs/language.md#decision-90).
+    /// The workflow begins with events, so its schedule starts nothing (docs/language.md#decision-90).
     pub by_events: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct Filled {
     /// The instant in the schedule.
     pub at: Timestamp,
     pub instance: InstanceId,
-    /// No instance was started for this instant before.
+    /// No instance had been started for this instant before.
     pub new: bool,
 }
 
@@ -50,14 +50,14 @@ pub enum NotFilled {
     Future,
     #[error("the schedule has more than {BACKFILL_MAX} starts in this time: ask for a shorter one")]
     TooMany,
-    /// The definition refuses an instance without data.
+    /// The definition requires input data.
     #[error("{0}")]
     Refused(WorkflowError),
 }
 
 impl Service {
-    /// The schedules of the latest versions, with up to `count` starts each: of up to `limit` workflows, in the order of
-    /// their ids, that come after this one.
+    /// Returns the schedules of the latest versions, each with up to `count` starts. The result has up to `limit`
+    /// workflows in the order of their ids, beginning after the given id.
     ///
     /// # Errors
     /// The store failed.
@@ -100,7 +100,7 @@ impl Service {
         Ok(all)
     }
 
-    /// Starts the instances of the schedule now, in addition to its times. Repeating the request starts nothing.
+    /// Starts the schedule's instances now, in addition to its times. Repeating the request starts nothing.
     ///
     /// # Errors
     /// The store failed.
@@ -116,12 +116,11 @@ impl Service {
         Ok(created.map(|created| (id, created == Created::New)))
     }
 
-    /// Starts the instances that the schedule had at or after `from` and before `to`. Those that it started then, or
-    /// that were requested before, aren't started again, as long as they are kept. With `dry_run` no instance is
-    /// started.
+    /// Starts the instances that the schedule had from `from` until before `to`. It skips starts that already have an
+    /// instance, as long as those instances are kept. With `dry_run` no instance is started.
     ///
     /// # Errors
-    /// The store failed, or instances are started too fast: asking again continues.
+    /// The store failed, or starts exceed their rate: a repeated request continues.
     pub async fn backfill(
         &self,
         definition: &Arc<Definition>,

@@ -1,8 +1,8 @@
 //! CloudEvents 1.0 from JSON and from the headers of HTTP or NATS.
 //!
-//! Written here, because cloudevents-sdk is at once too strict and too lenient here: it refuses extensions that are not
-//! a 64 bit integer, string or boolean without naming them, keeps numbers of `data` as doubles, takes empty `id`s and
-//! malformed names, and brings chrono, uuid and a second event type to convert from.
+//! This is our own code because cloudevents-sdk is both too strict and too lenient for Swirl. It rejects extensions
+//! other than 64 bit integers, strings and booleans without naming them; it keeps numbers of `data` as doubles; it
+//! accepts empty `id`s and malformed names; and it needs chrono, uuid and a second event type.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use percent_encoding::percent_decode_str;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data};
 
-/// Names and texts of attributes, in bytes.
+/// The maximum length of an attribute's name and of its text, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 const VALUE_BYTES_MAX: usize = 16 << 10;
 
-/// Why something is not a valid CloudEvent.
+/// The reason why something is not a valid CloudEvent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     #[error("an event is a JSON object, not {0}")]
@@ -64,7 +64,7 @@ pub fn structured(json: &Data) -> Result<CloudEvent, Invalid> {
         match name.as_str() {
             "data" => data = Some(value),
             "data_base64" => base64 = (!value.is_null()).then_some(value),
-            // The format takes null as absent.
+            // The format treats null as absent.
             _ if value.is_null() => {}
             _ => drop(attributes.insert(name, value)),
         }
@@ -78,7 +78,7 @@ pub fn structured(json: &Data) -> Result<CloudEvent, Invalid> {
             let bytes = STANDARD.decode(text).map_err(|_| Invalid::Base64)?;
             let kind = content_type(&event);
             Some(match payload(&bytes, kind.as_deref()) {
-                // Bytes without a content type may be anything.
+                // Without a content type, the bytes may be anything.
                 Err(Invalid::Json(_)) if kind.is_none() => Data::string(STANDARD.encode(bytes)),
                 read => read?,
             })
@@ -87,7 +87,7 @@ pub fn structured(json: &Data) -> Result<CloudEvent, Invalid> {
     Ok(event)
 }
 
-/// An event whose attributes are headers, whose names are in lower case.
+/// Reads an event whose attributes are in headers. Header names are in lower case.
 pub fn binary<'a>(
     headers: impl Iterator<Item = (&'a str, &'a [u8])>,
     body: &[u8],
@@ -161,9 +161,8 @@ fn event(mut attributes: BTreeMap<String, Data>) -> Result<CloudEvent, Invalid> 
     })
 }
 
-/// Checks an attribute that isn't a required one. Names of extensions may have capital letters,
-/// which CloudEvents itself doesn't allow: the language's own text writes `patientId`, and names are
-/// compared without regard to case.
+/// Checks an optional attribute. Names of extensions may have capital letters, which CloudEvents itself doesn't allow:
+/// the language specification uses `patientId`, and names are compared without regard to case.
 fn attribute(name: &str, value: &Data) -> Result<(), Invalid> {
     let valid = !name.is_empty()
         && name.len() <= NAME_BYTES_MAX
@@ -226,12 +225,12 @@ fn content_type(event: &CloudEvent) -> Option<String> {
     Some(kind.trim().to_ascii_lowercase())
 }
 
-/// Data from bytes: JSON where the type says so or is missing, a string for text types, Base64 for any other type,
-/// regardless of its bytes (docs/language.md#decision-94): workflow data is JSON.
+/// Reads data from bytes: JSON if the type says so or is missing, a string for text types, Base64 for all other types,
+/// since workflow data is JSON (docs/language.md#decision-94).
 fn payload(bytes: &[u8], kind: Option<&str>) -> Result<Data, Invalid> {
     match kind {
         Some(form @ ("application/x-www-form-urlencoded" | "multipart/form-data")) => {
-            // The default of curl and browsers: never intended.
+            // curl and browsers send this by default, so it is never intended.
             Err(Invalid::Form(form.to_owned()))
         }
         Some(kind) if !is_json(kind) => Ok(match std::str::from_utf8(bytes) {
@@ -260,7 +259,7 @@ mod tests {
         structured(&Data::parse(text.as_bytes()).unwrap())
     }
 
-    /// With these members instead of the required ones, or in addition to them.
+    /// Adds members to the required ones, or replaces some of them.
     fn with(members: &str) -> Result<CloudEvent, Invalid> {
         let comma = if members.is_empty() { "" } else { "," };
         json(&format!(
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn invalid_events_are_rejected() {
         for (members, error) in [
             (r#""id":"""#, Invalid::NoText("id".into())),
             (r#""id":7"#, Invalid::NoText("id".into())),
@@ -356,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_events_that_are_refused() {
+    fn invalid_binary_events_are_rejected() {
         let form = "application/x-www-form-urlencoded";
         let sent = headers(&[("ce-source", "/s"), ("content-type", form)]);
         assert_eq!(binary(&sent, b"{}"), Err(Invalid::Form(form.into())));

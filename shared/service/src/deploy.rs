@@ -11,7 +11,7 @@ use swirl_ports::{DefinitionRecord, Deleted, Filter, InstanceQueries};
 use crate::schedules::mark_name;
 use crate::{Error, Service};
 
-/// A document that was read without errors, with all that it refers to.
+/// A document without errors, together with everything that it refers to.
 #[derive(Debug, Clone)]
 pub struct Deployment {
     pub name: String,
@@ -23,22 +23,22 @@ pub struct Deployment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deployed {
     New(DefinitionId),
-    /// The same content is there already.
+    /// The same content is already deployed.
     Unchanged(DefinitionId),
-    /// Other content is there under this id and version.
+    /// Other content is already deployed under this id and version.
     Conflict(DefinitionId),
     Invalid(Vec<Problem>),
 }
 
-/// The number of instances up to which they are counted.
+/// Instances are counted only up to this number.
 const COUNTED_MAX: usize = 1000;
 
 /// The outcome of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
-    /// This many instances continue to their end.
+    /// Deleted. This many instances continue to their end.
     Deleted(usize),
-    /// There are this many instances.
+    /// Not deleted, because there are this many instances.
     InUse(usize),
     /// There is no such definition.
     Unknown,
@@ -65,8 +65,8 @@ impl Service {
         Ok(Deployed::New(id))
     }
 
-    /// Deploys in place of the existing definition with this id and version: for one process alone, and where no
-    /// instance of the other is left.
+    /// Deploys in place of the existing definition with the same id and version. The caller must be the only process,
+    /// and the old definition must have no instances left.
     ///
     /// # Errors
     /// The store failed.
@@ -102,8 +102,8 @@ impl Service {
         Ok((record, definition))
     }
 
-    /// Deletes a definition: it starts no more instances. Existing instances continue to their end with `force`;
-    /// without, there must be none. The same content can be deployed again.
+    /// Deletes a definition: it starts no more instances. Without `force` there must be no instances; with it, existing
+    /// instances continue to their end. The same content can be deployed again.
     ///
     /// # Errors
     /// The store failed.
@@ -125,7 +125,7 @@ impl Service {
         Ok(Deletion::Deleted(instances))
     }
 
-    /// It starts no more instances from now on. `in_use`: instances of it continue, and events are kept for them.
+    /// Stops the definition from starting instances. `in_use`: it still has instances, and events are kept for them.
     ///
     /// # Errors
     /// The store failed.
@@ -139,7 +139,7 @@ impl Service {
         self.restore(record).await
     }
 
-    /// Restores it as deployed. Starts that its schedule missed meanwhile are not made up for.
+    /// Restores the definition as deployed. Starts that its schedule missed meanwhile are not made up for.
     ///
     /// # Errors
     /// The store failed.
@@ -151,7 +151,7 @@ impl Service {
         self.restore(record).await
     }
 
-    /// Puts a record in place of the existing one with its id and version.
+    /// Replaces the record that has the same id and version.
     ///
     /// # Errors
     /// The store failed.
@@ -161,7 +161,7 @@ impl Service {
     }
 }
 
-/// How many instances of a definition may still continue: those that run, and those that failed.
+/// The number of instances of a definition that may still continue: running and failed ones.
 ///
 /// # Errors
 /// The store failed.

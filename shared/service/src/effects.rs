@@ -24,7 +24,7 @@ impl Effects for Service {
             Command::EndInstance { id, status } => self.end_chain(id, *status).await,
             Command::SuspendAwaited => self.suspend_awaited(instance).await,
             Command::Send { to, input } => self.send(to.clone(), (**input).clone()).await,
-            // All other commands concern the instance alone: the commit has carried them out.
+            // All other commands concern only the instance, and the commit has carried them out.
             _ => Ok(()),
         }
     }
@@ -37,8 +37,8 @@ impl Service {
         Ok(())
     }
 
-    /// Ends a sub-workflow, or the instance that continues it: for the instance that started it,
-    /// both are a single call (docs/language.md#decision-36).
+    /// Reports the end of a sub-workflow, or of the instance that continues it, to the instance that started it. For
+    /// that instance both are a single call (docs/language.md#decision-36).
     async fn end_chain(&self, id: &InstanceId, status: EndStatus) -> Result<(), Error> {
         let mut id = id.clone();
         loop {
@@ -52,10 +52,10 @@ impl Service {
         }
     }
 
-    /// Starts a sub-workflow or a continuation, unless its workflow is started too fast. Then the start waits in the
-    /// outbox of `instance`, which makes it, if there is room for it.
+    /// Starts a sub-workflow or a continuation. If starts exceed the rate of the workflow, the start waits in the
+    /// outbox of `instance`, as long as there is room for it.
     async fn start_for(&self, instance: &InstanceId, start: &StartInstance) -> Result<(), Error> {
-        // Thousands of them may be waiting, each of which would cost some requests to the store.
+        // Thousands of starts may be waiting, and trying each would cost several requests to the store.
         let cause = start_cause(start.hops, start.parent.as_ref());
         let (name, now) = (&start.workflow, self.clock.now());
         let pending = PendingStart {
@@ -125,7 +125,7 @@ impl Service {
         }
     }
 
-    /// The outcome of the instance that should have been continued by this one.
+    /// The outcome of the instance that this one should continue, if that instance has already ended without it.
     async fn given_up(&self, start: &StartInstance) -> Result<Option<EndStatus>, Error> {
         let Some(id) = &start.continued_from else {
             return Ok(None);
@@ -139,8 +139,8 @@ impl Service {
         }))
     }
 
-    /// With this the instance that continues as this one has ended, unless it was cancelled before
-    /// this one existed.
+    /// Ends the instance that continues as this one. If it was cancelled before this one existed, this one is cancelled
+    /// instead.
     async fn follow_continued(&self, start: &StartInstance) -> Result<(), Error> {
         let Some(id) = &start.continued_from else {
             return Ok(());
@@ -158,7 +158,7 @@ impl Service {
         self.send(ScopeRef::root(id.clone()), done).await
     }
 
-    /// The parent may have ended before its sub-workflow was created.
+    /// Cancels a sub-workflow whose parent ended before the sub-workflow was created.
     async fn follow_parent(&self, start: &StartInstance) -> Result<(), Error> {
         let Some(parent) = &start.parent else {
             return Ok(());
@@ -173,7 +173,8 @@ impl Service {
         Ok(())
     }
 
-    /// As [`Service::refuse`]; if nothing waits, the history of the instance that makes the start says it.
+    /// As [`Service::refuse`]. If no instance waits for the start, the reason goes into the history of the instance
+    /// that requested it.
     async fn refuse_by(
         &self,
         instance: &InstanceId,
@@ -183,7 +184,7 @@ impl Service {
         let is_detached = start.parent.as_ref().is_none_or(|link| link.detached);
         if start.continued_from.is_none() && is_detached {
             let workflow = &start.workflow;
-            // There may be thousands of those that are beyond a limit.
+            // Thousands of starts may exceed a limit.
             match &*error.name == names::LIMIT_EXCEEDED {
                 true => tracing::debug!(%instance, workflow, %error, "nothing was started"),
                 false => tracing::error!(%instance, workflow, %error, "nothing was started"),
@@ -193,7 +194,7 @@ impl Service {
         self.refuse(start, error).await
     }
 
-    /// Notifies the waiting instance. For a continuation that is the instance that it continues.
+    /// Notifies the waiting instance. For a continuation, that is the instance being continued.
     pub(crate) async fn refuse(
         &self,
         start: &StartInstance,

@@ -1,4 +1,4 @@
-//! Events on their way to the scopes that wait, and to the workflows that they start.
+//! Processes events: for the scopes that wait for them, and for the workflows that they start.
 
 use std::sync::Arc;
 
@@ -13,15 +13,16 @@ use swirl_runtime::Catalog;
 
 use crate::{Arrival, Error, Reach, Service};
 
-/// The number of scopes that continue where an event is processed: other events wait meanwhile.
+/// At most this many scopes continue directly where the event is processed, because other events have to wait
+/// meanwhile.
 const HERE_MAX: usize = 4;
 
 /// Where an event comes from.
 #[derive(Debug)]
 enum Origin<'a> {
-    /// Its sender may repeat it, and hears then that it is a repeat.
+    /// The sender may send it again, and learns then that it is a duplicate.
     Outside,
-    /// As `Outside`, see [`Arrival`].
+    /// The same, from a stream; see [`Arrival`].
     Stream {
         catalog: Option<Arc<Catalog>>,
         is_unawaited: bool,
@@ -29,7 +30,7 @@ enum Origin<'a> {
     Instance(&'a InstanceId),
 }
 
-/// The engine gives every event that it produces the time.
+/// The engine sets the time of every event that it produces.
 fn produced_at(event: &CloudEvent) -> Timestamp {
     let time = event.attribute("time");
     time.and_then(|time| time.parse().ok()).unwrap_or_default()
@@ -48,7 +49,7 @@ impl Service {
             .map(|_| ())
     }
 
-    /// As [`Service::publish`], for an event whose turn has come. `given`: see [`Service::take_in`].
+    /// As [`Service::publish`], for an event whose turn has come. For `given` see [`Service::take_in`].
     pub(crate) async fn publish_arrived(
         &self,
         event: &CloudEvent,
@@ -64,8 +65,8 @@ impl Service {
             .map(|_| ())
     }
 
-    /// As [`Service::publish`], for an event that an instance produced. Its id is derived, so the event log needs to know
-    /// it only if something listens to it: then it must not take effect twice. Otherwise it leaves no record here.
+    /// As [`Service::publish`], for an event that an instance produced. Its id is derived, so the event log needs a
+    /// record of it only if something listens to it, which it must not affect twice.
     pub(crate) async fn publish_produced(
         &self,
         instance: &InstanceId,
@@ -76,7 +77,7 @@ impl Service {
             .map(|_| ())
     }
 
-    /// As [`Service::publish`]; and returns the outcome.
+    /// As [`Service::publish`], but returns the outcome.
     ///
     /// # Errors
     /// As for [`Service::publish`].
@@ -100,7 +101,7 @@ impl Service {
         Ok(reach)
     }
 
-    /// Scopes that got an event continue: here, if they are few and need nothing but data, otherwise on a worker.
+    /// Continues the scopes that got an event: here if they are few and need nothing but data, otherwise on a worker.
     async fn go_on(&self, woken: Vec<ScopeRef>, event: &CloudEvent, catalog: &Catalog) {
         let driver = self.driver.as_ref().filter(|_| {
             self.runs_inline && woken.len() <= HERE_MAX && catalog.data_listeners.any(event)
@@ -236,7 +237,7 @@ impl Service {
             self.go_on(ingested.woken, event, &catalog).await;
             self.flush(effects).await;
         };
-        // The store has all that is left to do: inputs in inboxes, effects in outboxes.
+        // The store now has all remaining work: inputs in inboxes, effects in outboxes.
         let acknowledged = async {
             started?;
             Ok::<_, Error>(self.events.acknowledge(event, now).await?)

@@ -21,20 +21,20 @@ use swirl_ports::{Filter, InstanceQueries, Trigger};
 
 use crate::{Error, Service};
 
-/// The number of instances that are examined.
+/// The maximum number of instances that are examined.
 const SEEN_MAX: usize = 500;
-/// The number that are examined at a time.
+/// The number of instances that are examined at a time.
 const AT_ONCE: usize = 16;
-/// The number of receivers, and of others, that are named.
+/// The maximum number of receivers in the result, and of non-receivers.
 const NAMED_MAX: usize = 50;
 
-/// An event that would start an instance.
+/// A definition that the event would start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asks {
     pub definition: DefinitionId,
-    /// The event as the definition calls it.
+    /// The event's name in the definition.
     pub event: String,
-    /// Alone; otherwise others have to come with it.
+    /// The event starts an instance by itself. If false, it has to come together with others.
     pub alone: bool,
 }
 
@@ -47,32 +47,32 @@ pub struct Taker {
     pub event: String,
 }
 
-/// A definition or an instance that consumes events of this type, and would not take this one.
+/// A definition or instance that consumes events of this type but would not receive this one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Miss {
     pub definition: DefinitionId,
-    /// None: the definition, which would start no instance.
+    /// `None` if the definition itself would not be started.
     pub instance: Option<InstanceId>,
     pub event: String,
     pub why: Vec<Why>,
 }
 
-/// A reason for which an event isn't taken.
+/// The reason why an event isn't received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// An attribute with another value, or without any.
+    /// The attribute has another value, or is missing.
     Attribute {
         name: String,
         wanted: Option<String>,
         got: Option<String>,
     },
-    /// An instance with these values runs: it would get the event if it waited for it.
+    /// An instance with these correlation values runs. It would get the event if it waited for it.
     Runs(InstanceId),
-    /// The schedule allows no start now.
+    /// The schedule allows no start at this time.
     Closed,
     /// The event names another instance.
     Addressed(InstanceId),
-    /// The instance produced this event, and waits for the answer to it.
+    /// The instance produced this event itself, and waits for the answer to it.
     Own,
     /// The instance doesn't wait for this event now.
     NotWaiting,
@@ -83,16 +83,16 @@ pub struct Explained {
     pub starts: Vec<Asks>,
     pub takers: Vec<Taker>,
     pub misses: Vec<Miss>,
-    /// It would be kept for instances that wait for it later.
+    /// The event would be kept for instances that wait for it later.
     pub kept: bool,
     /// The number of running instances that were examined.
     pub seen: usize,
-    /// There are no other instances that could take it.
+    /// All instances that could receive it were examined.
     pub complete: bool,
 }
 
 impl Service {
-    /// Explains which instances would take this event: of all, or whether this instance would.
+    /// Explains which instances would receive this event, among all instances or only the given one.
     ///
     /// # Errors
     /// The store failed.
@@ -143,14 +143,14 @@ impl Service {
                 }
             }
         }
-        // Those with the fewest reasons come first.
+        // The nearest misses come first.
         found.misses.sort_by_key(|miss| miss.why.len());
         found.misses.truncate(NAMED_MAX);
         found.takers.truncate(NAMED_MAX);
         Ok(found)
     }
 
-    /// Whether this instance would take the event, and if not, why.
+    /// Determines whether this instance would receive the event, and if not, why.
     async fn look(
         &self,
         event: &CloudEvent,
@@ -205,7 +205,7 @@ impl Service {
     }
 }
 
-/// Running instances of the workflows that consume events of this type.
+/// Finds running instances of the workflows that consume events of this type.
 async fn who_may_wait(
     queries: &dyn InstanceQueries,
     consuming: &[Arc<Definition>],
@@ -242,7 +242,7 @@ fn state_of(definition: &Definition, scope: &Scope) -> Option<String> {
     Some(state.name.to_string())
 }
 
-/// Notes how a trigger would treat the event.
+/// Records how a trigger would treat the event.
 fn trigger_of(
     event: &CloudEvent,
     trigger: &Trigger,
@@ -306,7 +306,7 @@ fn trigger_of(
     }
 }
 
-/// The reasons why an event of the right type doesn't fit.
+/// The reasons why an event of the right type doesn't match.
 fn differences(filter: &EventMatch, known: &Correlation, event: &CloudEvent) -> Vec<Why> {
     let mut why = Vec::new();
     if let Some(source) = &filter.source
@@ -341,7 +341,7 @@ fn differences(filter: &EventMatch, known: &Correlation, event: &CloudEvent) -> 
 }
 
 impl Why {
-    /// In a sentence.
+    /// The reason as a sentence.
     pub fn text(&self) -> String {
         match self {
             Why::Attribute {
@@ -377,7 +377,7 @@ impl Why {
 }
 
 impl Explained {
-    /// In the answer of the API.
+    /// The form in which the API returns it.
     pub fn json(&self) -> Value {
         let of = |id: &DefinitionId, event: &str| json!({"workflow": &*id.workflow, "version": &*id.version, "event": event});
         let starts = self.starts.iter().map(|one| {

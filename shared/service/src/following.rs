@@ -1,4 +1,5 @@
-//! Takes histories elsewhere as they grow: each coordinator those of its shards, from where the last one was.
+//! Passes histories on to a sink as they grow. Each coordinator follows the instances of its shards, and begins where
+//! the last one stopped.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,25 +14,25 @@ use swirl_ports::{
     Unread,
 };
 
-/// How many instances are looked for at once, how many are read at once, and how many entries of one at a time: so that
-/// no instance holds up others.
+/// How many instances are looked for at a time, how many of them are read concurrently, and how many entries of one are
+/// read at a time, so that no instance holds up others.
 const INSTANCES: usize = 256;
 const CONCURRENT: usize = 32;
 const ENTRIES: usize = 500;
-/// The pause when nothing is left, and the ones after failures.
+/// The pause when nothing is left to read, and the shortest and longest pause after failures.
 const LOOK_MS: u64 = 250;
 const PAUSE_MS: u64 = 100;
 const PAUSE_MAX_MS: u64 = 5_000;
-/// How many instances are known by what doesn't change.
+/// The number of instances whose headers are cached.
 const HEADERS_MAX: usize = 4_096;
 
-/// The follower of a process, and all that it needs.
+/// A process's follower with everything that it needs.
 pub struct Follower {
     store: Arc<dyn FollowedHistories>,
     histories: Arc<dyn InstanceQueries>,
     sink: Arc<dyn HistorySink>,
     clock: Arc<dyn Clock>,
-    /// Without their inputs.
+    /// Headers without their inputs.
     headers: Mutex<HashMap<InstanceId, Arc<Header>>>,
     lost: Arc<AtomicU64>,
 }
@@ -53,12 +54,12 @@ impl Follower {
         }
     }
 
-    /// How many entries were gone before they were read.
+    /// The number of entries that were removed before they were read.
     pub fn lost(&self) -> Arc<AtomicU64> {
         self.lost.clone()
     }
 
-    /// Follows for ever, while histories are followed at all.
+    /// Follows histories forever, or returns if none are followed.
     pub async fn run(&self) {
         let mut pause = PAUSE_MS;
         loop {
@@ -82,10 +83,10 @@ impl Follower {
         }
     }
 
-    /// Takes a part of each instance that has unread entries, and returns the number of these instances.
+    /// Passes on a part of each instance that has unread entries, and returns the number of these instances.
     ///
     /// # Errors
-    /// One of them could not be taken. The others were.
+    /// One of them could not be passed on. The others were.
     pub async fn turn(&self) -> Result<usize> {
         let unread = self.store.unread(INSTANCES).await?;
         let count = unread.len();
@@ -114,7 +115,7 @@ impl Follower {
         let (header, page) = match found.await {
             Ok(Some(found)) => found,
             Ok(None) => {
-                // The store counts it where it is removed.
+                // The store counts lost entries where it removes them.
                 return self.store.read_to(id, known, self.clock.now()).await;
             }
             Err(error @ Error::Damaged { .. }) => {
@@ -149,7 +150,7 @@ impl Follower {
 
     async fn header(&self, unread: &Unread) -> Result<Option<Arc<Header>>> {
         let id = &unread.instance;
-        // Its id may have been another instance's, which is gone.
+        // The id may have belonged to another instance, which has been removed.
         if unread.known > 0
             && let Some(header) = self.headers().get(id)
         {

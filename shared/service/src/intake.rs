@@ -17,16 +17,16 @@ use crate::{Error, Service};
 pub enum Taken {
     /// All effects of the event have been committed.
     Done,
-    /// It may be processed later. `helps`: a retry alone may be enough.
+    /// It may be processed later. `helps`: a plain retry may be enough.
     Later { error: Error, helps: bool },
     /// It can never be processed.
     Never(String),
 }
 
 impl Service {
-    /// Publishes an event, and returns how to treat its message. `given` is called once the event has been given to the
-    /// instances that wait for it, and those that it starts exist: events that belong to it may follow, while its effects
-    /// are carried out.
+    /// Publishes an event, and returns how to treat its message. `given` is called as soon as the waiting instances
+    /// have the event and the instances that it starts exist. Events that depend on it may then follow while its
+    /// effects are still being carried out.
     pub async fn take_in(
         &self,
         event: &CloudEvent,
@@ -44,13 +44,13 @@ impl Service {
     }
 }
 
-/// Whether the event itself is at fault.
+/// Whether the event itself is at fault, so that a retry can't help.
 fn is_for_good(error: &Error) -> bool {
     matches!(error, Error::Store(swirl_ports::Error::TooLarge { .. }))
 }
 
-/// A message's event: in the binary mode of the CloudEvents protocol bindings if it has headers
-/// `ce-...`, otherwise in the JSON format. Names of headers are compared without regard to case.
+/// Reads an event from a message: in the binary mode of the CloudEvents protocol bindings if the message has headers
+/// `ce-...`, otherwise in the JSON format. Header names are compared without regard to case.
 ///
 /// # Errors
 /// The reason why it isn't an event.
@@ -70,13 +70,14 @@ pub fn read_message<'a>(
     cloudevents::structured(&json)
 }
 
-/// An event that has arrived, before its turn.
+/// An event that has arrived and whose turn hasn't come yet.
 #[derive(Debug)]
 pub struct Arrival {
-    /// Of the deployed definitions, which were read after it arrived. It may be used in a turn that comes at once.
+    /// The deployed definitions, if they were read after the event arrived. They may be used if its turn comes
+    /// immediately.
     pub(crate) catalog: Option<Arc<Catalog>>,
     keys: Vec<u64>,
-    /// The event itself: copies of it share this key.
+    /// Identifies the event itself: its duplicates have the same key.
     identity: u64,
     is_unawaited: bool,
 }
@@ -87,19 +88,19 @@ impl Arrival {
         &self.keys
     }
 
-    /// The event can only start instances, each by itself, so that no instance can notice its order. This holds if all
-    /// earlier events with one of its keys are done, or are of this kind too. Otherwise
-    /// [`Arrival::in_order`] must be called.
+    /// The event can only start instances, and each of them by itself, so no instance can notice its order. This holds
+    /// if all earlier events that share a key with it are done, or also satisfy this. Otherwise [`Arrival::in_order`]
+    /// must be called.
     pub fn is_unawaited(&self) -> bool {
         self.is_unawaited
     }
 
-    /// Instances that wait for the event are looked for in its turn.
+    /// The turn of the event has to look for instances that wait for it.
     pub fn in_order(&mut self) {
         self.is_unawaited = false;
     }
 
-    /// The keys that this event and others share whose turns must not come at the same time.
+    /// The keys that the event shares with others whose turns must not overlap with its own.
     pub fn turn_keys(&self) -> Vec<u64> {
         match self.is_unawaited {
             true => vec![self.identity],
@@ -107,19 +108,19 @@ impl Arrival {
         }
     }
 
-    /// The turn comes later than at once: definitions may have been deployed since.
+    /// The turn doesn't come immediately: definitions may be deployed before it does.
     pub fn delayed(&mut self) {
         self.catalog = None;
     }
 }
 
 impl Service {
-    /// The keys of these events, in the order of their arrival, and which of them need no order.
+    /// Returns the keys of these events in the order of arrival, and determines which events need no order.
     ///
     /// # Errors
-    /// The store cannot give the deployed definitions, or doesn't say what instances wait for.
+    /// The store cannot return the deployed definitions, or what instances wait for.
     pub async fn arrived(&self, events: &[&CloudEvent]) -> Result<Vec<Arrival>, Error> {
-        // Both at once: usually nothing was deployed since the last events.
+        // Both at the same time, because usually nothing was deployed since the last events.
         let known = self.registry.known().await;
         let (catalog, unawaited) =
             join(self.registry.catalog(), self.unawaited(events, &known)).await;
@@ -137,7 +138,7 @@ impl Service {
         Ok(events.iter().zip(unawaited).map(arrival).collect())
     }
 
-    /// Whether each event has no key but its source, starts instances by itself, and isn't awaited now.
+    /// Whether each event's only key is its source, it starts instances by itself, and no instance waits for it now.
     async fn unawaited(
         &self,
         events: &[&CloudEvent],
@@ -163,9 +164,9 @@ impl Service {
     }
 }
 
-/// Events with a key in common are processed one at a time, in the order of their arrival. Keys are the subject, and
-/// the value of each attribute that one of the `consumed` definitions of events correlates by. An event with neither
-/// has the key of its source.
+/// Events with a common key are processed one at a time, in the order of arrival. Keys are the subject, and the value
+/// of each attribute that one of the `consumed` event definitions correlates by. An event without either has the key of
+/// its source.
 pub fn keys(event: &CloudEvent, consumed: &[EventMatch]) -> Vec<u64> {
     let mut keys = own_keys(event, consumed);
     if keys.is_empty() {
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_together_shares_a_key() {
+    fn related_events_share_a_key() {
         let event = |text: &str| read_message(std::iter::empty(), text.as_bytes()).unwrap();
         let consumed = |kind: &str, names: &[&str]| EventMatch {
             def: EventId(0),
@@ -240,7 +241,7 @@ mod tests {
             JSON.replace(r#""t""#, &format!("{kind:?}"))
                 .replace(r#""orderid":"7""#, attributes)
         };
-        // With any other attributes.
+        // The same with any additional attributes.
         assert!(shares(JSON, &with("t", r#""orderid":"7","sequence":"2""#)));
         assert!(shares(JSON, &with("u", r#""orderid":"7","customer":"1""#)));
         assert!(shares(
@@ -252,7 +253,7 @@ mod tests {
             &with("t", r#""orderid":"2","subject":"s""#)
         ));
         assert!(!shares(JSON, &with("t", r#""orderid":"8""#)));
-        // This kind has no correlation: events of a source stay together.
+        // This kind has no correlation, so events of the same source stay in order.
         assert!(shares(
             &with("v", r#""orderid":"1""#),
             &with("v", r#""orderid":"2""#)

@@ -1,5 +1,5 @@
-//! Lifecycle events: entries of histories as CloudEvents with the types of DSL 1.0. A pure function of the entry, so an
-//! entry that is read again gives the same event with the same id.
+//! Converts entries of histories to lifecycle events: CloudEvents with the types of DSL 1.0. This is a pure function of
+//! the entry, so an entry that is read again gives the same event with the same id.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +10,11 @@ use swirl_model::instance::{EndStatus, Header};
 use swirl_model::{CloudEvent, Data, WorkflowError};
 use swirl_ports::{EventStream, Extract, HistorySink, Result};
 
-/// Longer texts are cut off, so that no event is larger than a message may be.
+/// Longer texts are truncated, so that no event exceeds the size of a message.
 const MESSAGE_BYTES_MAX: usize = 16 << 10;
 const NAME_BYTES_MAX: usize = 1 << 10;
 
-/// The object of a lifecycle event.
+/// The subject of a lifecycle event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
     Workflow,
@@ -28,7 +28,7 @@ pub struct LifecycleEvents {
     counts: Arc<LifecycleCounts>,
 }
 
-/// How many events this process has published.
+/// The number of events that this process has published.
 #[derive(Debug, Default)]
 pub struct LifecycleCounts {
     workflow: AtomicU64,
@@ -36,7 +36,7 @@ pub struct LifecycleCounts {
 }
 
 impl LifecycleCounts {
-    /// By their object.
+    /// The counts by subject.
     pub fn published(&self) -> [(&'static str, u64); 2] {
         [
             ("workflow", self.workflow.load(Ordering::Relaxed)),
@@ -61,7 +61,7 @@ impl LifecycleEvents {
 
 #[async_trait]
 impl HistorySink for LifecycleEvents {
-    /// One after another: the order within an instance is that of its history, whatever fails.
+    /// Appends one event after another, so that an instance's events keep the order of its history even after failures.
     async fn take(&self, part: Extract<'_>) -> Result<()> {
         let workflow = &part.header.definition.workflow;
         for (number, entry) in (part.before + 1..).zip(part.entries) {
@@ -80,7 +80,8 @@ impl HistorySink for LifecycleEvents {
     }
 }
 
-/// The event of an entry, if it is about the lifecycle of an instance or of a state. `number`: counted from 1.
+/// Returns the event for an entry, if the entry is about the lifecycle of an instance or a state. `number` counts from
+/// 1.
 fn lifecycle_event(
     namespace: &str,
     header: &Header,
@@ -174,7 +175,7 @@ fn lifecycle_event(
         ("time", at),
         ("subject", Data::string(header.id.as_str())),
         ("datacontenttype", Data::string("application/json")),
-        // The extension that CloudEvents has for the order of events.
+        // The CloudEvents extension for the order of events.
         ("sequence", Data::string(format!("{number:010}"))),
     ];
     let attributes = attributes.into_iter();
@@ -191,7 +192,7 @@ fn lifecycle_event(
     Some((of, event))
 }
 
-/// With the members that DSL 1.0 gives an error.
+/// The error with the members that DSL 1.0 defines.
 fn error_of(error: &WorkflowError) -> Data {
     let mut data = Data::object();
     let kind = error.problem.as_ref().map(|problem| &problem.kind);
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_a_cloudevent() {
+    fn an_entry_becomes_a_cloudevent() {
         assert_eq!(
             event(Event::InstanceStarted).unwrap(),
             concat!(
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_is_cut_off() {
+    fn a_long_message_is_truncated() {
         let error = WorkflowError::new("E", "ä".repeat(MESSAGE_BYTES_MAX));
         let event = event(Event::Ended {
             status: EndStatus::Faulted,
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_is_named() {
+    fn the_event_names_the_operator() {
         let operated = |action: &str| {
             event(Event::Operated {
                 action: action.into(),

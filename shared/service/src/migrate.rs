@@ -12,8 +12,8 @@ use swirl_ports::{InboxItem, Migrated, Migration, Whole};
 
 use crate::{Error, Operator, Service, Unfit};
 
-/// How often a busy instance is looked at, and how long it is left alone before the second time; then twice as long each
-/// time: three quarters of a second in all.
+/// The number of attempts to move a busy instance, and the pause before the second attempt. Each further pause is twice
+/// as long; together they are three quarters of a second.
 const LOOKS: u32 = 5;
 const PAUSE_MS: u64 = 50;
 
@@ -21,14 +21,14 @@ const PAUSE_MS: u64 = 50;
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
     pub version: &'a str,
-    /// The state at which a faulted instance is to continue ([`Action::Rerun`](crate::Action::Rerun)): where it failed need
-    /// not be a place of the other version.
+    /// The state at which a faulted instance continues ([`Action::Rerun`](crate::Action::Rerun)). The place where it
+    /// failed need not exist in the other version.
     pub state: Option<&'a str>,
-    /// As for [`Service::operate_once`].
+    /// See [`Service::operate_once`].
     pub mark: Option<&'a str>,
 }
 
-/// The versions that an instance went from and to.
+/// The versions that an instance was moved from and to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
     pub from: Arc<str>,
@@ -36,8 +36,8 @@ pub struct Moved {
 }
 
 impl Service {
-    /// Moves an instance to another version of its definition. Nothing runs in it at that moment: one whose scopes are
-    /// being driven is tried again for a short time.
+    /// Moves an instance to another version of its definition. No scope of it may run at that moment: if one is being
+    /// driven, the move is retried for a short time.
     ///
     /// # Errors
     /// The store failed, or one of the definitions cannot be read.
@@ -65,7 +65,7 @@ impl Service {
                     continue;
                 }
                 Err(unfit) => {
-                    // It may be the effect of this very action. The mark is read after the instance.
+                    // This very action may have moved it before. The mark is read after the instance.
                     if let Some(mark) = target.mark
                         && self.store.is_marked(id, mark).await?
                     {
@@ -104,7 +104,7 @@ impl Service {
         Ok(Err(busy))
     }
 
-    /// Whether an instance could be moved as it is now; nothing is done.
+    /// Checks whether an instance could be moved as it is now, and changes nothing.
     ///
     /// # Errors
     /// As for [`Service::migrate`].
@@ -175,7 +175,7 @@ impl Service {
     }
 }
 
-/// An instance in the other version.
+/// An instance converted to the other version.
 struct Planned {
     header: Header,
     scopes: Vec<(Scope, Vec<Command>)>,
@@ -183,7 +183,7 @@ struct Planned {
     inbox: Vec<(ScopeId, InboxItem)>,
 }
 
-/// All of its parts fit, or it doesn't.
+/// Converts all parts of an instance, or fails.
 fn planned(
     whole: &Whole,
     (from, to): (&Arc<Definition>, &Arc<Definition>),
@@ -213,7 +213,7 @@ fn planned(
     })
 }
 
-/// Why an instance cannot be moved at this moment.
+/// The reason why an instance cannot be moved at this moment.
 fn busy(whole: &Whole) -> Option<String> {
     let answered = |scope: &Scope, call: u32| {
         whole.inbox.iter().any(|(to, item)| match item.input {

@@ -1,5 +1,5 @@
-//! An operator's action that is carried out once, however often it is tried: for batches, whose carrier may die between
-//! an action and its record of it.
+//! Carries out an operator's action exactly once, however often it is tried. Batches need this, because their carrier
+//! may die between an action and its record.
 
 use swirl_model::event::Input;
 use swirl_model::ids::{InstanceId, ScopeRef};
@@ -10,8 +10,8 @@ use crate::operator::because_of;
 use crate::{Action, Error, Operator, Service, Unfit};
 
 impl Service {
-    /// Carries the action out unless the instance has the mark. The line in the history, the mark and the input are one
-    /// atomic step; what follows it may be repeated.
+    /// Carries out the action unless the instance has the mark already. The history entry, the mark and the input are
+    /// written in one atomic step; the following effects may be repeated.
     ///
     /// # Errors
     /// The store failed, or the definition cannot be read.
@@ -26,7 +26,7 @@ impl Service {
             return Ok(Err(Unfit::Unknown));
         };
         if let Some(unfit) = self.unfit(&instance, action).await? {
-            // It may be the effect of this very action. The mark is read after the instance, so it is there then.
+            // This very action may have changed it before. The mark is read after the instance, so it would be present.
             if !self.store.is_marked(id, mark).await? {
                 return Ok(Err(unfit));
             }
@@ -62,7 +62,7 @@ impl Service {
             };
             if let Some(Suspended { wake, outbox }) = done {
                 self.queue.push(wake).await;
-                // As for a single action.
+                // The same as for a single action.
                 swirl_runtime::flush(&*self.store, self, outbox).await;
             }
             return Ok(());
@@ -71,7 +71,7 @@ impl Service {
         for parent in self.continue_with_it(instance, action).await? {
             let parent = &parent.header.id;
             let entry = self.operated(&Action::Retry, &because_of(id, operator));
-            // A parent that belongs to the batch as well has had its turn with this.
+            // If the parent belongs to the batch too, this is also its turn.
             let input = Some(Input::Retry);
             self.store.operate(parent, mark, entry, input).await?;
             self.queue.push(vec![ScopeRef::root(parent.clone())]).await;
@@ -79,7 +79,7 @@ impl Service {
         Ok(())
     }
 
-    /// The instances that failed because this one did, if it continues.
+    /// Continues the instances that failed because this one did, if it continues.
     async fn continue_with_it(
         &self,
         instance: &Instance,

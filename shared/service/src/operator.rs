@@ -17,9 +17,9 @@ pub enum Action {
     Resume,
     /// Continue at the action or branch that failed.
     Retry,
-    /// Take this as the result of the action that failed.
+    /// Use this as the result of the action that failed.
     Skip(Data),
-    /// Continue at this state, with the data as it is.
+    /// Continue at this state with the current data.
     Rerun(String),
     /// Continue with this state data: at this state, or at the action that failed.
     Edit {
@@ -31,28 +31,28 @@ pub enum Action {
 /// The client that requests an action, and its reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Operator {
-    /// The token's name, or the name that the provider gives; `None` where no token is asked for.
+    /// The token's name, or the name from the identity provider; `None` where no token is required.
     pub name: Option<String>,
     pub reason: Option<String>,
     /// The batch that the action belongs to.
     pub batch: Option<String>,
 }
 
-/// Why an instance is not removed.
+/// The reason why an instance is not removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotRemoved {
     Unknown,
     Running,
     /// It failed while it waited for this sub-workflow, which still runs.
     Awaits(InstanceId),
-    /// This one failed with it, and would run the whole sub-workflow again when it is retried.
+    /// The parent failed with it, and would run the whole sub-workflow again when it is retried.
     Needed(InstanceId),
-    /// Effects of it are not carried out yet: soon it can be removed.
+    /// Some of its effects have not been carried out yet. It can be removed soon.
     Busy,
 }
 
 impl NotRemoved {
-    /// Programs distinguish refusals by it.
+    /// The code by which programs distinguish refusals.
     pub fn code(&self) -> &'static str {
         match self {
             NotRemoved::Unknown => "unknown-instance",
@@ -62,7 +62,7 @@ impl NotRemoved {
         }
     }
 
-    /// The same for people.
+    /// The reason as a sentence.
     pub fn says(&self, id: &InstanceId) -> String {
         match self {
             NotRemoved::Unknown => format!("there is no instance '{id}'"),
@@ -85,7 +85,7 @@ impl NotRemoved {
 }
 
 impl Action {
-    /// The word that clients use for it.
+    /// The action's name for clients.
     pub fn as_str(&self) -> &'static str {
         match self {
             Action::Cancel => "cancel",
@@ -99,7 +99,7 @@ impl Action {
     }
 }
 
-/// The longest result or data that the history shows of an action, in bytes.
+/// The longest result or data of an action that the history keeps, in bytes.
 const GIVEN_BYTES_MAX: usize = 16 << 10;
 
 impl Service {
@@ -163,14 +163,14 @@ impl Service {
         }
     }
 
-    /// The instance that runs under the key of a failed one, which cannot continue meanwhile. If there is none, the
-    /// failed one takes its key again.
+    /// Finds the running instance that has a failed one's key, so that the failed one cannot continue. If there is
+    /// none, the failed one takes its key again.
     pub async fn key_in_use(&self, instance: &Instance) -> Result<Option<InstanceId>, Error> {
         let taken = self.take_key_again(&instance.header).await?;
         Ok(taken.err().map(|in_use| in_use.by))
     }
 
-    /// As [`Service::operate`], and the history names the operator and the reason.
+    /// As [`Service::operate`], and records the operator and the reason in the history.
     pub async fn operate_by(
         &self,
         id: &InstanceId,
@@ -178,7 +178,7 @@ impl Service {
         operator: &Operator,
     ) -> Result<bool, Error> {
         let entry = self.operated(&action, operator);
-        // Before the action: its effects come below it in the history. A full store still accepts a cancellation.
+        // Before the action, so that the history shows its effects after it. A full store still accepts a cancellation.
         match self.store.note(id, entry).await {
             Ok(true) => {}
             Ok(false) => return Ok(false),
@@ -208,7 +208,7 @@ impl Service {
             Removed::Done => {
                 let (by, reason) = (operator.name.as_deref(), operator.reason.as_deref());
                 let batch = operator.batch.as_deref();
-                // Its history is gone: nothing but the log still says who did it.
+                // The history is removed, so only the log still says who did it.
                 tracing::info!(instance = %id, by, reason, batch, "an operator removed an instance");
                 Ok(())
             }
@@ -218,7 +218,7 @@ impl Service {
         })
     }
 
-    /// False: there is no such instance, it isn't in a state for this, or its key is in use.
+    /// Returns false if there is no such instance, it isn't in a state for this action, or its key is in use.
     pub async fn operate(&self, id: &InstanceId, action: Action) -> Result<bool, Error> {
         self.operate_as(id, action, &Operator::default()).await
     }
@@ -242,7 +242,7 @@ impl Service {
                     return Ok(false);
                 };
                 self.queue.push(wake).await;
-                // An effect that fails here stays in the outbox, and the reconciler carries it out.
+                // Failed effects stay in the outbox, and the reconciler carries them out.
                 swirl_runtime::flush(&*self.store, self, outbox).await;
                 return Ok(true);
             }
@@ -275,7 +275,7 @@ impl Service {
         Ok(true)
     }
 
-    /// An instance that failed with its sub-workflow continues with it, too.
+    /// Retries the instances that failed together with this sub-workflow.
     async fn retry_with_it(
         &self,
         child: &InstanceId,
@@ -318,7 +318,7 @@ impl Service {
     }
 }
 
-/// The operator of a parent that continues with its sub-workflow.
+/// Describes the operator of a parent that continues with its sub-workflow.
 pub(crate) fn because_of(child: &InstanceId, operator: &Operator) -> Operator {
     Operator {
         name: operator.name.clone(),
@@ -327,7 +327,7 @@ pub(crate) fn because_of(child: &InstanceId, operator: &Operator) -> Operator {
     }
 }
 
-/// The entry's copy of the JSON that an operator gave.
+/// The JSON that an operator provided, as the history keeps it.
 fn given(name: &str, value: &Data) -> Data {
     let mut data = Data::object();
     if value.exceeds(GIVEN_BYTES_MAX) {

@@ -1,5 +1,5 @@
-//! Starts by other instances that wait for the rates of their workflow ([`swirl_runtime::StartLimits`]). They stay in the
-//! outboxes of their instances, so their number has a limit; beyond it they are refused.
+//! Starts by other instances that wait for the rate limits of their workflow ([`swirl_runtime::StartLimits`]). They
+//! stay in the outboxes of those instances. Their number is limited; further starts are refused.
 
 use swirl_model::WorkflowError;
 use swirl_model::error::names;
@@ -11,12 +11,12 @@ use swirl_ports::{PendingStart, PendingStartsMax};
 use crate::start::RUNAWAY;
 use crate::{Error, Service};
 
-/// A start that is younger was not put off by another process: every start is tried once when its commit is done, and
-/// again by the reconciler, seconds later.
+/// No other process has deferred a start that is younger than this: each start is tried once when its commit is done,
+/// and again by the reconciler seconds later.
 const PUT_OFF_MS: i64 = 250;
 
-/// Whether the start counts if it has to wait. An action that waits for it is a bound of its own, unless it belongs to a
-/// tree of instances that is deep.
+/// Whether a start counts towards the limit while it waits. If an action waits for it, that bounds their number, unless
+/// the start belongs to a deep tree of instances.
 pub(crate) fn is_counted(start: &StartInstance) -> bool {
     let is_awaited = start.parent.as_ref().is_some_and(|link| !link.detached);
     !is_awaited || start.hops >= RUNAWAY || u32::from(start.depth) >= RUNAWAY
@@ -26,7 +26,7 @@ impl Service {
     /// Counts a start that has to wait.
     ///
     /// # Errors
-    /// Inside: too many wait, and it is to be refused. Outside: those of the store.
+    /// The inner error: too many starts are waiting, so this one is refused. The outer error: the store failed.
     pub(crate) async fn wait_for_rate(
         &self,
         start: PendingStart<'_>,
@@ -48,7 +48,7 @@ impl Service {
         Ok(Err(WorkflowError::new(names::LIMIT_EXCEEDED, message)))
     }
 
-    /// A start that was made at `since` has been carried out, or is not needed any more.
+    /// Uncounts a start that was requested at `since`, because it has been carried out or is no longer needed.
     pub(crate) async fn waits_no_longer(
         &self,
         start: PendingStart<'_>,
@@ -65,7 +65,7 @@ impl Service {
         Ok(())
     }
 
-    /// The history of the instance that would have started another one says why there is none.
+    /// Records in the history of the requesting instance why no instance was started.
     pub(crate) async fn note_refused(
         &self,
         instance: &InstanceId,

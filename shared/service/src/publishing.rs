@@ -10,8 +10,8 @@ use swirl_runtime::Effects;
 
 use crate::{Error, Service};
 
-/// A produced event first reaches the scopes of this system that wait for it, by way of the store;
-/// then it is published for everybody. So instances lose nothing if the event bus loses events.
+/// A produced event first reaches the waiting scopes of this system, through the store; then it is published for
+/// everybody. So instances lose nothing if the event bus loses events.
 pub struct PublishingEffects {
     service: Service,
     bus: Arc<dyn EventBus>,
@@ -32,8 +32,8 @@ impl Effects for PublishingEffects {
         };
         match self.bus.publish(event).await {
             Err(error @ StoreError::TooLarge { .. }) => {
-                // Retrying would never help, and would continue for ever. The engine makes none
-                // that is too large; but the server's limit may have been lowered since.
+                // Retrying would never help, and would go on forever. The engine produces no event that is too large,
+                // but the server's limit may have been lowered since.
                 tracing::error!(%instance, %error, "a produced event cannot be published");
                 Ok(self.bus.bury(event, &error.to_string()).await?)
             }

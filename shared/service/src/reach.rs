@@ -1,5 +1,5 @@
-//! The outcome of an event, for its sender: the instances that took it or were started by it, and
-//! if there are none, why.
+//! The outcome of an event, for its sender: the instances that received it or were started by it, and if there are
+//! none, the reasons.
 
 use serde_json::{Value, json};
 use swirl_model::CloudEvent;
@@ -9,29 +9,29 @@ use swirl_ports::matching::{addressee, attributes_to_keep, roles};
 use swirl_ports::{Consumed, Trigger};
 use swirl_runtime::Catalog;
 
-/// The most reasons that are given.
+/// The maximum number of reasons.
 const REASONS_MAX: usize = 10;
 
 /// The outcome of an event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// It was processed before: nothing was done.
+    /// It was processed before, so nothing was done.
     pub duplicate: bool,
     /// Instances that waited for it.
     pub instances: Vec<InstanceId>,
     /// Instances that it started, with their workflows.
     pub started: Vec<(InstanceId, String)>,
-    /// Workflows that it starts together with others, which have not arrived yet.
+    /// Workflows that it starts together with other events, which have not arrived yet.
     pub collected_by: Vec<String>,
-    /// It is kept for instances that begin to wait for it later.
+    /// The event is kept for instances that wait for it later.
     pub kept: bool,
     /// The reasons why no instance received it.
     pub reasons: Vec<String>,
 }
 
 impl Reach {
-    /// The part of an event's outcome that doesn't depend on how it was delivered. `reasons`
-    /// require a search of all definitions.
+    /// Describes the part of an event's outcome that doesn't depend on how it was delivered. With `reasons` all
+    /// definitions are searched.
     pub(crate) fn explain(&mut self, event: &CloudEvent, catalog: &Catalog, triggers: &[Trigger]) {
         self.kept = !attributes_to_keep(event, &catalog.consumed).is_empty();
         if addressee(event).is_none() {
@@ -49,7 +49,7 @@ impl Reach {
         }
     }
 
-    /// In the answer of the API.
+    /// The form in which the API returns it.
     pub fn json(&self, event: &CloudEvent) -> Value {
         let ids: Vec<&str> = self.instances.iter().map(InstanceId::as_str).collect();
         let started = self
@@ -68,7 +68,7 @@ impl Reach {
         })
     }
 
-    /// On one line.
+    /// The outcome on one line.
     pub fn text(&self) -> String {
         if self.duplicate {
             return "it was received before, so nothing was done".to_owned();
@@ -134,7 +134,7 @@ fn reasons(event: &CloudEvent, catalog: &Catalog, triggers: &[Trigger]) -> Vec<S
     found
 }
 
-/// The reason why a definition that consumes the event doesn't take it.
+/// The reason why a definition that consumes the event doesn't accept it.
 fn refused(
     event: &CloudEvent,
     id: &DefinitionId,

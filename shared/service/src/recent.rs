@@ -1,4 +1,4 @@
-//! The last events that this process received, with their outcomes: for people who search for one.
+//! The last events that this process received, with their outcomes, for people who are looking for an event.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::Reach;
 
 /// The number of events that are kept.
 const KNOWN_MAX: usize = 500;
-/// The limits of what is kept: bytes of a text, and names of instances.
+/// The limits for each event: the bytes of a text, and the number of instances.
 const TEXT_BYTES_MAX: usize = 256;
 const NAMES_MAX: usize = 10;
 
@@ -25,7 +25,7 @@ pub struct Seen {
     pub reach: Reach,
 }
 
-/// Newest last.
+/// The newest is last.
 #[derive(Debug, Default)]
 pub struct Recent(Mutex<VecDeque<Seen>>);
 
@@ -52,7 +52,7 @@ impl Recent {
         all.push_back(seen);
     }
 
-    /// The newest first.
+    /// Returns the newest events first.
     pub fn last(&self, limit: usize) -> Vec<Seen> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().rev().take(limit).cloned().collect()
@@ -60,7 +60,7 @@ impl Recent {
 }
 
 impl Seen {
-    /// In the answer of the API.
+    /// The form in which the API returns it.
     pub fn json(&self) -> Value {
         let Reach {
             duplicate,
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_has_a_bound_and_the_newest_comes_first() {
+    fn only_the_last_events_are_kept_newest_first() {
         let recent = Recent::default();
         for number in 0..KNOWN_MAX + 5 {
             let text = json!({"specversion": "1.0", "id": format!("{number}"), "source": "é".repeat(500), "type": "t"});

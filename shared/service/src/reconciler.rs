@@ -1,4 +1,4 @@
-//! The reconciler: an incremental sweep that finds scopes which should be running and are not, after a lost message, a
+//! The reconciler: an incremental sweep that finds scopes which should be running but aren't, after a lost message, a
 //! dead worker or a crash between a commit and its effects.
 
 use std::time::Duration;
@@ -11,19 +11,20 @@ use crate::{Error, Service};
 
 /// The number of scopes that a sweep takes at a time.
 const SWEEP_MAX: usize = 10_000;
-/// The number of pending effects that a sweep takes at a time: they are carried out one after another.
+/// The number of pending effects that a sweep takes at a time. They are carried out one after another.
 const EFFECTS_MAX: usize = 4_000;
-/// While the queue is behind, one sweep in this many still puts some scopes into it: their tasks may have been lost.
+/// While the queue is full, one sweep in this many still puts some scopes into it, because their tasks may have been
+/// lost.
 const PATIENCE: usize = 30;
 const SOME: usize = 500;
-/// Every sweep looks at so many then, and puts so many of each workflow into the queue: most have a task that waits, and
-/// a workflow that has few is not behind by itself.
+/// With a full queue, each sweep examines this many scopes and puts up to this many of each workflow into the queue.
+/// Most scopes have a task that waits already, and a workflow with few scopes shouldn't suffer from the others.
 const LOOKED_AT: usize = 10_000;
 const FEW: usize = 100;
 
 impl Service {
-    /// Scopes that should be running are put into the queue, pending effects are carried out, and everything older than
-    /// its retention is dropped.
+    /// Puts scopes that should be running into the queue, carries out pending effects, and drops everything older than
+    /// its retention.
     pub async fn sweep(&self, effects: &dyn Effects) -> Result<(), Error> {
         self.sweep_effects(effects).await?;
         self.sweep_scopes(0).await
@@ -35,7 +36,7 @@ impl Service {
         Ok(())
     }
 
-    /// At least this many scopes, if there are as many, regardless of the length of the queue.
+    /// Takes at least this many scopes, if there are as many, regardless of the length of the queue.
     async fn sweep_scopes(&self, least: usize) -> Result<(), Error> {
         let room = self.queue.room().await.min(SWEEP_MAX).max(least);
         let late = if room < SOME {
@@ -47,8 +48,8 @@ impl Service {
         Ok(self.events.expire(self.clock.now()).await?)
     }
 
-    /// Sweeps for ever. The first sweep recovers work that a crash left behind. Effects may wait for other systems, or
-    /// for the rates of starts: they hold up no scopes.
+    /// Sweeps forever. The first sweep recovers the work that a crash left behind. Effects may have to wait for other
+    /// systems or for start rates; scopes don't wait for them.
     pub async fn run_reconciler(&self, effects: &dyn Effects, every: Duration) {
         let effects = async {
             loop {

@@ -1,7 +1,7 @@
 //! Schedules, which create instances at certain times.
 //!
-//! The starts that have been carried out are kept as one mark for each workflow. A schedule that missed its time while
-//! nothing ran fires once on return, not once for each miss (docs/language.md#decision-43).
+//! For each workflow, one mark records the starts that have been carried out. If a schedule missed several times while
+//! no process ran, it starts one instance afterwards, not one for each time (docs/language.md#decision-43).
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ struct Due {
 }
 
 impl Service {
-    /// When a schedule will create the next instance.
+    /// The time at which a schedule creates the next instance.
     pub async fn next_schedule(&self) -> Result<Option<Timestamp>, Error> {
         Ok(self.due_schedules().await?.first().map(|due| due.at))
     }
@@ -66,7 +66,7 @@ impl Service {
         Ok(store.set_mark(&mark, self.clock.now()).await?)
     }
 
-    /// The next instant of each schedule of the latest versions, the earliest first.
+    /// The next instant of each schedule of the latest versions, earliest first.
     async fn due_schedules(&self) -> Result<Vec<Due>, Error> {
         let catalog = self.registry.catalog().await?;
         let latest = catalog.latest.iter();
@@ -100,8 +100,8 @@ impl Service {
         Ok(is_pause(mark))
     }
 
-    /// Pauses the schedule of a workflow, in all its versions, or lets it continue: starts that it missed meanwhile are
-    /// not made up for.
+    /// Pauses the schedule of a workflow in all its versions, or resumes it. Starts that were missed meanwhile are not
+    /// made up for.
     ///
     /// # Errors
     /// The store failed.
@@ -135,7 +135,7 @@ impl Service {
             None => deployed_at,
         };
         let next = calendar.next_after(after, deployed_at)?;
-        // This holds for any interval: instances that would start sooner are missed (docs/language.md#decision-43).
+        // Even a short interval is limited: starts that would come sooner are skipped (docs/language.md#decision-43).
         let least = self.registry.rates().limits().schedule_ms;
         Some(match mark {
             Some(mark) => next.max(Timestamp(mark.0.saturating_add(least))),
@@ -143,7 +143,7 @@ impl Service {
         })
     }
 
-    /// Runs schedules for ever.
+    /// Runs schedules forever.
     pub async fn run_schedules(&self) {
         loop {
             if let Err(error) = self.fire_schedules().await {
@@ -157,7 +157,8 @@ impl Service {
     }
 }
 
-/// The instance that a schedule starts for an instant: the same one, however often it is asked for.
+/// The id of the instance that a schedule starts for an instant. It is derived, so repeated starts give the same
+/// instance.
 pub(crate) fn schedule_id(service: &Service, id: &DefinitionId, at: Timestamp) -> InstanceId {
     service.derive(&["schedule", &id.workflow, &id.version, &at.0.to_string()])
 }
@@ -178,8 +179,7 @@ fn is_pause(mark: Option<Timestamp>) -> bool {
     mark.is_some_and(|since| since != NEVER)
 }
 
-/// The mark with the time since when the schedule is paused; the beginning of time means that it
-/// isn't.
+/// The mark with the time since when the schedule is paused. The beginning of time means that it isn't paused.
 fn pause_name(workflow: &str) -> String {
     format!("schedule-paused/{workflow}")
 }

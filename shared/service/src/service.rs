@@ -1,4 +1,4 @@
-//! Shared by the coordinator's parts.
+//! The handle that all parts of the coordinator share.
 
 use std::sync::Arc;
 
@@ -16,36 +16,36 @@ pub struct Service {
     pub queue: Arc<dyn Queue>,
     pub clock: Arc<dyn Clock>,
     pub registry: Arc<Registry>,
-    /// A name that is unique among all installations and namespaces: it is part of the ids of all instances.
+    /// A name that is unique among all installations and namespaces. It is part of the ids of all instances.
     pub installation: Arc<str>,
-    /// Instances that need nothing but data run where they are started, instead of on a worker.
+    /// Instances that need nothing but data run in the process that starts them, not on a worker.
     pub runs_inline: bool,
-    /// Runs those that an event starts or that produce events, and turns of waiting instances that need nothing but data;
-    /// `None`: a worker does. The service in its effects has none, so that instances which start each other don't run
-    /// within each other.
+    /// Runs instances that an event starts or that produce events, and turns of waiting instances that need nothing but
+    /// data. With `None`, a worker runs them. A service that carries out effects has none, so that instances which
+    /// start each other don't run within each other.
     pub driver: Option<Arc<Driver>>,
-    /// The observer that is notified of those.
+    /// The observer that is notified of what the driver runs.
     pub observer: Option<Arc<dyn Observer>>,
     /// The last events that this process received.
     pub recent: Arc<Recent>,
 }
 
 impl Service {
-    /// With [`Service::driver`].
+    /// Sets the driver, see [`Service::driver`].
     #[must_use]
     pub fn driving(self, driver: Arc<Driver>) -> Service {
         let driver = Some(driver);
         Service { driver, ..self }
     }
 
-    /// The id of a batch: the same for the same request.
+    /// The id of a batch. The same request always gives the same id.
     pub fn batch_id(&self, request: &str) -> String {
         self.derive(&["batch", request]).as_str().to_owned()
     }
 
-    /// An id that these parts have in this installation only.
+    /// Derives an id from these parts that is unique to this installation.
     pub(crate) fn derive(&self, parts: &[&str]) -> InstanceId {
-        // Simulations have none, and their ids are the same on any machine.
+        // Simulations have no installation name, so their ids are the same on any machine.
         let installation = Some(&*self.installation).filter(|name| !name.is_empty());
         let parts: Vec<&str> = installation
             .into_iter()
@@ -55,7 +55,7 @@ impl Service {
     }
 }
 
-/// A random name for an installation that no other installation has.
+/// Draws a random name that no other installation has.
 pub fn draw_name() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let part = || RandomState::new().build_hasher().finish();

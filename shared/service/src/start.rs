@@ -17,21 +17,21 @@ use swirl_runtime::{
 use crate::business_keys::InUse;
 use crate::{Error, Service};
 
-/// From the instance with this many before it on, a chain in which nothing waits for anything is probably endless.
+/// A chain of this many instances that start each other without waiting for anything is probably endless.
 pub(crate) const RUNAWAY: u32 = 4;
 
 /// A client's request for an instance.
 #[derive(Debug, Clone, Default)]
 pub struct StartRequest {
     pub workflow: String,
-    /// The latest, if absent.
+    /// The latest version if absent.
     pub version: Option<String>,
     pub input: Data,
-    /// The same key gives the same instance (docs/language.md#decision-79).
+    /// The same key always gives the same instance (docs/language.md#decision-79).
     pub key: Option<String>,
-    /// The instance's id is derived from this if there is no key: unique for each request.
+    /// Unique for each request. The instance's id is derived from it if there is no key.
     pub request: String,
-    /// This process is going to wait for the end.
+    /// This process will wait for the end.
     pub watched: bool,
     /// The span that the request belongs to.
     pub trace: Option<TraceContext>,
@@ -40,7 +40,7 @@ pub struct StartRequest {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Started {
     New(InstanceId),
-    /// New, and already at its end.
+    /// New, and already ended.
     Ended(Box<Instance>),
     /// The key was used before, with the same input.
     Existing(InstanceId),
@@ -78,7 +78,7 @@ impl From<Refused> for WorkflowError {
     }
 }
 
-/// Why another instance starts one.
+/// The cause of a start by another instance.
 pub(crate) fn start_cause(hops: u32, parent: Option<&ParentLink>) -> StartCause {
     let is_awaited = parent.is_some_and(|parent| !parent.detached);
     match hops {
@@ -158,7 +158,7 @@ impl Service {
         Ok(created)
     }
 
-    /// Carries out the effects of instances that ran here.
+    /// Carries out the effects that instances which ran here have left.
     pub(crate) async fn flush(&self, effects: Vec<OutboxEntry>) {
         if let Some(driver) = self.driver.as_ref().filter(|_| !effects.is_empty()) {
             driver.flush(effects).await;
@@ -212,7 +212,7 @@ impl Service {
         if let Err(InUse { key, by }) = self.take_key(&header).await? {
             return Ok(Err(Refused::KeyInUse { key, by }));
         }
-        // Histories with the contents of events are a worker's.
+        // Only workers write histories that include the contents of events.
         let driver = self.driver.as_ref();
         let driver = driver.filter(|driver| driver.recording_of(definition) != Recording::All);
         if self.runs_inline
@@ -236,8 +236,8 @@ impl Service {
         Ok(Ok((created, None)))
     }
 
-    /// `None`: it has become too large to be kept. Then it begins like any other, and faults with that
-    /// error.
+    /// Returns `None` if the instance has become too large to be kept. It is then started like any other, and faults
+    /// with that error.
     async fn create_inline(
         &self,
         header: &Header,
@@ -270,7 +270,7 @@ impl Service {
         match created {
             Created::New => {}
             Created::WithEffects(outbox) => effects.extend(outbox),
-            // It may have begun like others, and its task may be lost.
+            // It may have been started like any other, and its task may be lost.
             Created::Exists { .. } => {
                 self.queue
                     .push(vec![ScopeRef::root(header.id.clone())])

@@ -1,4 +1,4 @@
-//! An operator's actions on an instance, and the sub-workflows that it waits for.
+//! An operator's actions on an instance affect the sub-workflows that it waits for.
 
 use std::collections::HashSet;
 
@@ -13,13 +13,13 @@ use swirl_ports::{OutboxEntry, Suspended};
 
 use crate::{Error, Service};
 
-/// The number of continuations of one sub-workflow that are followed.
+/// Continuations of one sub-workflow are followed up to this number.
 const CONTINUATIONS_MAX: usize = 10_000;
 
 impl Service {
-    /// Suspends or resumes the sub-workflows that the instance waits for, and those that these wait for, like the
-    /// instance itself. A sub-workflow that it starts from now on follows it as it is created. If this process dies
-    /// here, the outboxes of those that it has reached still have the remaining work.
+    /// Suspends or resumes, like the instance itself, the sub-workflows that it waits for, and theirs in turn.
+    /// Sub-workflows that are created later follow it on creation. If this process dies here, the remaining work is
+    /// still in the outboxes of those already reached.
     pub(crate) async fn suspend_awaited(&self, id: &InstanceId) -> Result<(), Error> {
         let mut open = vec![(id.clone(), Vec::new())];
         let mut seen = HashSet::new();
@@ -53,7 +53,7 @@ impl Service {
         Ok(found)
     }
 
-    /// Returns the entries that the instance's outbox has for it. `with`: the one that it follows.
+    /// Suspends or resumes an instance because of the instance `with`. Returns the resulting entries of its outbox.
     async fn set_suspended(
         &self,
         id: &InstanceId,
@@ -67,7 +67,8 @@ impl Service {
         if !follows {
             return Ok(Vec::new());
         }
-        // Before it is done, as for an operator's own action: a process that dies in between leaves the line twice.
+        // Before the change, as for an operator's own action. If the process dies in between, the history has the entry
+        // twice.
         let entry = HistoryEntry {
             at: self.clock.now(),
             scope: ScopeId::root(),
@@ -117,8 +118,8 @@ impl Service {
         Ok(last)
     }
 
-    /// An operator's retry has come to an action that waited for a sub-workflow: an existing instance of it continues
-    /// where it failed, and nothing that it has done is repeated. False: there is none.
+    /// An operator retries an action that waited for a sub-workflow. If an instance of the sub-workflow exists, it
+    /// continues where it failed, and its completed work is not repeated. Returns false if there is none.
     pub(crate) async fn goes_on_again(&self, start: &StartInstance) -> Result<bool, Error> {
         if start.again == 0 || self.waiting_scope(start).await?.is_none() {
             return Ok(start.again > 0);
@@ -127,7 +128,7 @@ impl Service {
             return Ok(false);
         };
         match child.state.status {
-            // Its own retry came first. It will report the outcome.
+            // It was already retried by itself, and will report its outcome.
             Status::Running => {}
             Status::Faulted => {
                 self.send(ScopeRef::root(child.header.id.clone()), Input::Retry)
@@ -143,7 +144,8 @@ impl Service {
         Ok(true)
     }
 
-    /// It was retried by itself, and its parent, which was faulted, could not take the result.
+    /// Delivers the result of a sub-workflow that was retried by itself while its faulted parent couldn't accept the
+    /// result.
     async fn deliver(&self, start: &StartInstance, child: Instance) -> Result<(), Error> {
         let Some(parent) = &start.parent else {
             return Ok(());
@@ -173,8 +175,7 @@ impl Service {
             .find(|scope| scope.id == parent.scope.scope))
     }
 
-    /// An instance that is created for a suspended one is suspended as well, unless nothing waits for
-    /// it.
+    /// Suspends a new instance if the instance that created it is suspended and waits for it.
     pub(crate) async fn follow_suspended(&self, start: &StartInstance) -> Result<(), Error> {
         let parent = start.parent.as_ref().filter(|parent| !parent.detached);
         let parent = parent.map(|parent| &parent.scope.instance);
@@ -182,9 +183,9 @@ impl Service {
             if !self.is_suspended(starter).await? {
                 continue;
             }
-            // It isn't waited for yet: nothing follows from it.
+            // No instance waits for it yet, so it affects no others.
             let mut outbox = self.set_suspended(&start.id, true, starter).await?;
-            // Resumed meanwhile: that process may not have seen the new one.
+            // It was resumed meanwhile, and the process that resumed it may not have seen the new instance.
             if !self.is_suspended(starter).await? {
                 outbox.extend(self.set_suspended(&start.id, false, starter).await?);
             }
@@ -199,8 +200,8 @@ impl Service {
         Ok(instance.is_some_and(|instance| instance.state.suspended))
     }
 
-    /// The parent that took the failure of this sub-workflow and has continued: the result of a retry would not be
-    /// used.
+    /// The parent, if it handled the failure of this sub-workflow and continued, so that it wouldn't use the result of
+    /// a retry.
     pub(crate) async fn parent_gone_on(
         &self,
         instance: &Instance,
@@ -222,7 +223,7 @@ impl Service {
         Ok(gone_on.then(|| id.clone()))
     }
 
-    /// The instances that failed because this one did, from the nearest on. They continue with it.
+    /// The instances that failed because this one did, nearest first. They continue together with it.
     pub(crate) async fn failed_with_it(&self, instance: &Instance) -> Result<Vec<Instance>, Error> {
         let mut failed: Vec<Instance> = Vec::new();
         loop {
@@ -245,7 +246,7 @@ fn waits_for(scope: &Scope, call: u32) -> bool {
         .is_some_and(|run| run.step == ActionStep::Subflow { call })
 }
 
-/// Whether the scope's current action has failed with this sub-workflow, and no handler took the error.
+/// Whether the scope's current action failed with this sub-workflow and no handler took the error.
 fn failed_with(scope: &Scope, call: u32) -> bool {
     scope.fault.is_some() && scope.list().is_some_and(|run| run.child == Some(call))
 }

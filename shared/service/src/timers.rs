@@ -23,11 +23,11 @@ impl Service {
         Ok(count)
     }
 
-    /// Fires timers for ever: never early, and late only by the time that the store takes.
+    /// Fires timers forever: never early, and late only by the time that the store takes.
     pub async fn run_timers(&self) {
         let mut fired = Fired::default();
         loop {
-            // From here on: a timer that is armed during this round is news.
+            // Subscribed first, so that timers armed during this round are noticed.
             let changed = self.store.timers_changed();
             let next = match self.fire_round(&mut fired).await {
                 Ok(next) => next,
@@ -46,7 +46,7 @@ impl Service {
         }
     }
 
-    /// Fires due timers, but not those that were refused a moment ago; returns when to look again.
+    /// Fires due timers, except those that were refused a moment ago. Returns when to look again.
     async fn fire_round(&self, fired: &mut Fired) -> Result<Option<Timestamp>, Error> {
         let now = self.clock.now();
         let due = self.store.due_timers(now, BATCH + fired.0.len()).await?;
@@ -65,14 +65,14 @@ impl Service {
             return Ok(Some(now));
         }
         let next = self.store.next_timer().await?;
-        // The first one stays due while it is put off; the timers after it aren't seen.
+        // The first one stays due while it is deferred, and the timers after it aren't seen.
         Ok(match (put_off, next) {
             (Some(again), _) => Some(again.min(now.plus_ms(PUT_OFF_MS_MIN))),
             (None, next) => next,
         })
     }
 
-    /// One scope that takes no more inputs doesn't hold up the others' timers.
+    /// A scope that accepts no more inputs must not hold up the timers of others.
     async fn fire(&self, timer: DueTimer) -> Result<(), Error> {
         let item = InboxItem::new(Input::Timer {
             seq: timer.timer.seq,
@@ -93,14 +93,13 @@ impl Service {
 const PUT_OFF_MS_MIN: u64 = 50;
 const PUT_OFF_MS_MAX: u64 = 1000;
 
-/// The timers that were fired a moment ago. A timer that is due again so soon was refused: by a
-/// worker whose clock is behind this one's, which would be asked over and over until its own time
-/// has come.
+/// The timers that were fired a moment ago. If one is due again so soon, a worker refused it because its clock is
+/// behind this one. It would be fired over and over until the worker's clock reaches its time.
 #[derive(Default)]
 struct Fired(HashMap<(ScopeRef, u32), (Timestamp, u64)>);
 
 impl Fired {
-    /// When to try again, or `None`: it is fired now.
+    /// Returns when to try again, or `None` if it is fired now.
     fn again_at(&mut self, timer: &DueTimer, now: Timestamp) -> Option<Timestamp> {
         let key = (timer.scope.clone(), timer.timer.seq);
         let wait_ms = match self.0.get(&key) {
@@ -126,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timer_that_is_refused_is_not_fired_over_and_over() {
+    fn a_refused_timer_is_deferred() {
         let due = DueTimer {
             scope: ScopeRef::root(InstanceId::new("i")),
             timer: Timer {

@@ -1,4 +1,4 @@
-//! Why an operator's action doesn't fit an instance as it is now.
+//! The reason why an operator's action doesn't fit an instance as it is now.
 
 use std::fmt;
 
@@ -10,23 +10,23 @@ use crate::{Action, Error, Service};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unfit {
     Unknown,
-    /// With the reason.
+    /// The status doesn't allow it, with the reason.
     Status(String),
     /// This other instance now runs under the same key.
     KeyInUse {
         key: String,
         by: InstanceId,
     },
-    /// It cannot be moved to the other version of its definition: with the reason.
+    /// It cannot be moved to the other version of its definition, with the reason.
     Misfit(String),
-    /// There is no such version: with a sentence that says so.
+    /// There is no such version; the text is a full sentence.
     Version(String),
-    /// Something of it is under way, which could end soon: with the reason.
+    /// Some of its work is under way and may end soon, with the reason.
     Busy(String),
 }
 
 impl Unfit {
-    /// Programs distinguish refusals by it.
+    /// The code by which programs distinguish refusals.
     pub fn code(&self) -> &'static str {
         match self {
             Unfit::Unknown => "unknown-instance",
@@ -58,7 +58,7 @@ impl fmt::Display for Unfit {
 }
 
 impl Action {
-    /// Whether a failed instance continues with it.
+    /// Whether the action lets a failed instance continue.
     pub fn revives(&self) -> bool {
         match self {
             Action::Retry | Action::Skip(_) | Action::Rerun(_) | Action::Edit { .. } => true,
@@ -66,7 +66,7 @@ impl Action {
         }
     }
 
-    /// The reason why an instance of this status doesn't allow it.
+    /// The reason why the instance's status doesn't allow the action.
     pub fn rejection_reason(&self, status: Status, suspended: bool) -> Option<String> {
         let word = status.as_str();
         match self {
@@ -84,7 +84,8 @@ impl Action {
 }
 
 impl Service {
-    /// Why the action doesn't fit; `None`: it does. A failed instance that may continue takes its key again.
+    /// Returns the reason why the action doesn't fit, or `None` if it does. A failed instance that may continue takes
+    /// its key again.
     ///
     /// # Errors
     /// The store failed, or the definition cannot be read.

@@ -1,6 +1,5 @@
-//! Workflows whose instances come into being at certain times only: requests for one outside of
-//! them are refused (docs/language.md#decision-42 and #decision-46). Schedules themselves are carried out in
-//! `schedules`.
+//! Workflows whose schedule allows starts only at certain times: start requests outside of them are refused
+//! (docs/language.md#decision-42 and #decision-46). The module `schedules` carries out the schedules themselves.
 
 use std::collections::HashSet;
 
@@ -14,7 +13,8 @@ use swirl_runtime::Catalog;
 use crate::{Error, Service};
 
 impl Service {
-    /// Why this instance cannot be started now. An instance that already exists was requested in time.
+    /// Returns the reason why this instance cannot be started now. If the instance already exists, it was requested in
+    /// time.
     pub(crate) async fn closed(
         &self,
         definition: &Definition,
@@ -37,7 +37,7 @@ impl Service {
         Ok(Some(WorkflowError::new(names::START_REFUSED, message)))
     }
 
-    /// The triggers that may start an instance now, if some may not.
+    /// The triggers that may start an instance now, or `None` if all may.
     pub(crate) fn open_triggers(&self, catalog: &Catalog) -> Option<Vec<Trigger>> {
         let now = self.clock.now();
         let closed: HashSet<&DefinitionId> = catalog

@@ -1,4 +1,5 @@
-//! CloudEvents from and to the SDK of the specification's authors: what one side writes, the other reads alike.
+//! Exchanges CloudEvents with the SDK of the specification's authors: each side must read what the other wrote, with
+//! the same content.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use swirl_model::{CloudEvent, Data};
 use swirl_service::cloudevents::{binary, structured};
 
-/// A message as HTTP and NATS carry it.
+/// A message as transported by HTTP and NATS.
 #[derive(Default)]
 struct Message {
     headers: HeaderMap,
@@ -60,7 +61,7 @@ fn read(message: &Message) -> CloudEvent {
     binary(headers, &message.body).unwrap()
 }
 
-/// Both in one form; extensions as text, since headers have nothing else.
+/// Our event in the common form. Extensions become text, since headers have no other type.
 fn ours(event: &CloudEvent) -> Value {
     let attributes: BTreeMap<&str, String> = event
         .attributes
@@ -161,7 +162,7 @@ proptest! {
         prop_assert_eq!(ours(&read(&in_body(event.clone()))), theirs(&event));
     }
 
-    /// The SDK writes header values as they are, so that only those without escapes are common.
+    /// The SDK writes header values without escapes, so only values that need none are compatible.
     #[test]
     fn their_binary_message_is_read(event in event()) {
         let is_plain = |text: &str| !text.contains(['%', '"']) && text.is_ascii() && text.trim() == text;

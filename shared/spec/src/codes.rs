@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 pub struct Code(&'static str);
 
 impl Code {
-    /// The name of a rule beyond the editions' texts, as the code of its findings.
+    /// The name of a rule beyond the editions' texts, used as the code of its findings.
     pub const fn of_rule(name: &'static str) -> Code {
         Code(name)
     }
@@ -148,7 +148,7 @@ codes! {
     ZERO_TIMEOUT = "zero-timeout": "A timeout of zero.";
 }
 
-/// The entry of a code, as `swirl explain` looks it up.
+/// The entry of a code, for `swirl explain`.
 pub fn find(word: &str) -> Option<&'static Entry> {
     TABLE.iter().find(|entry| entry.code.as_str() == word)
 }
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_code_has_its_page_and_each_page_its_code() {
+    fn codes_and_pages_match() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors");
         let mut pages: Vec<String> = std::fs::read_dir(folder)
             .unwrap()

@@ -28,7 +28,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// A place in a document. The default is its beginning.
+/// A location in a document. The default is its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// JSON pointer; empty for the whole document.
@@ -49,7 +49,7 @@ impl Default for Place {
     }
 }
 
-/// The second place of a finding, and its connection with it.
+/// The second location of a finding, and how it is related.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Related {
     pub place: Place,
@@ -62,7 +62,7 @@ pub struct Related {
 pub struct Part {
     /// The whole expression, without its delimiters.
     pub expression: String,
-    /// Bytes of it.
+    /// The range of the part in bytes.
     pub bytes: Range<usize>,
 }
 
@@ -79,7 +79,7 @@ pub struct Diagnostic {
     /// The action to take.
     pub hint: Option<String>,
     pub related: Option<Box<Related>>,
-    /// Where in the text that begins at the place, if that text holds an expression.
+    /// The part of the text that begins at the location, if that text contains an expression.
     pub part: Option<Box<Part>>,
 }
 
@@ -170,22 +170,22 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// All findings about a document, in the order of their places; those of one place in the order in
-/// which they were reported. Keeps [`Diagnostics::MAX`]; `omitted` counts the rest, and an error
-/// that was left out still counts as one.
+/// All findings about a document, in the order of their locations. Findings at the same location are in the order in
+/// which they were reported. Up to [`Diagnostics::MAX`] findings are kept; `omitted` counts the others, and an omitted
+/// error still counts as one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
     omitted: usize,
     omitted_error: Option<Box<Diagnostic>>,
-    /// Receives the reports beyond the limit.
+    /// Receives the findings beyond the limit.
     overflow: Option<Box<Diagnostic>>,
 }
 
 impl Diagnostics {
     pub const MAX: usize = 1000;
 
-    /// Adds a finding; returns it for additions, as in `.hint("...")`.
+    /// Adds a finding, and returns it for additions such as `.hint("...")`.
     pub fn push(&mut self, mut diagnostic: Diagnostic) -> &mut Diagnostic {
         cut(&mut diagnostic.pointer);
         if self.is_full() {
@@ -252,7 +252,7 @@ impl Diagnostics {
         self.first_error().is_some()
     }
 
-    /// The first in the document; if there is none, one that was left out.
+    /// The first error in the document, or an omitted one if there is no other.
     pub fn first_error(&self) -> Option<&Diagnostic> {
         let kept = self.list.iter().find(|diagnostic| diagnostic.is_error());
         kept.or(self.omitted_error.as_deref())
@@ -270,13 +270,13 @@ impl Diagnostics {
         self.list.len() >= Diagnostics::MAX
     }
 
-    /// How many findings were left out.
+    /// The number of omitted findings.
     pub fn omitted(&self) -> usize {
         self.omitted
     }
 }
 
-/// Keys of absurd length would make each finding as long: such a pointer ends at a parent.
+/// Very long keys would make each finding as long, so such a pointer ends at a parent.
 fn cut(pointer: &mut String) {
     const LENGTH_MAX: usize = 4096;
     if pointer.len() > LENGTH_MAX {
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn their_number_is_bounded_and_errors_still_count() {
+    fn the_number_of_findings_is_bounded() {
         let mut diagnostics = Diagnostics::default();
         for line in 0..Diagnostics::MAX {
             diagnostics.warning(codes::WRONG_TYPE, place(line, 1), "w");

@@ -1,7 +1,7 @@
-//! Which edition of the language a document is written in.
+//! Determines the edition of the language in which a document is written.
 //!
-//! `specVersion` (`schema-version`, `schemaVersion` in older ones) says so; without it, or where it misleads, the shape
-//! does: the parts of the document (`facts`) are searched for signs of some editions (`signs`).
+//! `specVersion` (`schema-version` or `schemaVersion` in older editions) states it. If it is missing or misleading, the
+//! shape of the document decides: its parts (`facts`) are searched for signs of certain editions (`signs`).
 
 mod facts;
 mod signs;
@@ -21,7 +21,7 @@ pub enum Edition {
     V0_1Early,
     /// 0.1 (November 2019).
     V0_1,
-    /// 0.1 as it was released (April 2020).
+    /// 0.1 as released (April 2020).
     V0_1Release,
     /// The draft with `tasks` (May 2020).
     Tasks,
@@ -71,29 +71,29 @@ impl fmt::Display for Edition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detected {
     pub edition: Edition,
-    /// A clause that continues "it is read as edition ... because".
+    /// A clause that completes "it is read as edition ... because".
     pub why: String,
-    /// Other editions that it could be of just as well.
+    /// Other editions that are equally possible.
     pub also: Vec<Edition>,
-    /// The property with the version, if that names no edition or one whose documents look different.
+    /// The version property, if it names no edition, or one whose documents look different.
     pub misled_by: Option<&'static str>,
 }
 
-/// A version that names no edition.
+/// A version that is not an edition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownEdition {
-    /// The property that names it.
+    /// The property that contains it.
     pub property: &'static str,
     pub version: String,
 }
 
 const VERSIONS: [&str; 3] = ["specVersion", "schemaVersion", "schema-version"];
 
-/// The later generation of the language, which is another one: `document.dsl` names it.
+/// The later generation of the language, which is a different one. `document.dsl` names its version.
 pub const DSL: &str = "dsl";
 
-/// The editions of an ambiguous document without a version key, the most likely first: from 0.7 on the language
-/// requires one.
+/// The editions of an ambiguous document without a version key, most likely first. From 0.7 on, the language requires a
+/// version key.
 const LIKELY: [Edition; 9] = [
     Edition::V0_6,
     Edition::V0_8,
@@ -106,7 +106,7 @@ const LIKELY: [Edition; 9] = [
     Edition::V0_9,
 ];
 
-/// The same for a document with `specVersion`, which the language has from 0.7 on, if that names no edition.
+/// The same for a document with `specVersion`, which the language has from 0.7 on, if its value names no edition.
 const LIKELY_WITH_SPEC_VERSION: [Edition; 9] = [
     Edition::V0_8,
     Edition::V0_7,
@@ -119,10 +119,10 @@ const LIKELY_WITH_SPEC_VERSION: [Edition; 9] = [
     Edition::V0_1Early,
 ];
 
-/// The edition that the document names, unless that is misleading; otherwise the one whose shape it has.
+/// The edition that the document states, unless that is misleading; otherwise the edition whose shape it has.
 ///
 /// # Errors
-/// The document names one that there isn't, and has nothing by which its edition could be known.
+/// The document states an edition that doesn't exist, and shows no other signs of its edition.
 pub fn detect(root: &Node) -> Result<Detected, UnknownEdition> {
     if let Some(version) = root.get("document").and_then(|node| node.get(DSL)) {
         return Err(UnknownEdition {
@@ -141,7 +141,7 @@ pub fn detect(root: &Node) -> Result<Detected, UnknownEdition> {
         let mut shape = Shape::of(root);
         let named = by_version(version);
         if matches!(named, None | Some(Edition::V0_8)) && root.get("id").is_some() {
-            // A function type of a vendor's own doesn't make it a document of 0.9 (docs/language.md#decision-97).
+            // A vendor's own function type doesn't make it a document of 0.9 (docs/language.md#decision-97).
             shape
                 .found
                 .retain(|(_, why)| !why.starts_with(FUNCTION_TYPE));
@@ -161,7 +161,7 @@ pub fn detect(root: &Node) -> Result<Detected, UnknownEdition> {
     Ok(by_shape(root))
 }
 
-/// Editions that differ so much that no document of one is taken for one of another by mistake.
+/// Editions that differ so much that a document of one can't be mistaken for a document of another.
 fn generation(edition: Edition) -> u8 {
     match edition {
         Edition::V0_1Early | Edition::V0_1 => 0,
@@ -171,8 +171,8 @@ fn generation(edition: Edition) -> u8 {
     }
 }
 
-/// A version that names no edition says nothing: the shape does, as if there were none (docs/language.md#decision-97).
-/// `None` if there is nothing of a workflow.
+/// A version that names no edition is ignored: the shape decides, as if there were no version
+/// (docs/language.md#decision-97). Returns `None` if nothing looks like a workflow.
 fn by_shape_though(
     root: &Node,
     shape: &Shape,
@@ -197,7 +197,7 @@ fn by_shape_though(
     })
 }
 
-/// A version of another generation than the document's shape: the shape says more, if it is clear
+/// A version of another generation than the document's shape. If the shape is clear, it is more reliable
 /// (docs/language.md#decision-97).
 fn against_version(
     shape: &Shape,
@@ -229,7 +229,8 @@ fn against_version(
     })
 }
 
-/// "0.1" was the name of four editions, documents of 0.9 often say 0.8, and some of 0.6 say 0.7 (docs/language.md#decision-97).
+/// "0.1" was the name of four editions, documents of 0.9 often state 0.8, and some of 0.6 state 0.7
+/// (docs/language.md#decision-97).
 fn by_version_and_shape(
     shape: &Shape,
     property: &'static str,
@@ -283,24 +284,24 @@ fn by_version_and_shape(
     }
 }
 
-/// The properties that only some editions have.
+/// The properties that exist only in some editions.
 pub(crate) fn signs() -> impl Iterator<Item = &'static str> {
     SIGNS.iter().map(|sign| sign.property)
 }
 
-/// The words that only some editions have.
+/// The words that exist only in some editions.
 pub(crate) fn words() -> impl Iterator<Item = &'static str> {
     SIGNS.iter().filter_map(|sign| sign.keyword())
 }
 
-/// The words of a property by which documents of an edition are known.
+/// The words of a property that identify documents of an edition.
 pub(crate) fn words_of(edition: Edition, property: &str) -> impl Iterator<Item = &'static str> {
     let all = SIGNS.iter();
     all.filter(move |sign| sign.property == property && sign.of.contains(&edition))
         .filter_map(|sign| sign.keyword())
 }
 
-/// Releases: 0.8.1 and v0.8 are of edition 0.8.
+/// Releases: 0.8.1 and v0.8 belong to edition 0.8.
 fn by_version(version: &str) -> Option<Edition> {
     let version = version.trim_start_matches(['v', 'V']);
     let mut parts = version.split('.');
@@ -343,24 +344,24 @@ fn reasons(root: &Node, shape: &Shape, edition: Edition, among: &[Edition]) -> S
 
 /// The signs that a document has.
 struct Shape {
-    /// In the draft with tasks nothing else is called a state.
+    /// It has tasks: only the draft with tasks has them.
     has_tasks: bool,
-    /// A key is in kebab-case, as throughout the drafts of 2019 and nowhere else.
+    /// A key is in kebab-case, as in the drafts of 2019 and in no other edition.
     has_kebab: bool,
-    /// A name is one that 0.9 refuses.
+    /// A name is one that 0.9 doesn't allow.
     has_free_names: bool,
     found: Vec<(&'static [Edition], String)>,
 }
 
-/// How the signs begin that are types of functions.
+/// The prefixes of signs that are function types.
 const FUNCTION_TYPE: &str = "a function has 'type:";
 
-/// Both drafts in kebab-case.
+/// Whether it is one of the two drafts in kebab-case.
 fn is_kebab(edition: &Edition) -> bool {
     matches!(edition, Edition::V0_1Early | Edition::V0_1)
 }
 
-/// Whether a name is against the convention of 0.9.
+/// Whether a name violates the naming convention of 0.9.
 fn has_free_names(facts: &Facts<'_>) -> bool {
     use Part::{Action, Branch, Event, Function, Root, State};
     let parts = [Root, State, Branch, Action, Function, Event];
@@ -390,7 +391,7 @@ impl Shape {
             found.push((sign.of, why));
         }
         if facts.texts.braces {
-            // Later editions have other names, and this one has other expressions than all of them.
+            // Later editions have other names, and this one has different expressions than all of them.
             for _ in 0..2 {
                 let why = "its expressions are in '{{ }}'".to_owned();
                 found.push((&[Edition::V0_5], why));
@@ -409,8 +410,8 @@ impl Shape {
         }
     }
 
-    /// A sign that no document of 0.7 has: errors that are described where they are handled, or a subflow state. The reader
-    /// of 0.6 reads the names of later editions, but not those of their handlers.
+    /// A sign that no document of 0.7 has: errors that are described at their handlers, or a subflow state. The reader
+    /// of 0.6 accepts the names of later editions, but not their handlers.
     fn of_0_6_for_certain(&self) -> Option<&str> {
         let has = |why: &str| self.found.iter().any(|(_, found)| found == why);
         if has("an error handler has 'errorRef'") || has("an error handler has 'errorRefs'") {
@@ -425,20 +426,21 @@ impl Shape {
 
     fn score(&self, edition: Edition) -> usize {
         let found = self.found.iter().filter(|(of, _)| of.contains(&edition));
-        // A sign of one edition alone counts more than a shared one.
+        // A sign of a single edition counts more than a shared one.
         found.map(|(of, _)| if of.len() == 1 { 2 } else { 1 }).sum()
     }
 
-    /// Keys are in kebab-case throughout or nowhere. Without any of them, a sign of the drafts of 2019 alone (a timeout
-    /// that is a number, say) counts as long as there is none of other editions alone.
+    /// Keys are in kebab-case throughout the document or not at all. If none shows it, a sign that only the drafts of
+    /// 2019 have (such as a timeout that is a number) counts, as long as there is no sign that only other editions
+    /// have.
     fn is_kebab(&self) -> bool {
         let only = self.found.iter().any(|(of, _)| of.iter().all(is_kebab));
         let never = self.found.iter().any(|(of, _)| !of.iter().any(is_kebab));
         self.has_kebab || only && !never
     }
 
-    /// The edition with the most signs, and the others with as many. Of several it is the first of
-    /// `among`.
+    /// The edition with the most signs, and all others with the same number. If there are several, the first one in
+    /// `among` is chosen.
     fn best(&self, among: &[Edition]) -> (Edition, Vec<Edition>) {
         let kebab = self.is_kebab();
         let mut among: Vec<Edition> = among.to_vec();
@@ -448,11 +450,11 @@ impl Shape {
         if among.contains(&Edition::Tasks) && !self.has_tasks {
             among.retain(|edition| *edition != Edition::Tasks);
         }
-        // No other edition has 'tasks', in any case of its words.
+        // No other edition has 'tasks', whatever the case of its words.
         if among.contains(&Edition::Tasks) && self.has_tasks {
             among.retain(|edition| *edition == Edition::Tasks);
         }
-        // A document that 0.9 would refuse for its names is of 0.9 only if it says so elsewhere.
+        // A document with names that 0.9 refuses belongs to 0.9 only if it says so elsewhere.
         if self.has_free_names && !self.found.iter().any(|(of, _)| *of == [Edition::V0_9]) {
             among.retain(|edition| *edition != Edition::V0_9);
         }
@@ -460,7 +462,7 @@ impl Shape {
         let most = scores.max().unwrap_or_default();
         let mut best = among.iter().copied();
         let mut best = best.by_ref().filter(|edition| self.score(*edition) == most);
-        // A document without any sign is hardly a workflow, so listing all editions would not help.
+        // A document without any sign is hardly a workflow, so a list of all editions would not help.
         if most == 0 && among.contains(&Edition::V0_8) {
             return (Edition::V0_8, Vec::new());
         }
@@ -468,7 +470,7 @@ impl Shape {
         (first, best.collect())
     }
 
-    /// The most significant signs of an edition: those that the fewest others have.
+    /// The most significant signs of an edition: those shared with the fewest others.
     fn reasons(&self, edition: Edition, among: &[Edition]) -> String {
         let others = |of: &[Edition]| of.iter().filter(|of| among.contains(of)).count();
         let mut reasons: Vec<(usize, &str)> = self

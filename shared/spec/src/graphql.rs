@@ -1,30 +1,30 @@
-//! GraphQL's grammar, as far as a definition holds pieces of it.
+//! The part of GraphQL's grammar that definitions contain.
 //!
-//! An expression in a selection set inserts data, so a piece is read within a query and must fill
-//! its place and no other: it cannot end the query and begin another.
+//! An expression in a selection set inserts data. So a piece is parsed within a query and must fill exactly its place:
+//! it cannot end the query and begin another one.
 
 use apollo_parser::cst::{
     CstNode, Definition, Document, OperationDefinition, Selection, SelectionSet,
 };
 use apollo_parser::{Parser, SyntaxKind};
 
-/// How deep a piece may nest.
+/// The maximum nesting of a piece.
 const DEPTH_MAX: usize = 64;
 
-/// How many tokens a piece may have.
+/// The maximum number of tokens in a piece.
 const TOKENS_MAX: usize = 20_000;
 
-/// How long a piece may be, in bytes: enough for a piece of that many tokens.
+/// The maximum length of a piece in bytes, enough for a piece with that many tokens.
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// The text in front of the piece.
+/// The text before the piece.
 const BEFORE: &str = "{ it ";
 
-/// Reads a selection set: `{ id, pets { name } }`. Gives nothing for a blank one and for `{ }`,
-/// which say that the field has no fields.
+/// Parses a selection set: `{ id, pets { name } }`. Returns `None` for a blank one and for `{ }`, which mean that the
+/// field has no fields.
 ///
 /// # Errors
-/// A sentence with the error and its place.
+/// A sentence with the error and its position.
 pub fn selection_set(text: &str) -> Result<Option<&str>, String> {
     let text = text.trim();
     let inner = text
@@ -36,7 +36,7 @@ pub fn selection_set(text: &str) -> Result<Option<&str>, String> {
     if !text.starts_with('{') {
         return Err("it must be enclosed in `{` and `}`".to_owned());
     }
-    // A comment at the end must not swallow the brace that closes.
+    // So that a comment at the end can't hide the closing brace.
     let document = parse(&format!("{BEFORE}{text}\n}}"), BEFORE.len(), text)?;
     let operation = only_operation(&document).ok_or("it continues after its last `}`")?;
     let mut selections = operation
@@ -68,24 +68,24 @@ pub fn selection_set(text: &str) -> Result<Option<&str>, String> {
     Ok(Some(text))
 }
 
-/// A selection in one place of a selection set.
+/// A selection in a selection set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selected {
     Field {
         name: String,
         /// The names of its arguments.
         arguments: Vec<String>,
-        /// Empty: it has no selection set.
+        /// Empty if it has no selection set.
         inner: Vec<Selected>,
     },
-    /// An inline fragment, of a type if it names one.
+    /// An inline fragment, with its type if it states one.
     Fragment {
         of: Option<String>,
         inner: Vec<Selected>,
     },
 }
 
-/// The selections of a selection set; empty where it selects nothing or isn't valid.
+/// The selections in a selection set; empty if it selects nothing or isn't valid.
 pub fn selected(text: &str) -> Vec<Selected> {
     let Ok(Some(text)) = selection_set(text) else {
         return Vec::new();
@@ -97,7 +97,7 @@ pub fn selected(text: &str) -> Vec<Selected> {
     set.map(all_of).unwrap_or_default()
 }
 
-/// The parser bounds how deep this goes.
+/// The parser limits the depth of this recursion.
 fn all_of(set: SelectionSet) -> Vec<Selected> {
     let inner = |set: Option<SelectionSet>| set.map(all_of).unwrap_or_default();
     set.selections()
@@ -118,13 +118,13 @@ fn all_of(set: SelectionSet) -> Vec<Selected> {
                     .and_then(|of| Some(of.named_type()?.name()?.text().to_string())),
                 inner: inner(fragment.selection_set()),
             }),
-            // Refused before.
+            // Rejected before.
             Selection::FragmentSpread(_) => None,
         })
         .collect()
 }
 
-/// Whether this is how a variable's type is written: `[PetInput!]!`.
+/// Whether this is a variable's type in GraphQL notation: `[PetInput!]!`.
 pub fn is_type(text: &str) -> bool {
     let Ok(document) = parse(&format!("query ($it: {text}\n) {{ it }}"), 0, text) else {
         return false;
@@ -137,7 +137,7 @@ pub fn is_type(text: &str) -> bool {
     matches!(&all[..], [one] if one.default_value().is_none() && one.directives().is_none())
 }
 
-/// Whether this can be the name of a field or an argument.
+/// Whether this is valid as the name of a field or an argument.
 pub fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes
@@ -173,7 +173,7 @@ fn parse(whole: &str, offset: usize, text: &str) -> Result<Document, String> {
     Ok(tree.document())
 }
 
-/// The parser names signs as it does itself.
+/// The parser's names for symbols are Rust names, so they are replaced.
 fn worded(message: &str) -> String {
     let signs = [
         ("L_CURLY", "`{`"),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_selection_set_is_refused() {
+    fn invalid_selection_sets_are_rejected() {
         for (text, reason) in [
             ("id name", "it must be enclosed"),
             ("{ id", "at its end: expected `}`, and it ends"),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_selected() {
+    fn selections_are_listed() {
         let field = |name: &str, arguments: &[&str], inner| Selected::Field {
             name: name.to_owned(),
             arguments: arguments.iter().map(|name| (*name).to_owned()).collect(),

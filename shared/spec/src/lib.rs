@@ -1,9 +1,9 @@
 //! Turns documents into canonical workflows and diagnostics.
 //!
 //! The lowest layer knows nothing about the language: [`source`] parses JSON or YAML text into a tree with locations,
-//! [`diagnostic`] and [`codes`] define findings, [`render`] shows them, [`suggest`] guesses the intended word, [`time`]
-//! reads durations and schedules, and [`resource`] gets documents by URI. `build`, which the readers of all editions
-//! share, uses that layer. `editions` uses `build` and has one folder per edition.
+//! [`diagnostic`] and [`codes`] define findings, [`render`] formats them, [`suggest`] guesses the intended word,
+//! [`time`] reads durations and schedules, and [`resource`] gets documents by URI. `build`, which the readers of all
+//! editions share, uses that layer. `editions` uses `build` and has one folder for each edition.
 
 mod build;
 pub mod codes;

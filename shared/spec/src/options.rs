@@ -1,4 +1,4 @@
-//! The options of reading.
+//! Options for reading.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -6,19 +6,19 @@ use swirl_model::time::Timestamp;
 
 use crate::source::Limits;
 
-/// The knowledge of a deployment besides the document.
+/// The context of a deployment that isn't part of the document.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Names of the functions that the caller answers itself, such as a scenario's mocks. Those
-    /// of a type that this version doesn't carry out are accepted then.
+    /// Names of the functions that the caller answers itself, such as a scenario's mocks. They are accepted even if
+    /// this version doesn't support their type.
     pub provided: HashSet<String>,
-    /// Custom function types that this installation carries out, where known. Other types that the
-    /// language doesn't have are then refused, otherwise warned of.
+    /// Custom function types that this installation supports, if known. Other types that the language doesn't define
+    /// are then errors, and otherwise warnings.
     pub custom_types: Option<BTreeSet<String>>,
-    /// Ids of the workflows that are deployed, where known: references to others are warned of.
+    /// Ids of the deployed workflows, if known. References to others are then warnings.
     pub workflows: Option<BTreeSet<String>>,
-    /// The time, where it is known: schedules that are over by then are warned of.
+    /// The current time, if known. Schedules that are over by then are warnings.
     pub now: Option<Timestamp>,
-    /// Of the document, and of each that it refers to.
+    /// The limits for the document, and for each document that it refers to.
     pub limits: Limits,
 }

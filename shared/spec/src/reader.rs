@@ -1,4 +1,4 @@
-//! Documents of any edition to the canonical workflow.
+//! Reads documents of any edition to the canonical workflow.
 
 use swirl_model::workflow::Workflow;
 
@@ -18,14 +18,14 @@ use crate::suggest;
 pub struct Reading {
     /// `None` if there is any error among the diagnostics.
     pub workflow: Option<Workflow>,
-    /// The recognised edition, with the reason; `None` if the document has no tree at all.
+    /// The recognised edition, with the reason; `None` if the document has no tree.
     pub edition: Option<Detected>,
     pub diagnostics: Diagnostics,
-    /// The documents that it refers to by URI, so that a deployment can be stored complete.
+    /// The documents that it refers to by URI, so that a deployment can be stored completely.
     pub resources_used: Vec<(String, Vec<u8>)>,
 }
 
-/// Reads a definition, JSON or YAML. All findings are reported, not only the first.
+/// Reads a definition in JSON or YAML. All findings are reported, not only the first one.
 pub fn read(document: &[u8], resources: &dyn Resources, options: &Options) -> Reading {
     let parsed = source::read(document, &options.limits);
     let Some(root) = &parsed.root else {
@@ -46,8 +46,8 @@ pub fn read(document: &[u8], resources: &dyn Resources, options: &Options) -> Re
     reading
 }
 
-/// Reads a definition inside a larger document, such as a scenario file: pointers are those inside
-/// the definition, lines and columns those of the document.
+/// Reads a definition inside a larger document, such as a scenario file. Pointers are relative to the definition; lines
+/// and columns refer to the document.
 pub fn read_node(root: &Node, resources: &dyn Resources, options: &Options) -> Reading {
     if let Some(reading) = of_kubernetes(root) {
         return reading;
@@ -59,7 +59,7 @@ pub fn read_node(root: &Node, resources: &dyn Resources, options: &Options) -> R
     read_detected(root, detected, resources, options)
 }
 
-/// Reads a document as one of an edition, regardless of its version key.
+/// Reads a document as one of the given edition, whatever its version key says.
 ///
 /// # Errors
 /// It is neither JSON nor YAML.
@@ -114,7 +114,7 @@ fn read_detected(
     }
 }
 
-/// Warns of a version that is not the edition that the document is written in.
+/// Warns if the stated version isn't the edition in which the document is written.
 fn misled(ctx: &mut Ctx<'_>, root: &Node, property: &str, detected: &Detected) {
     let edition = detected.edition;
     let mut message = format!(
@@ -132,7 +132,7 @@ fn misled(ctx: &mut Ctx<'_>, root: &Node, property: &str, detected: &Detected) {
     ctx.warn(place, codes::MISLEADING_EDITION, message, hint);
 }
 
-/// How a document says that it is of an edition.
+/// How a document states that it is of an edition.
 fn version_key(edition: Edition) -> (&'static str, &'static str) {
     let property = match edition {
         Edition::V0_7 | Edition::V0_8 | Edition::V0_9 => "specVersion",
@@ -146,7 +146,7 @@ fn version_key(edition: Edition) -> (&'static str, &'static str) {
     (property, version)
 }
 
-/// Warns of a document that could be of another edition just as well.
+/// Warns if a document could also be of another edition.
 fn ambiguous(ctx: &mut Ctx<'_>, root: &Node, detected: &Detected) {
     let message = format!(
         "the document does not name its edition, and could also be of edition {}; it is read as edition {}",
@@ -165,7 +165,7 @@ fn alternatives(editions: &[Edition]) -> String {
     words.join(" or ")
 }
 
-/// Refuses a document whose edition has no reader.
+/// Rejects a document whose edition has no reader.
 fn not_supported(ctx: &mut Ctx<'_>, root: &Node) {
     let place = ["specVersion", "schemaVersion", "schema-version"]
         .iter()
@@ -208,7 +208,7 @@ fn of_the_dsl(root: &Node, unknown: &edition::UnknownEdition) -> Reading {
     )
 }
 
-/// A custom resource whose `spec.flow` is the definition, as SonataFlow's operator takes it.
+/// A Kubernetes custom resource whose `spec.flow` is the definition, in the form of SonataFlow's operator.
 fn of_kubernetes(root: &Node) -> Option<Reading> {
     let text = |node: Option<&Node>| node.and_then(Node::as_str).map(str::to_owned);
     text(root.get("apiVersion"))?;

@@ -1,23 +1,23 @@
 //! Documents that a definition refers to by URI.
 //!
-//! Reading a definition does no IO itself: the caller passes in the source of documents. Those behind `http:` and
-//! `https:` are fetched by a crate that has a client.
+//! Reading a definition does no IO itself: the caller provides the source of documents. A crate with an HTTP client
+//! fetches those at `http:` and `https:` URIs.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The URI of functions that a deployment gives, for documents that name functions without implementations.
+/// The URI of functions that are provided at deployment, for documents that refer to functions only by name.
 pub const FUNCTIONS_URI: &str = "swirl:functions";
 
-/// Where referenced documents come from.
+/// The source of referenced documents.
 pub trait Resources {
-    /// The bytes of the document at `uri`. A relative one is relative to `base`, the URI or path of
-    /// the document that refers to it, where that is known.
+    /// The bytes of the document at `uri`. A relative URI is relative to `base`, the URI or path of the referring
+    /// document, if that is known.
     fn fetch(&self, uri: &str, base: Option<&str>) -> Result<Vec<u8>, ResourceError>;
 }
 
-/// The reason why a document is unavailable. Each message says what to do.
+/// The reason why a document is unavailable. Each message includes a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceError {
     #[error("nothing is known at '{uri}'{}", match suggestion {
@@ -44,7 +44,7 @@ pub enum ResourceError {
     Failed { uri: String, reason: String },
 }
 
-/// The scheme of a URI. One letter is a drive of Windows, not a scheme.
+/// The scheme of a URI. A single letter is a Windows drive, not a scheme.
 pub fn scheme(uri: &str) -> Option<&str> {
     let (scheme, _) = uri.split_once(':')?;
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
@@ -52,7 +52,7 @@ pub fn scheme(uri: &str) -> Option<&str> {
     (scheme.len() > 1 && begins && scheme.chars().all(good)).then_some(scheme)
 }
 
-/// A URI without `file:` or `file://`; the language writes `file://name.json` for a name next to the definition.
+/// A URI without `file:` or `file://`. The language uses `file://name.json` for a name next to the definition.
 fn without_file(uri: &str) -> &str {
     match uri.get(..5) {
         Some(prefix) if prefix.eq_ignore_ascii_case("file:") => {
@@ -65,7 +65,7 @@ fn without_file(uri: &str) -> &str {
     }
 }
 
-/// The form `classpath:name`, which other runtimes write for a name next to the definition.
+/// The form `classpath:name`, which other runtimes use for a name next to the definition.
 pub fn classpath(uri: &str) -> Option<&str> {
     let own = scheme(uri)?;
     let rest = own
@@ -78,8 +78,7 @@ fn is_file(scheme: &str) -> bool {
     scheme.eq_ignore_ascii_case("file") || scheme.eq_ignore_ascii_case("classpath")
 }
 
-/// Documents in memory, by URI. A `file:` or `file://` in front makes no difference, nor does
-/// `./`.
+/// Documents in memory, by URI. A leading `file:` or `file://` makes no difference, and neither does `./`.
 #[derive(Debug, Clone, Default)]
 pub struct MapResources {
     documents: BTreeMap<String, Vec<u8>>,
@@ -114,8 +113,8 @@ impl Resources for MapResources {
     }
 }
 
-/// Files, relative to the definition's folder. Nothing outside of that folder is read unless
-/// that is allowed: a definition may come from someone else.
+/// Files, relative to the definition's folder. Files outside of that folder are read only if that is permitted, because
+/// a definition may come from someone else.
 #[derive(Debug, Clone)]
 pub struct FileResources {
     folder: PathBuf,
@@ -124,7 +123,7 @@ pub struct FileResources {
 }
 
 impl FileResources {
-    /// `limit` is the most bytes that a file may have.
+    /// `limit` is the maximum size of a file in bytes.
     pub fn new(folder: impl Into<PathBuf>, limit: usize) -> FileResources {
         FileResources {
             folder: folder.into(),
@@ -133,7 +132,7 @@ impl FileResources {
         }
     }
 
-    /// Allows files outside of the folder, as where the user's own definitions are checked.
+    /// Permits files outside of the folder, for checking the user's own definitions.
     pub fn anywhere(mut self) -> FileResources {
         self.anywhere = true;
         self
@@ -153,7 +152,7 @@ impl FileResources {
             uri: uri.to_owned(),
             reason: "a percent escape in it is not valid".to_owned(),
         })?;
-        // `file://localhost/etc` names this machine.
+        // `file://localhost/etc` refers to this machine.
         let name = match (uri.contains("//"), name.strip_prefix("localhost/")) {
             (true, Some(rest)) => format!("/{rest}"),
             _ => name,
@@ -178,7 +177,7 @@ impl Resources for FileResources {
         };
         let real = path.canonicalize().map_err(unreadable)?;
         if !self.anywhere {
-            // Compared after links were followed, so that none leads out.
+            // Compared after resolving links, so that no link leads out.
             let folder = match self.folder.as_os_str().is_empty() {
                 true => Path::new("."),
                 false => &self.folder,
@@ -189,7 +188,7 @@ impl Resources for FileResources {
                 });
             }
         }
-        // A pipe or device could block for ever.
+        // A pipe or device could block forever.
         let file = std::fs::File::open(&real).map_err(unreadable)?;
         if !file.metadata().map_err(unreadable)?.is_file() {
             return Err(unreadable(std::io::Error::other("it is not a file")));
@@ -209,7 +208,7 @@ impl Resources for FileResources {
     }
 }
 
-/// Percent escapes; `None` if one is wrong or the result isn't a text.
+/// Decodes percent escapes; `None` if one is invalid or the result isn't text.
 pub(crate) fn decode(name: &str) -> Option<String> {
     if !name.contains('%') {
         return Some(name.to_owned());

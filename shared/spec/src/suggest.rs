@@ -1,12 +1,12 @@
 //! "Did you mean".
 
-/// The candidate that is nearest to `word`, if one is near: case aside, at most a third of the
-/// letters differ (a swap of neighbours is one difference). The first of equals wins.
+/// The candidate that is most similar to `word`, if one is similar enough: ignoring case, at most a third of the
+/// letters differ (a swap of neighbours counts as one difference). Of equally similar ones, the first is returned.
 pub fn did_you_mean<'c>(
     word: &str,
     candidates: impl IntoIterator<Item = &'c str>,
 ) -> Option<&'c str> {
-    // Distances of very long words cost time and don't help.
+    // For very long words the distance is expensive to compute and not helpful.
     const LENGTH_MAX: usize = 100;
     if word.is_empty() || word.len() > LENGTH_MAX {
         return None;

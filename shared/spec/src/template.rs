@@ -1,7 +1,7 @@
-//! Finds `${ ... }`, or `{{ ... }}` of older editions, in a text.
+//! Finds `${ ... }`, or `{{ ... }}` in older editions, in a text.
 //!
-//! The closing brace is found by the expression language's own rules: braces nest, and those in
-//! strings and (in jq) comments don't count. `$${` is a literal `${` (docs/language.md#decision-64).
+//! The closing brace is found by the rules of the expression language: braces nest, and braces in strings and (in jq)
+//! comments don't count. `$${` is a literal `${` (docs/language.md#decision-64).
 
 use swirl_model::workflow::Language;
 
@@ -29,7 +29,7 @@ impl Delimiters {
         }
     }
 
-    /// Both, for messages.
+    /// Both delimiters, for messages.
     pub fn pair(self) -> &'static str {
         match self {
             Delimiters::Dollar => "${ }",
@@ -50,7 +50,7 @@ pub enum Piece {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unclosed;
 
-/// The text's parts, in the order of the text. Fails if an expression is never closed.
+/// The parts of a text, in order. Fails if an expression is never closed.
 pub fn pieces(
     text: &str,
     delimiters: Delimiters,
@@ -73,7 +73,7 @@ pub fn pieces(
         let inner = &rest[at + 2..];
         let end = match language {
             Language::Jq => closing(inner),
-            // Their texts and brackets are like those of JSONPath.
+            // Their strings and brackets are similar to those of JSONPath.
             Language::JsonPath | Language::Cel | Language::Jexl | Language::Spel => {
                 closing_of_jsonpath(inner)
             }
@@ -91,7 +91,7 @@ pub fn pieces(
     Ok(pieces)
 }
 
-/// The one expression that the text is, white space around it aside (docs/language.md#decision-13).
+/// The expression, if the text consists of a single one and optional white space (docs/language.md#decision-13).
 pub fn alone(pieces: &[Piece]) -> Option<&str> {
     let mut found = None;
     for piece in pieces {
@@ -104,8 +104,8 @@ pub fn alone(pieces: &[Piece]) -> Option<&str> {
     found
 }
 
-/// The offset of the `}` that closes a JSONPath. Braces have no meaning in it, but in texts in
-/// quotes and in regular expressions.
+/// The offset of the `}` that closes a JSONPath. Braces have no meaning in JSONPath, except in quoted texts and regular
+/// expressions.
 fn closing_of_jsonpath(text: &str) -> Option<usize> {
     let mut quote = None;
     let mut open = 0usize;
@@ -132,7 +132,7 @@ fn closing_of_jsonpath(text: &str) -> Option<usize> {
 
 /// The offset of the `}` that closes a jq expression.
 fn closing(text: &str) -> Option<usize> {
-    /// The open parts: braces and brackets of code, strings, and code inside `\( )` in a string.
+    /// The open constructs: braces and brackets of code, strings, and code inside `\( )` in a string.
     #[derive(PartialEq)]
     enum Open {
         Brace,
@@ -161,7 +161,7 @@ fn closing(text: &str) -> Option<usize> {
                 b')' if open.last() == Some(&Open::Paren) => drop(open.pop()),
                 b'}' if open.is_empty() => return Some(at),
                 b'}' if open.last() == Some(&Open::Brace) => drop(open.pop()),
-                // A brace in a parenthesis that isn't closed: the compiler will report the error.
+                // A brace inside a parenthesis that isn't closed. The compiler will report the error.
                 b'}' if !open.contains(&Open::Brace) && !open.contains(&Open::Text) => {
                     return Some(at);
                 }

@@ -1,4 +1,4 @@
-//! The names that readers know, for tools which ask them about documents.
+//! The names that readers know, for tools that query them about documents.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use crate::edition::{self, Edition};
 use crate::editions;
 use crate::template::Delimiters;
 
-/// The properties that the definition itself may have in an edition, besides additional ones.
+/// The properties that the definition itself may have in an edition, in addition to further ones.
 pub fn of_definition(edition: Edition) -> Vec<&'static str> {
     editions::of(edition).map_or_else(Vec::new, |entry| (entry.properties)())
 }
 
-/// Names of some edition for properties that have another name in other editions. A reader may understand one that it
+/// Names in some edition for properties that have another name in other editions. A reader may accept a name that it
 /// never suggests.
 pub fn of_other_editions() -> BTreeSet<&'static str> {
     let mut all: BTreeSet<&str> = edition::signs().collect();
@@ -30,7 +30,7 @@ pub fn of_other_editions() -> BTreeSet<&'static str> {
     all
 }
 
-/// Names that an edition's own rules know. Some of them hold only where another is absent.
+/// Names in an edition's own rules. Some are valid only if another one is absent.
 pub fn of_rules(edition: Edition) -> BTreeSet<&'static str> {
     let Some(entry) = editions::of(edition) else {
         return BTreeSet::new();
@@ -40,7 +40,7 @@ pub fn of_rules(edition: Edition) -> BTreeSet<&'static str> {
     of_rules.chain(own).collect()
 }
 
-/// Words that an edition has for a property in addition to those that its reader suggests.
+/// Words that an edition accepts for a property in addition to those that its reader suggests.
 pub fn of_property(edition: Edition, property: &str) -> BTreeSet<&'static str> {
     let rules = editions::of(edition).map_or(&[][..], |entry| entry.rules);
     let rules = rules.iter().filter(|rule| rule.names().contains(&property));
@@ -48,17 +48,17 @@ pub fn of_property(edition: Edition, property: &str) -> BTreeSet<&'static str> {
     words.chain(edition::words_of(edition, property)).collect()
 }
 
-/// The language of the expressions in a document that names none.
+/// The language of expressions in a document that doesn't state one.
 pub fn language(edition: Edition) -> Option<Language> {
     editions::of(edition).map(|entry| entry.dialect.language)
 }
 
-/// Returns the delimiters around an expression in a text.
+/// The delimiters around an expression in a text.
 pub fn delimiters(edition: Edition) -> Option<Delimiters> {
     editions::of(edition).map(|entry| entry.dialect.delimiters)
 }
 
-/// Words of an edition for concepts that other editions name differently.
+/// Words of an edition for concepts that have other names in other editions.
 pub fn words() -> Vec<&'static str> {
     let mut all: BTreeSet<&str> = edition::words().collect();
     for entry in editions::EDITIONS {

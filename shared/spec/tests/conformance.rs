@@ -1,5 +1,5 @@
-//! The reader against the conformance suite: a definition that a scenario runs must be read without
-//! an error, and one that it expects to be refused must be refused at the places that it names.
+//! Checks the reader against the conformance suite: a definition that a scenario runs must be read without errors, and
+//! one that it expects to be rejected must be rejected at the locations that it states.
 
 #![allow(clippy::unwrap_used)]
 
@@ -64,7 +64,7 @@ fn read(path: &Path, scenario: &Node, workflow: &Node) -> Reading {
     }
 }
 
-/// Found by the code that carries functions out, with their documents; `swirl test` shows that.
+/// Found by the code that calls functions, with their documents. `swirl test` covers these.
 const OF_FUNCTIONS: [&str; 2] = ["function-arguments", "function-invalid"];
 
 /// The differences from the scenario's expectation.
@@ -125,7 +125,7 @@ fn all_below(folder: &str) -> (PathBuf, Vec<PathBuf>) {
 }
 
 #[test]
-fn scenarios_are_read_or_refused_as_they_say() {
+fn scenarios_are_accepted_or_rejected_as_expected() {
     for (folder, least) in [
         ("tests/conformance/0.1", 40),
         ("tests/conformance/0.1-early", 40),
@@ -162,9 +162,9 @@ fn scenarios_are_read_or_refused_as_they_say() {
     }
 }
 
-/// The other tests rely on this: an expectation that does not hold is seen.
+/// The other tests rely on this: an expectation that isn't met is noticed.
 #[test]
-fn wrong_expectations_are_seen() {
+fn wrong_expectations_are_noticed() {
     let (folder, _) = all_below("tests/conformance/0.8");
     let text = std::fs::read_to_string(folder.join("validation/id-and-key.scenario.yaml")).unwrap();
     let scratch = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The drafts of 0.1: their texts hold no complete definition, so the documents here have every
-//! property, word and operator of their tables, and are read without a finding.
+//! The drafts of 0.1: their specifications contain no complete definition, so the documents here use every property,
+//! word and operator in their tables, and are read without findings.
 
 #![allow(clippy::unwrap_used)]
 
@@ -50,7 +50,7 @@ fn every_part_is_read_without_findings() {
 }
 
 #[test]
-fn branches_are_flows_of_their_own() {
+fn branches_are_separate_flows() {
     for (_, text) in DOCUMENTS {
         let (_, workflow) = read(text);
         let parallel = workflow.states.iter().find_map(|state| match &state.kind {

@@ -1,5 +1,4 @@
-//! The text's own complete examples are read without an error, and no document makes the reader
-//! panic, however it is damaged.
+//! The specification's complete examples are read without errors, and no damaged document makes the reader panic.
 
 #![allow(clippy::unwrap_used)]
 
@@ -87,7 +86,7 @@ fn every_part_is_lowered() {
     );
 }
 
-/// A place in a document, and a change to make there.
+/// A location in a document, and a change to make there.
 #[derive(Debug, Clone)]
 struct Damage {
     place: prop::sample::Index,
@@ -213,7 +212,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_damage_makes_it_panic(
+    fn damaged_documents_never_panic(
         example in 0..EXAMPLES.len(),
         damages in prop::collection::vec(
             (any::<prop::sample::Index>(), change()).prop_map(|(place, with)| Damage { place, with }),
@@ -225,13 +224,13 @@ proptest! {
         for damage in &damages {
             apply(&mut document, damage);
         }
-        // Copies of parts into themselves nest deeply at worst, which is refused.
+        // Copies of parts into themselves result at worst in deep nesting, which is rejected.
         let (read, diagnostics) = read(&document.to_string());
         prop_assert_eq!(read, !diagnostics.has_errors());
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in "[ -~\n\t]{0,200}") {
+    fn arbitrary_text_never_panics(text in "[ -~\n\t]{0,200}") {
         read(&format!("id: a\nversion: 1.0.0\nspecVersion: '0.8'\n{text}"));
     }
 }

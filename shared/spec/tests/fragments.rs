@@ -1,10 +1,10 @@
-//! Every example of the language's own texts that is a definition or a part of one: `fragments/` has them, a file an
-//! edition, in the order of the text. After the format comes the place where a part belongs, as a pointer; its first
-//! word may be a kind of state, if the part belongs to such a state, or `state`.
+//! Every example in the language's specifications that is a definition or a part of one. `fragments/` has one file for
+//! each edition, in the order of the specification. The format is followed by the location of a part as a pointer. Its
+//! first word may be a kind of state, if the part belongs to such a state, or `state`.
 //!
-//! A part is put into a document that has nothing else. The definitions that it refers to are missing, and findings say
-//! so; every other error means that we don't know a part of the language, or that the text is wrong: those are listed
-//! here.
+//! A part is inserted into an otherwise empty document. The definitions that it refers to are missing, which causes
+//! findings. Every other error means that we don't know a part of the language, or that the specification is wrong;
+//! those are listed here.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +17,7 @@ use swirl_spec::reader;
 use swirl_spec::resource::MapResources;
 use swirl_spec::source::{self, Limits};
 
-/// The expected findings of outlines: something that they need is elsewhere, or nowhere.
+/// The expected findings about outlines: something that they need is elsewhere or missing.
 const ELSEWHERE: [&str; 9] = [
     "empty-list",
     "missing-property",
@@ -30,7 +30,7 @@ const ELSEWHERE: [&str; 9] = [
     "unknown-state",
 ];
 
-/// Edition, how many parts, and the word by which the document is recognised.
+/// The edition, the number of parts, and the word that identifies the document's edition.
 const EDITIONS: [(&str, usize, &str); 7] = [
     ("0.1-release", 15, "0.1 (release)"),
     ("tasks", 16, "tasks draft"),
@@ -41,9 +41,9 @@ const EDITIONS: [(&str, usize, &str); 7] = [
     ("0.9", 150, "0.9"),
 ];
 
-/// Where a text contradicts itself: edition, section, code, pointer.
+/// Contradictions in a specification: edition, section, code, pointer.
 const FAULTS: [(&str, &str, &str, &str); 15] = [
-    // An expression that is left out.
+    // An omitted expression.
     (
         "0.1-release",
         "Retry Definition",
@@ -56,7 +56,7 @@ const FAULTS: [(&str, &str, &str, &str); 15] = [
         "bad-expression",
         "/tasks/0/retry/0/expression",
     ),
-    // The name that 'onEvents' had before.
+    // The name that 'onEvents' used to have.
     (
         "0.5",
         "Event State: onEvents Definition",
@@ -70,7 +70,7 @@ const FAULTS: [(&str, &str, &str, &str); 15] = [
         "unknown-property",
         "/execTimeout/time",
     ),
-    // An interval with a start and an end, of which the same texts say that it isn't allowed.
+    // An interval with a start and an end, which the same specifications don't allow.
     ("0.6", "Start Definition", "bad-interval", "/start/schedule"),
     ("0.7", "Start Definition", "bad-interval", "/start/schedule"),
     ("0.8", "Start Definition", "bad-interval", "/start/schedule"),
@@ -93,7 +93,7 @@ const FAULTS: [(&str, &str, &str, &str); 15] = [
         "unclosed-expression",
         "/states/0/actions/0/actionDataFilter/results",
     ),
-    // Against the text's own convention for names.
+    // Violates the specification's own convention for names.
     (
         "0.9",
         "Using Functions for OpenAPI Service Invocations",
@@ -162,7 +162,7 @@ fn parts(page: &str) -> Vec<Part<'_>> {
     all
 }
 
-/// A document of the edition with nothing but this part.
+/// A document of the edition with only this part.
 fn document(edition: &str, part: &Part<'_>) -> Value {
     let root = source::parse(part.text.as_bytes(), &Limits::default()).unwrap();
     let value = Value::from(&root.to_data());
@@ -195,7 +195,7 @@ fn document(edition: &str, part: &Part<'_>) -> Value {
     document
 }
 
-/// Puts it there; an object's members are added to those that are there.
+/// Inserts it. The members of an object are added to the existing ones.
 fn put(document: &mut Value, pointer: &str, value: Value) {
     let mut target = document;
     for key in pointer.split('/').skip(1) {
@@ -227,7 +227,7 @@ fn put(document: &mut Value, pointer: &str, value: Value) {
 }
 
 #[test]
-fn every_example_is_of_the_language_that_we_read() {
+fn every_example_is_supported() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fragments");
     let mut wrong = Vec::new();
     let mut met = vec![false; FAULTS.len()];

@@ -1,6 +1,6 @@
-//! The own definitions of two texts of spring 2020: `text-tasks/` holds those of the tasks draft, `text-0.1-release/`
-//! those of the release of 0.1, as they are written there. Whole definitions validate; outlines that leave out the
-//! workflow's head, or definitions that they refer to, have the findings listed here and no others.
+//! The definitions in two specifications of spring 2020: `text-tasks/` has those of the tasks draft,
+//! `text-0.1-release/` those of the release of 0.1, unchanged. Complete definitions validate. Outlines, which omit the
+//! workflow's head or definitions that they refer to, have exactly the findings listed here.
 
 #![allow(clippy::unwrap_used)]
 
@@ -34,7 +34,7 @@ fn findings(reading: &Reading) -> Vec<String> {
         .collect()
 }
 
-/// Outlines: the first three have no head, and the first refers to events that it doesn't define.
+/// Outlines: the first three have no head, and the first refers to undefined events.
 const OUTLINES: [(&str, &[&str]); 4] = [
     (
         "exampleevent",
@@ -78,7 +78,7 @@ fn check(folder: &str, states: &str, edition: &str) {
     let files = files(folder);
     assert!(files.len() >= 6, "{}", files.len());
     for (name, bytes) in &files {
-        // The example of metadata has nothing that shows its edition.
+        // Nothing in the metadata example shows its edition.
         let text = String::from_utf8(bytes.clone()).unwrap();
         let key = "\"metadata\": {\n    \"loglevel\"";
         let text = text.replace(key, &format!("\"schemaVersion\": \"0.1\", {key}"));
@@ -114,7 +114,7 @@ fn definitions_of_the_release_of_0_1() {
     check("tests/text-0.1-release", "states", "0.1 (release)");
 }
 
-/// With its own head an outline is a whole definition.
+/// With a head of its own, an outline is a complete definition.
 #[test]
 fn outlines_with_a_head_validate() {
     for folder in ["tests/text-tasks", "tests/text-0.1-release"] {

@@ -1,7 +1,7 @@
-//! The language's own examples. `text/` holds the definitions of the specification's edition 0.8
-//! (the release and the state of August 2023) with at least their states, `text/states/` its single
-//! states. Nothing in them is refused as unknown; where an example leaves out something that its own
-//! text requires, the findings are those listed here and no others.
+//! The language's own examples. `text/` has the definitions in the specification of edition 0.8 (the release and the
+//! version of August 2023) that have at least states, and `text/states/` has its single states. Nothing in them is
+//! rejected as unknown. If an example omits something that its own specification requires, it has exactly the findings
+//! listed here.
 
 #![allow(clippy::unwrap_used)]
 
@@ -29,7 +29,7 @@ fn read(bytes: &[u8]) -> Reading {
     reader::read(bytes, &MapResources::default(), &Options::default())
 }
 
-/// Findings that no example of the text may get: they would mean that we don't know a part of the language.
+/// Findings that no example may have, because they would mean that we don't know a part of the language.
 const NEVER: [&str; 7] = [
     "unknown-property",
     "unknown-value",
@@ -40,7 +40,7 @@ const NEVER: [&str; 7] = [
     "expression-language",
 ];
 
-/// Of outlines (nothing but states, or no states at all) and of examples that contradict their text.
+/// Findings about outlines (only states, or no states at all) and about examples that contradict their specification.
 const FINDINGS: [(&str, &[&str]); 17] = [
     ("01-greet-customers-workflow.json", &[]),
     (
@@ -171,7 +171,7 @@ fn definitions_get_exactly_these_findings() {
 }
 
 #[test]
-fn states_are_known_in_every_part() {
+fn every_part_of_a_state_is_known() {
     let mut wrong = Vec::new();
     let all = files("tests/text/states");
     assert!(all.len() >= 13, "{} states", all.len());
@@ -180,7 +180,7 @@ fn states_are_known_in_every_part() {
         let head = r#""id": "a", "version": "1.0.0", "specVersion": "0.8""#;
         let document = format!("{{{head}, \"states\": [{state}]}}");
         for finding in read(document.as_bytes()).diagnostics.iter() {
-            // A left-over of 0.7 in the release; the text of August 2023 has it under 'timeouts'.
+            // Left over from 0.7 in the release; the version of August 2023 has it under 'timeouts'.
             let left_over = name == "12-check-visa-status.json"
                 && finding.pointer == "/states/0/eventTimeout"
                 && finding.code.as_str() == "unknown-property";

@@ -1,7 +1,6 @@
-//! The language's own examples of editions 0.6, 0.7 and 0.9: `text/<edition>/` holds the definitions of
-//! each release with at least their states. The complete ones are read without an error; the findings
-//! in the others (outlines without the definitions that they refer to, and examples that contradict
-//! their text) are in a snapshot each.
+//! The language's own examples in editions 0.6, 0.7 and 0.9: `text/<edition>/` has the definitions in each release that
+//! have at least states. The complete ones are read without errors. The findings about the others (outlines without the
+//! definitions that they refer to, and examples that contradict their specification) are in one snapshot each.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +12,7 @@ use swirl_spec::diagnostic::Severity;
 use swirl_spec::reader;
 use swirl_spec::resource::MapResources;
 
-/// Complete definitions: their deployment has no errors.
+/// Complete definitions, which can be deployed without errors.
 const COMPLETE: [(&str, &[&str]); 3] = [
     (
         "0.6",
@@ -54,7 +53,7 @@ fn names(edition: &str) -> Vec<String> {
 }
 
 #[test]
-fn complete_definitions_have_no_errors_and_the_others_what_is_wrong_in_the_text() {
+fn complete_definitions_have_no_errors_and_others_the_expected_ones() {
     for (edition, complete) in COMPLETE {
         let mut shown = String::new();
         for name in names(edition) {

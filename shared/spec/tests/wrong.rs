@@ -1,10 +1,9 @@
-//! Wrong documents, one mistake each where possible: the findings, their places and their words.
+//! Invalid documents, with one mistake each if possible: the findings, their locations and their texts.
 //!
-//! Each file begins with `# expect: CODE LINE`, once for each finding that it is about; for files
-//! that cannot have a comment, `expect.txt` has it. This is asserted in addition to the snapshot,
-//! so that a snapshot can't be accepted with the finding missing. Other first lines: `# resource:
-//! URI = CONTENT`, `# workflows: ID, ID` (the deployed ones), `# now: INSTANT` and `# limit: bytes
-//! N`.
+//! Each file begins with `# expect: CODE LINE`, once for each intended finding; for files that cannot have comments,
+//! this is in `expect.txt`. It is asserted in addition to the snapshot, so that a snapshot can't be accepted with the
+//! finding missing. Other first lines: `# resource: URI = CONTENT`, `# workflows: ID, ID` (the deployed ones), `# now:
+//! INSTANT` and `# limit: bytes N`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,7 +22,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wrong")
 }
 
-/// The folders with documents of other editions than 0.8, each with its own snapshot.
+/// The folders with documents of editions other than 0.8. Each has its own snapshot.
 fn editions() -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder())
         .unwrap()
@@ -35,7 +34,7 @@ fn editions() -> Vec<String> {
     names
 }
 
-/// A wrong document and its findings.
+/// An invalid document and its findings.
 struct Wrong {
     name: String,
     bytes: Vec<u8>,
@@ -70,7 +69,7 @@ fn all() -> Vec<Wrong> {
     all
 }
 
-/// The documents of a folder, with the folder before their names.
+/// The documents in a folder, with the folder before their names.
 fn names_in(edition: &str) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder().join(edition))
         .unwrap()
@@ -126,7 +125,7 @@ fn read(wrong: &Wrong) -> Reading {
 }
 
 #[test]
-fn each_mistake_is_found_where_it_is() {
+fn each_mistake_is_found_at_its_location() {
     let mut missed = Vec::new();
     for wrong in all() {
         let reading = read(&wrong);
@@ -145,7 +144,7 @@ fn each_mistake_is_found_where_it_is() {
                 missed.push(format!("{name}: wanted {code} {line}, got {found:?}"));
             }
         }
-        // There is a workflow exactly if there are no more than warnings.
+        // There is a workflow exactly if there are no errors.
         if reading.workflow.is_some() == reading.diagnostics.has_errors() {
             missed.push(format!("{}: workflow and findings disagree", wrong.name));
         }
@@ -154,7 +153,7 @@ fn each_mistake_is_found_where_it_is() {
 }
 
 #[test]
-fn findings_as_they_are_worded() {
+fn the_texts_of_findings() {
     let all = all();
     let (others, of_0_8): (Vec<&Wrong>, Vec<&Wrong>) =
         all.iter().partition(|wrong| wrong.name.contains('/'));
@@ -196,7 +195,7 @@ fn every_code_is_caused_by_a_document() {
         .iter()
         .flat_map(|wrong| wrong.expected.iter().map(|(code, _)| code.clone()))
         .collect();
-    // Those that no document can cause, and why.
+    // Codes that no document can cause, and why.
     let by_callers = "callers of functions report it when a definition is deployed";
     let exceptions = [
         (codes::FUNCTION_ARGUMENTS.as_str(), by_callers),

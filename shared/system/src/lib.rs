@@ -1,5 +1,5 @@
-//! Builds driver and service from ports. Nothing else builds them: every process, virtual time and the tests all use
-//! this crate.
+//! Builds driver and service from ports. This is the only place that does so; every process, virtual time and the tests
+//! use it.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ pub struct System {
     pub queue: Arc<dyn Queue>,
     pub clock: Arc<dyn Clock>,
     pub registry: Arc<Registry>,
-    /// A name that becomes part of all instance ids; empty if there is none.
+    /// A name that is part of all instance ids; empty if there is none.
     pub installation: Arc<str>,
-    /// Whether instances that need nothing but data run where they are started.
+    /// Whether instances that need only data run where they are started.
     pub runs_inline: bool,
     /// The observer of the driver.
     pub observer: Option<Arc<dyn Observer>>,
@@ -77,7 +77,7 @@ impl System {
         self
     }
 
-    /// As [`System::service`], with a driver that takes turns which need nothing but data. `effects` wraps a service
+    /// As [`System::service`], but with a driver that takes turns which need only data. `effects` wraps a service
     /// without a driver.
     pub fn service_with_turns(
         &self,
@@ -105,8 +105,8 @@ impl System {
         }
     }
 
-    /// The driver that steps scopes. `effects` carries out the effects that commits leave in the outbox: the service,
-    /// or a wrapper around it.
+    /// The driver that steps scopes. `effects` carries out the effects in the outbox: it is the service, or a wrapper
+    /// around it.
     pub fn driver(&self, calls: Calls, effects: Arc<dyn Effects>, settings: Settings) -> Driver {
         Driver {
             store: self.store.clone(),

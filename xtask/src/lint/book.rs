@@ -1,5 +1,5 @@
-//! Every page of `docs/` is in the book's table of contents. [`super::links`] checks that the entries lead
-//! somewhere.
+//! Every page of `docs/` is in the book's table of contents. [`super::links`] checks that the entries point to existing
+//! pages.
 
 use anyhow::Result;
 

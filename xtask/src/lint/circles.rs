@@ -1,10 +1,10 @@
-//! No two files use each other, and no more of them form a ring. Those that did when the rule was introduced are in
-//! `xtask/circles.toml`; an entry is removed when its files are separated. A module and its own children belong
-//! together, and are not checked.
+//! No two files use each other, and no larger number of files forms a ring. Those that did when the rule was introduced
+//! are in `xtask/circles.toml`; an entry is removed when its files have been separated. A module and its own children
+//! belong together and aren't checked.
 //!
-//! Read without a parser: `use` lines, and paths that begin with `crate`, `super` or the name of a module
-//! that the file declares. A re-exported name belongs to the file that it comes from. Tests are left
-//! out: they are at the end of a file and may use anything.
+//! This works without a parser: it reads `use` lines, and paths that begin with `crate`, `super` or the name of a
+//! module that the file declares. A re-exported name belongs to the file that defines it. Tests are skipped: they are
+//! at the end of a file and may use anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,31 +17,31 @@ use rings::Uses;
 
 mod rings;
 
-/// Crates of tests are not checked.
+/// Crates of tests aren't checked.
 const TESTS: &str = "tests/";
 const LIST: &str = "xtask/circles.toml";
-/// How often a name is followed from one re-export to the next.
+/// The maximum number of re-exports through which a name is followed.
 const HOPS_MAX: usize = 8;
 
-/// A file of a crate.
+/// A file in a crate.
 struct File<'t> {
     path: &'t str,
-    /// Names from the crate's root on.
+    /// The module's path, from the crate's root.
     module: Vec<String>,
-    /// Without tests and comments.
+    /// The text without tests and comments.
     code: String,
-    /// Paths of its `use` lines, from the crate's root on.
+    /// The paths of its `use` lines, from the crate's root.
     uses: Vec<Use>,
 }
 
 struct Use {
     path: Vec<String>,
-    /// Its name in this file.
+    /// The name in this file.
     name: String,
     is_public: bool,
 }
 
-/// The pairs and rings of `circles.toml`.
+/// The pairs and rings in `circles.toml`.
 #[derive(Default, serde::Deserialize)]
 struct Listed {
     /// The files of each ring.
@@ -149,7 +149,7 @@ fn files<'t>(tree: &'t Tree, root: &'t str) -> Result<Vec<File<'t>>> {
     Ok(found)
 }
 
-/// The paths of all `use` lines of the top level, one for each name.
+/// The paths of all top-level `use` lines, one for each name.
 fn uses(code: &str, module: &[String]) -> Result<Vec<Use>> {
     let line = Regex::new(r"(?m)^(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);")?;
     let mut found = Vec::new();
@@ -176,7 +176,7 @@ fn uses(code: &str, module: &[String]) -> Result<Vec<Use>> {
     Ok(found)
 }
 
-/// `a::{b, c::{self, d}}` as `a::b`, `a::c`, `a::c::d`.
+/// Expands `a::{b, c::{self, d}}` to `a::b`, `a::c`, `a::c::d`.
 fn flatten(before: &str, tree: &str, found: &mut Vec<String>) {
     let tree = tree.trim();
     let Some(brace) = tree.find('{') else {
@@ -202,12 +202,12 @@ fn flatten(before: &str, tree: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A path from the crate's root on; `None` if it leads elsewhere.
+/// A path from the crate's root; `None` if it leads elsewhere.
 fn absolute(path: &str, module: &[String]) -> Option<Vec<String>> {
     let mut parts = path.split("::").map(str::trim).peekable();
     let mut found = match parts.peek().copied()? {
         "crate" => Vec::new(),
-        // It belongs to another crate or a child: the lookup shows which.
+        // It belongs to another crate or to a child. The lookup determines which.
         _ => module.to_vec(),
     };
     for part in parts {
@@ -220,7 +220,7 @@ fn absolute(path: &str, module: &[String]) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// Which file uses which, except a module and its own children.
+/// The files that each file uses, except a module and its own children.
 fn apart<'t>(files: &[File<'t>]) -> Result<Uses<'t>> {
     let mut uses = edges(files)?;
     let modules: BTreeMap<&str, &[String]> = files
@@ -251,14 +251,14 @@ fn of_two<'t>(uses: &Uses<'t>) -> Vec<(&'t str, &'t str)> {
     found
 }
 
-/// Which file uses which.
+/// The files that each file uses.
 fn edges<'t>(files: &[File<'t>]) -> Result<Uses<'t>> {
     let inline = Regex::new(r"\b((?:crate|super)(?:::\w+)+)")?;
     let call = Regex::new(r"(?:^|[^:\w])(\w+)((?:::\w+)+)")?;
     let mut edges = Uses::new();
     for file in files {
         let mut paths: Vec<Vec<String>> = Vec::new();
-        // A facade re-exports its children: that doesn't count as a use.
+        // A facade re-exports its children, which doesn't count as a use.
         let own = file.uses.iter().filter(|found| !found.is_public);
         paths.extend(own.map(|found| found.path.clone()));
         let spelt = inline.captures_iter(&file.code);
@@ -291,12 +291,12 @@ fn children<'a>(file: &'a File<'_>, files: &'a [File<'_>]) -> impl Iterator<Item
     of.filter_map(|child| child.module.last().map(String::as_str))
 }
 
-/// The file in which this is defined.
+/// The file that defines this.
 fn target<'t>(path: &[String], files: &[File<'t>], hops: usize) -> Option<&'t str> {
     let of = |module: &[String]| files.iter().find(|file| file.module == module);
     let (file, rest) = (0..=path.len()).rev().find_map(|length| {
         let (module, rest) = path.split_at(length);
-        // The root alone is not enough: it may be the path of another crate.
+        // The root alone is not enough, because it may be the path of another crate.
         of(module).map(|file| (file, rest))
     })?;
     let Some(name) = rest.first() else {
@@ -307,7 +307,7 @@ fn target<'t>(path: &[String], files: &[File<'t>], hops: usize) -> Option<&'t st
         && hops > 0
         && handed_on.path != path
     {
-        // If it leads out of the crate, no file here is used.
+        // If the path leads out of the crate, no file here is used.
         return target(&handed_on.path, files, hops - 1);
     }
     let defined = [
@@ -349,7 +349,7 @@ mod tests {
             ("a/src/b.rs", "use super::c::{self, C};\npub struct B;\n"),
             ("a/src/c.rs", "pub struct C;\nfn f() { crate::b::g() }\n"),
         ];
-        // `g` is not defined in b.
+        // `g` is not defined in `b`.
         assert_eq!(found(&circle), [""; 0]);
         let circle = [
             circle[0],

@@ -1,4 +1,4 @@
-//! A reference to a numbered decision gives its anchor in `docs/language.md`, and the page has that decision.
+//! References to numbered decisions contain an anchor in `docs/language.md`, and the page has that decision.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use super::Tree;
 use crate::finding::Finding;
 
 const PAGE: &str = "docs/language.md";
-/// Files whose comments or text refer to decisions. The links of pages are checked with all other links.
+/// Files whose comments or texts refer to decisions. Links in pages are checked together with all other links.
 const ENDS: [&str; 4] = [".rs", ".lua", ".md", ".yaml"];
-/// Inputs of tests, which quote text of others.
+/// Test inputs, which quote texts of others.
 const INPUTS: [&str; 2] = ["fuzz/corpus/", "shared/spec/tests/"];
-/// The number alone, in prose. In a page `[decision 9](...)` is a link.
+/// Only the number, in prose. In a page, `[decision 9](...)` is a link.
 const BARE: &str = r"(?i)(\[?)\bdecisions? [0-9]+";
 const ANCHOR: &str = r"#decision-([0-9]+)";
 
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_given_once() {
+    fn numbers_are_unique() {
         let twice = DECIDED.repeat(2);
         assert_eq!(
             messages(check(&Tree::of(&[(PAGE, &twice)]))),

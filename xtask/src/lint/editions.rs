@@ -1,5 +1,5 @@
-//! Only the readers of documents know editions of the language: code that runs instances names none. Comments may
-//! name the section of a text that something implements.
+//! Only the readers of documents know editions of the language: code that runs instances doesn't name any. Comments may
+//! name the section of a specification that something implements.
 
 use anyhow::Result;
 use regex::Regex;
@@ -41,7 +41,7 @@ mod tests {
     use crate::lint::messages;
 
     #[test]
-    fn only_code_of_what_runs_instances_is_looked_at() {
+    fn only_code_that_runs_instances_is_checked() {
         let tree = Tree::of(&[
             (
                 "shared/engine/src/a.rs",

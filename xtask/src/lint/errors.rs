@@ -1,6 +1,6 @@
-//! Public error codes and their pages: one page per code in `docs/errors/`, and no other.
+//! Public error codes and their pages: each code has one page in `docs/errors/`, and there are no others.
 //!
-//! The table of codes is in the spec crate. Without it, there is nothing to compare.
+//! The table of codes is in the spec crate. Without it, nothing is compared.
 
 use std::collections::BTreeSet;
 
@@ -56,7 +56,7 @@ mod tests {
     use crate::lint::messages;
 
     #[test]
-    fn codes_and_pages_belong_together() {
+    fn codes_and_pages_match() {
         let codes = "codes! {\n    BAD_CRON = \"bad-cron\": \"A cron expression.\";\n}\n";
         let page = ("docs/errors/bad-cron.md", "");
         assert_eq!(messages(check(&Tree::of(&[(TABLE, codes), page]))), [""; 0]);

@@ -1,5 +1,5 @@
-//! The glossary of `ARCHITECTURE.md` explains words of the code: each is the name of a type, a variant, a
-//! module, a field or a crate, or its plural is.
+//! The glossary in `ARCHITECTURE.md` explains words of the code: each word, or its plural, is the name of a type, a
+//! variant, a module, a field or a crate.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::finding::Finding;
 
 const PAGE: &str = "ARCHITECTURE.md";
 const HEADING: &str = "## Glossary";
-/// Names of tests and tools are not those of the program.
+/// Names in tests and tools don't count as names of the program.
 const OTHERS: [&str; 4] = ["bench/", "fuzz/", "tests/", "xtask/"];
 
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {

@@ -1,4 +1,4 @@
-//! Paths that `ARCHITECTURE.md` names in code type exist: an outdated map misleads.
+//! Paths in code type in `ARCHITECTURE.md` exist, because an outdated map would mislead.
 
 use anyhow::Result;
 use pulldown_cmark::{Event, Options, Parser};
@@ -13,7 +13,7 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let Some(text) = tree.text(MAP) else {
         return Ok(Vec::new());
     };
-    // A folder with its slash, or a file with a folder or a known ending.
+    // A folder with a trailing slash, or a file with a folder or a known ending.
     let path = Regex::new(r"^(?:[\w.-]+/)+$|^(?:[\w.-]+/)+[\w.-]+\.\w+$|^[\w-]+\.(?:md|toml)$")?;
     let mut findings = Vec::new();
     for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {

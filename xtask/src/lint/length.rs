@@ -1,5 +1,5 @@
-//! Rust files stay short. Files that were long when the rule was introduced are in `xtask/long-files.toml`
-//! with their length; an entry may only shrink, and is removed when its file is short enough.
+//! Rust files stay short. Files that were long when the rule was introduced are in `xtask/long-files.toml` with their
+//! length. An entry may only shrink, and is removed when its file is short enough.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::Tree;
 use crate::finding::Finding;
 
-/// In lines.
+/// The maximum number of lines.
 const LENGTH_MAX: usize = 600;
 const LIST: &str = "xtask/long-files.toml";
 

@@ -1,5 +1,4 @@
-//! Links within the repository lead to existing files and headings; every decision record is in the
-//! index.
+//! Links within the repository point to existing files and headings, and every decision record is in the index.
 
 use std::collections::BTreeSet;
 
@@ -62,7 +61,7 @@ fn parse(text: &str) -> Parser<'_> {
     Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES)
 }
 
-/// Links that lead to something in the repository, with their lines.
+/// Links to something in the repository, with their lines.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (event, range) in parse(text).into_offset_iter() {
@@ -79,7 +78,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The anchors of a page: those of its headings, as GitHub makes them, and those of `<a id="...">`.
+/// The anchors of a page: those that GitHub creates for its headings, and those of `<a id="...">`.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut heading: Option<String> = None;

@@ -1,4 +1,4 @@
-//! Every crate says what it is for and takes the workspace's lints.
+//! Every crate has a description and uses the workspace's lints.
 
 use anyhow::{Context, Result};
 use serde::Deserialize;

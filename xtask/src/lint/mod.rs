@@ -1,4 +1,4 @@
-//! Rules for the repository itself: one file per rule, one line in [`RULES`].
+//! Rules for the repository itself. Each has a file, and a line in [`RULES`].
 
 mod book;
 mod circles;
@@ -47,13 +47,13 @@ const RULES: [Rule; 15] = [
 
 /// The repository's files, except those that git ignores.
 pub struct Tree {
-    /// All of them, sorted, relative to the root and with `/` between the parts.
+    /// All paths, sorted, relative to the root, with `/` between the parts.
     pub paths: Vec<String>,
     /// The text files, except `Cargo.lock` and licence texts, which others write.
     pub texts: Vec<Text>,
-    /// The source files that cargo's targets begin with.
+    /// The source files where cargo's targets begin.
     pub roots: Vec<String>,
-    /// Folders of the workspace's crates, without a closing `/`.
+    /// Folders of the workspace's crates, without a trailing `/`.
     pub crates: Vec<String>,
 }
 
@@ -128,7 +128,7 @@ impl Tree {
             .is_ok()
     }
 
-    /// Whether this is a file, or a folder with files in it.
+    /// Whether this is a file, or a folder that contains files.
     pub fn has_any(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         let prefix = format!("{path}/");
@@ -144,14 +144,14 @@ impl Tree {
             .map(|text| text.text.as_str())
     }
 
-    /// The texts whose name ends in this.
+    /// The texts whose names have this ending.
     pub fn ending<'a>(&'a self, end: &'a str) -> impl Iterator<Item = &'a Text> {
         self.texts
             .iter()
             .filter(move |text| text.path.ends_with(end))
     }
 
-    /// A tree for a test: paths and texts.
+    /// A tree for a test, given by paths and texts.
     #[cfg(test)]
     pub fn of(files: &[(&str, &str)]) -> Tree {
         let mut paths: Vec<String> = files.iter().map(|(path, _)| path.to_string()).collect();
@@ -169,7 +169,7 @@ impl Tree {
     }
 }
 
-/// Joins a folder and a relative path with its `.` and `..`; `None` if it leads out of the tree.
+/// Joins a folder and a relative path that may contain `.` and `..`; `None` if the result is outside of the tree.
 pub fn join(folder: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
@@ -182,7 +182,7 @@ pub fn join(folder: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The folder that a file is in; the root is empty.
+/// The folder that contains a file. The root is empty.
 pub fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_ignores_is_left_out() {
+    fn ignored_files_are_skipped() {
         let root = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| std::fs::write(root.path().join(path), text).unwrap();
         std::fs::create_dir(root.path().join("target")).unwrap();

@@ -1,8 +1,8 @@
-//! Every Rust file is part of a target: reached from its first file through `mod` lines.
+//! Every Rust file is part of a target: its first file leads to it through `mod` lines.
 //!
-//! Read line by line, without a parser: `mod name;` on a line of its own, with or without a
-//! `#[path]` on the line before, and `include!` of a plain file name. A file module inside an inline
-//! module isn't followed; we have none. Crates outside of the workspace are left alone.
+//! This works line by line, without a parser: it reads `mod name;` on a line of its own, with or without a `#[path]` on
+//! the line before, and `include!` with a plain file name. File modules inside inline modules aren't followed; we have
+//! none. Crates outside of the workspace aren't checked.
 
 use std::collections::BTreeSet;
 
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn crates_outside_of_the_workspace_are_left_alone() {
+    fn crates_outside_of_the_workspace_are_not_checked() {
         let files = [
             ("a/src/lib.rs", ""),
             ("fuzz/Cargo.toml", ""),

@@ -1,5 +1,5 @@
-//! The store of instances has two ports. Code that executes instances makes no queries over all of them, and
-//! code that answers queries executes nothing.
+//! The store of instances has two ports. Code that executes instances makes no queries over all of them, and code that
+//! answers queries doesn't execute instances.
 
 use anyhow::Result;
 use regex::Regex;
@@ -7,7 +7,7 @@ use regex::Regex;
 use super::Tree;
 use crate::finding::Finding;
 
-/// A folder, and the names that are forbidden in it.
+/// A folder, and the names that must not occur in it.
 const RULES: [(&str, &str); 4] = [
     ("coordinator/src/api/", ASKS_ONLY),
     ("shared/runtime/src/", EXECUTES_ONLY),

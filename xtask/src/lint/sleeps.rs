@@ -1,4 +1,5 @@
-//! Tests wait for conditions, not for a time: a time that is enough here is too short on a slower machine.
+//! Tests wait for conditions and not for a fixed time, because a time that is enough here is too short on a slower
+//! machine.
 
 use anyhow::Result;
 use regex::Regex;
@@ -11,13 +12,13 @@ const REASON: &str = "// Time has to pass: ";
 /// The number of lines before the pause.
 const NEAR: usize = 4;
 
-/// Integration tests, and what only they use.
+/// Integration tests, and code that only they use.
 fn is_test(path: &str) -> bool {
     path.ends_with(".rs") && (path.contains("/tests/") || path.starts_with("tests/contract/"))
 }
 
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
-    // In two parts, so that it isn't found here.
+    // In two parts, so that the rule doesn't find itself.
     let pause = Regex::new(concat!(r"\bsle", r"ep\("))?;
     let mut findings = Vec::new();
     for text in tree.texts.iter().filter(|text| is_test(&text.path)) {

@@ -1,11 +1,11 @@
-//! No white space at the end of a line; a newline at the end of a file.
+//! No white space at the end of a line, and a newline at the end of a file.
 
 use anyhow::Result;
 
 use super::Tree;
 use crate::finding::Finding;
 
-/// Inputs of tests, some of them wrong on purpose.
+/// Test inputs, some of which are wrong on purpose.
 const INPUTS: [&str; 3] = [
     "fuzz/corpus/",
     "shared/spec/tests/text/",
@@ -41,7 +41,7 @@ mod tests {
     use crate::lint::messages;
 
     #[test]
-    fn ends_are_clean() {
+    fn line_and_file_ends_are_clean() {
         let found = |text: &str| messages(check(&Tree::of(&[("a.md", text)])));
         assert_eq!(found("a\n\nb\n"), [""; 0]);
         assert_eq!(found(""), [""; 0]);

@@ -1,4 +1,4 @@
-//! Words that mean "not finished" or "only on my machine".
+//! Words that mark unfinished work, or work only on one machine.
 
 use anyhow::Result;
 use regex::Regex;
@@ -6,8 +6,8 @@ use regex::Regex;
 use super::Tree;
 use crate::finding::Finding;
 
-/// A pattern, the files that are searched for it, and the problem with it. The patterns are put
-/// together from parts so that this file doesn't match them.
+/// A pattern, the files in which it is searched, and the problem with it. The patterns are assembled from parts so that
+/// this file doesn't match them.
 const WORDS: [(&str, &str, &str); 7] = [
     (concat!(r"\bto", r"do!"), ".rs", "is unfinished"),
     (concat!(r"\bunimpl", r"emented!"), ".rs", "is unfinished"),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_one_is_left_alone() {
+    fn similar_words_are_allowed() {
         for line in [
             "a/work/b",
             "XXXX",

@@ -1,4 +1,4 @@
-//! A Restate service that makes ten HTTP calls in sequence, each as a durable step.
+//! A Restate service that makes ten HTTP calls in sequence, each of them a durable step.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ struct Steps(reqwest::Client);
 
 #[service]
 impl Steps {
-    /// The request names the address of the service to call.
+    /// The request contains the address of the service to call.
     #[handler]
     async fn run(&self, context: Context<'_>, request: Json<Value>) -> HandlerResult<Json<Value>> {
         let request = request.into_inner();

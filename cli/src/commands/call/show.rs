@@ -1,4 +1,4 @@
-//! Shows a call.
+//! Prints a call.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use swirl_ports::{Exchange, ExchangeProtocol};
 use super::Outcome;
 use crate::terminal::{Output, Terminal};
 
-/// A call that is over.
+/// A completed call.
 pub(super) struct Shown<'a> {
     pub(super) function: &'a Function,
     pub(super) requests: Vec<Sent>,
@@ -66,7 +66,7 @@ fn dry(shown: &Shown<'_>, requests: &str, terminal: &Terminal) -> anyhow::Result
     Ok(0)
 }
 
-/// The form for people: the request line, headers, an empty line, the body.
+/// The text form: the request line, headers, an empty line, the body.
 fn request(sent: &Sent) -> String {
     let mut text = match sent.protocol {
         "http" | "grpc" => format!("{}\n", sent.target),
@@ -84,13 +84,13 @@ fn request(sent: &Sent) -> String {
     text
 }
 
-/// JSON with its lines, any other text as it is.
+/// JSON on several lines, any other text unchanged.
 fn pretty(body: &str) -> String {
     let value: Result<Value, _> = serde_json::from_str(body);
     value.map_or_else(|_| body.to_owned(), |value| format!("{value:#}"))
 }
 
-/// The status that the service answered with, where the protocol has one.
+/// The status of the service's answer, if the protocol has one.
 fn status(shown: &Shown<'_>) -> Option<i32> {
     match shown.exchange.as_ref()?.protocol {
         ExchangeProtocol::Http { status, .. } => status.map(i32::from),

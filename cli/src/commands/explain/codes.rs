@@ -1,9 +1,9 @@
-//! Codes that are not findings of a document: refusals of the API, and errors of running instances.
+//! Codes other than findings of a document: refusals of the API, and errors of running instances.
 
 /// A code, one line about it, and the remedy.
 pub type Row = (&'static str, &'static str, &'static str);
 
-/// `code` of a refusal, in the order of the alphabet.
+/// The `code`s of refusals, in alphabetical order.
 pub const REFUSALS: &[Row] = &[
     (
         "body-broken",
@@ -386,7 +386,7 @@ pub const ERRORS: &[Row] = &[
     ),
 ];
 
-/// Codes of a `FunctionError` that are not a status of the service, and an event of the history.
+/// Codes of a `FunctionError` other than statuses of the service, and an event of the history.
 pub const FAILURES: &[Row] = &[
     (
         "arguments",
@@ -441,7 +441,7 @@ pub const FAILURES: &[Row] = &[
     ),
 ];
 
-/// Explains the status of a service's answer, which is the code of an error.
+/// Explains the status of a service's answer that is used as the code of an error.
 pub fn of_status(code: &str) -> Option<Row> {
     let status: u16 = code.parse().ok().filter(|_| code.len() == 3)?;
     Some(match status {

@@ -1,5 +1,5 @@
-//! Work that continues after the instance of a run has ended: calls, events and sub-workflows that
-//! nothing waits for (`invoke: async`), and instances that its events started.
+//! Work that remains after the instance of a run has ended: calls, events and sub-workflows that nothing waits for
+//! (`invoke: async`), and instances that its events started.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use swirl_ports::{Store, Summary};
 
 use super::put_off::{self, PutOff};
 
-/// How many instances are read at a time.
+/// The number of instances that are read at a time.
 const PAGE: usize = 200;
 
 /// The longest pause between two checks.
@@ -20,11 +20,11 @@ const PAUSE_MAX: Duration = Duration::from_millis(50);
 /// Counts of unfinished work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Left {
-    /// Instances that run.
+    /// Running instances.
     pub instances: usize,
-    /// Scopes of instances that have ended, each with its own call or event.
+    /// Scopes of ended instances, each with a call or an event of its own.
     pub actions: usize,
-    /// Effects that are committed and not carried out yet.
+    /// Effects that are committed but not carried out yet.
     pub effects: usize,
 }
 
@@ -52,8 +52,8 @@ impl Left {
     }
 }
 
-/// Counts the unfinished work of the run whose traces have this root, and finds the instances of it that
-/// failed unnoticed: nothing waits for them.
+/// Counts the unfinished work of the run whose traces have this root, and finds its instances that failed while nothing
+/// waited for them.
 async fn left(
     store: &dyn Store,
     root: &str,
@@ -79,7 +79,7 @@ async fn left(
             if summary.status == Status::Faulted && !is_awaited {
                 unheard.push(summary.clone());
             }
-            // In a faulted or suspended instance nothing continues: it waits for an operator.
+            // Nothing continues in a faulted or suspended instance, because it waits for an operator.
             if summary.status == Status::Faulted || summary.suspended {
                 continue;
             }
@@ -93,7 +93,7 @@ async fn left(
             left.actions += scopes.iter().filter(is_left).count();
         }
         match page.last() {
-            // Newest first: the instances that follow began before this run did.
+            // Newest first, so all following instances began before this run.
             Some(last) if page.len() == PAGE && last.header.started_at >= begun => {
                 filter.after = Some(last.header.id.clone());
             }
@@ -104,11 +104,11 @@ async fn left(
     Ok((left, unheard))
 }
 
-/// Waits until nothing is left, and returns the instances that failed while nothing waited for them. `say`
-/// gets the first count that isn't empty.
+/// Waits until no work is left, and returns the instances that failed while nothing waited for them. `say` gets the
+/// first count that isn't empty.
 ///
 /// # Errors
-/// An effect is put off for too long.
+/// An effect couldn't be carried out for too long.
 pub(super) async fn finish(
     store: &dyn Store,
     root: &str,
@@ -123,7 +123,7 @@ pub(super) async fn finish(
         if now.is_empty() {
             return Ok(unheard);
         }
-        // Effects are normally carried out at once, so only those that aren't are reported.
+        // Effects are normally carried out immediately, so only delayed ones are reported.
         put_off.look(store, Instant::now()).await?;
         if (now.actions > 0 || now.instances > 0)
             && let Some(say) = say.take()

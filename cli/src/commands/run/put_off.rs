@@ -1,5 +1,5 @@
-//! Effects of a run (events, starts of sub-workflows, messages between instances) that are committed
-//! and could not be carried out. Each is retried every few seconds, and the cause of a failure may be permanent.
+//! Effects of a run (events, starts of sub-workflows, messages between instances) that are committed but could not be
+//! carried out. Each is retried every few seconds, and the cause of a failure may be permanent.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,28 +9,28 @@ use swirl_model::ids::InstanceId;
 use swirl_ports::ExecutionStore;
 use swirl_ports::OutboxEntry;
 
-/// How many effects are read at a time.
+/// The number of effects that are read at a time.
 const PAGE: usize = 200;
 
-/// After this time an effect that is still to be carried out is reported.
+/// An effect that is pending for longer than this is reported.
 const SAID_AFTER: Duration = Duration::from_secs(1);
 
-/// When the run gives up.
+/// The run gives up when an effect is pending for this long.
 pub(super) const GIVEN_UP_AFTER: Duration = Duration::from_secs(30);
 
-/// How often the store is checked.
+/// The interval at which the store is checked.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// An effect was put off for too long.
+/// An effect could not be carried out for too long.
 #[derive(Debug, thiserror::Error)]
 #[error("giving up, because this could not be carried out within {} s: {names}", GIVEN_UP_AFTER.as_secs())]
 pub(super) struct GivenUp {
     names: String,
 }
 
-/// The effects of one run, with when each was seen first.
+/// The pending effects of one run, each with the time when it was first seen.
 pub(super) struct PutOff<S> {
-    /// The root of the traces of all that the run started.
+    /// The root of the traces of everything that the run started.
     root: String,
     seen: HashMap<u64, Instant>,
     looked: Option<Instant>,
@@ -48,10 +48,10 @@ impl<S: FnOnce(String)> PutOff<S> {
         }
     }
 
-    /// Call this repeatedly while waiting for something of the run.
+    /// Call this repeatedly while waiting for the run.
     ///
     /// # Errors
-    /// [`GivenUp`]: an effect was put off for too long.
+    /// [`GivenUp`]: an effect could not be carried out for too long.
     pub async fn look(&mut self, store: &dyn ExecutionStore, now: Instant) -> anyhow::Result<()> {
         if self.looked.is_some_and(|at| now.duration_since(at) < EVERY) {
             return Ok(());
@@ -105,7 +105,7 @@ pub(super) async fn of_run(
     Ok(found)
 }
 
-/// A description of the effect for people.
+/// Describes the effect for people.
 fn name(entry: &OutboxEntry) -> String {
     let what = match &entry.command {
         Command::Publish(event) => format!("the event {} of type '{}'", event.id, event.kind),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_off_is_named_once_and_given_up_at_last() {
+    fn pending_effects_are_named_once_and_abandoned_at_last() {
         let mut said = Vec::new();
         let mut put_off = PutOff::new("root".to_owned(), |names| said.push(names));
         let begun = Instant::now();
@@ -144,7 +144,7 @@ mod tests {
         put_off.judge(&[entry(2)], at(900)).unwrap();
         put_off.judge(&[entry(2), entry(3)], at(1_000)).unwrap();
         put_off.judge(&[entry(2), entry(3)], at(29_999)).unwrap();
-        // Another effect takes its place: it has its own time.
+        // If another effect takes its place, that one has its own time limit.
         put_off.judge(&[entry(3)], at(30_500)).unwrap();
         let error = put_off.judge(&[entry(3)], at(31_000)).unwrap_err();
         assert!(
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_carried_out_in_time_is_not_spoken_of() {
+    fn effects_carried_out_in_time_are_not_reported() {
         let mut put_off = PutOff::new("root".to_owned(), |names| panic!("{names}"));
         let begun = Instant::now();
         for round in 0..100 {

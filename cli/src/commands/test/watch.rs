@@ -8,23 +8,23 @@ use swirl_scenario::discover;
 
 use crate::terminal::Terminal;
 
-/// The pause between two checks of the files.
+/// The interval at which the files are checked.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// The endings of the files that scenarios and definitions consist of.
+/// The file name endings of scenarios and definitions.
 const ENDINGS: [&str; 6] = [".yaml", ".yml", ".json", ".proto", ".graphql", ".xml"];
 
-/// When a file was changed last, and its length.
+/// The time of a file's last change, and its length.
 type Seen = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 
-/// Runs once, and again whenever something changes; until the process is ended.
+/// Runs once, and again after each change, until the process is ended.
 pub fn run(
     paths: &[PathBuf],
     terminal: &Terminal,
     once: impl Fn() -> anyhow::Result<u8>,
 ) -> anyhow::Result<u8> {
     loop {
-        // Taken before the run: what changes during it runs again.
+        // Taken before the run, so that changes during the run start another one.
         let before = look(paths);
         if let Err(error) = once() {
             terminal.message(&format!("error: {error:#}"));
@@ -48,7 +48,7 @@ fn look(paths: &[PathBuf]) -> Seen {
                 .filter(|folder| !folder.as_os_str().is_empty())
                 .unwrap_or(Path::new(".")),
         };
-        // The run reports a folder that can't be read.
+        // The run itself reports folders that can't be read.
         let _ = discover::collect(folder, &mut files, &wanted);
     }
     let look = |file: PathBuf| {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_seen() {
+    fn changes_are_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.scenario.yaml");
         let paths = [file.clone()];

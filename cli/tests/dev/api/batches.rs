@@ -50,7 +50,7 @@ async fn results(dev: &Dev, batch: &Value, query: &str) -> Vec<Value> {
     page["results"].as_array().unwrap().clone()
 }
 
-/// The operators' actions in the history of an instance.
+/// The operators' actions in the instance's history.
 async fn operated(dev: &Dev, id: &str) -> Vec<Value> {
     let path = format!("/api/v1/instances/{id}/history");
     let history = dev.get(&path).await.is(200);
@@ -196,7 +196,7 @@ async fn skipped_and_rerun(dev: &Dev) {
     having(dev, &second, "completed").await;
 }
 
-/// Both belong to the batch; the sub-workflow's turn comes first, and its parent continues with it.
+/// Both belong to the batch. The sub-workflow has its turn first, and its parent continues with it.
 async fn with_the_parent(dev: &Dev) {
     let parent = started(dev, "passer", json!({"key": "batch-parent", "failures": 1})).await;
     having(dev, &parent, "faulted").await;
@@ -241,7 +241,7 @@ async fn paused_and_stopped(dev: &Dev) {
     tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
     let path = format!("{PATH}/{}", id(&batch));
     let before = dev.get(&path).await.is(200);
-    // Time has to pass: see above.
+    // Time has to pass: the same reason as above.
     tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
     let paused = dev.get(&path).await.is(200);
     assert_eq!(paused["waiting"], before["waiting"], "{paused:#}");

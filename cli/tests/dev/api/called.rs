@@ -1,4 +1,4 @@
-//! Instances addressed by workflow and key instead of their id.
+//! Instances that are addressed by workflow and key instead of their id.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{having, started};
 use crate::http::JSON;
 use crate::process::Dev;
 
-/// Fails where its input says so, after it has waited.
+/// If the input says so, it fails after it has waited.
 pub const ORDERS: &str = r#"
 name: orders
 version: "1.0.0"
@@ -57,7 +57,7 @@ pub async fn check(dev: &Dev) {
     assert_eq!(accepted, json!({"id": other, "accepted": "cancel"}));
     having(dev, &other, "cancelled").await;
 
-    // A faulted instance gives up its key to the next, and cannot continue while that runs.
+    // A faulted instance loses its key to the next instance, and cannot continue while that one runs.
     go(dev, "a/7").await;
     having(dev, &first, "faulted").await;
     let next = begun(dev, json!({"order": "a/7"})).await;
@@ -89,7 +89,7 @@ pub async fn check(dev: &Dev) {
         .refused(404, "unknown-instance");
 }
 
-/// Starts one, and returns its id once it waits.
+/// Starts an instance, and returns its id once it waits.
 async fn begun(dev: &Dev, input: serde_json::Value) -> String {
     let id = started(dev, "orders", input).await;
     let path = format!("/api/v1/instances/{id}");
@@ -107,7 +107,7 @@ async fn go(dev: &Dev, order: &str) {
         .is(202);
 }
 
-/// Another one for each event.
+/// A different UUID for each event.
 fn uuid() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);

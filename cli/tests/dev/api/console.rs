@@ -9,7 +9,7 @@ use super::{having, started, waiting};
 use crate::http::Answer;
 use crate::process::Dev;
 
-/// A browser that keeps its cookie and knows the token of its forms.
+/// A browser that keeps its cookie and the token of its forms.
 struct Browser<'a> {
     dev: &'a Dev,
     cookie: RefCell<String>,
@@ -40,7 +40,7 @@ impl<'a> Browser<'a> {
         answer.text
     }
 
-    /// The page that follows.
+    /// Submits a form, and returns the page that follows.
     async fn send(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let cookie = self.cookie.borrow().clone();
         let headers = [
@@ -116,7 +116,7 @@ async fn instances(dev: &Dev, browser: &Browser<'_>) {
         &suspended.text,
         &["The instance is suspended.", "Resume…", "because: lunch"],
     );
-    // It has moved on since the page was loaded.
+    // The instance has changed since the page was loaded.
     let again = browser.send(&format!("{path}/suspend"), &[]).await;
     assert_eq!(again.status, 409);
     has(
@@ -270,7 +270,7 @@ async fn definitions(dev: &Dev, browser: &Browser<'_>) {
         .refused(404, "unknown-workflow");
 }
 
-/// The editor's script asks for the findings; nothing is deployed.
+/// The editor's script requests the findings, and nothing is deployed.
 async fn while_it_is_written(dev: &Dev, browser: &Browser<'_>) {
     let check = async |document: &str| {
         let answer = browser
@@ -304,7 +304,7 @@ async fn while_it_is_written(dev: &Dev, browser: &Browser<'_>) {
     assert_eq!(forged.await.status, 403, "no page of the console sent it");
 }
 
-/// A search, what a batch would act on, the batch, and its end.
+/// A search, a preview of a batch, the batch, and its end.
 async fn batches(dev: &Dev, browser: &Browser<'_>) {
     let id = waiting(dev, "console-batch").await;
     let query = format!("id = {id} and status = running");
@@ -343,7 +343,7 @@ async fn batches(dev: &Dev, browser: &Browser<'_>) {
     let (_, key) = trial.text.split_once("name=\"key\" value=\"").unwrap();
     let key = key.split_once('"').unwrap().0;
     let create = [&fields[..], &[("key", key), ("do", "create")]].concat();
-    // The page of the batch follows.
+    // The batch's page follows.
     let shown = async || {
         let created = browser.send("/batches", &create).await;
         assert_eq!(created.status, 200, "{}", created.text);

@@ -53,7 +53,7 @@ pub async fn check(dev: &Dev) {
     reading(dev).await;
 }
 
-/// With `dryRun` a document is checked, and nothing is done.
+/// With `dryRun`, a document is checked and nothing else happens.
 async fn tried(dev: &Dev) {
     let path = format!("{PATH}?dryRun=true");
     let check = async |document: String| dev.post(&path, &[YAML], document).await;
@@ -72,7 +72,7 @@ async fn tried(dev: &Dev) {
     let wrong = new.replace("end: true", "transition: Nowhere");
     let wrong = check(wrong).await.refused(422, "definition-invalid");
     assert_eq!(wrong["diagnostics"][0]["code"], "unknown-state");
-    // Found only by the code of the function types.
+    // Only the code of the function types finds this.
     let function = new.replace(
         "states:",
         "functions: [{name: f, type: custom, operation: 'rest:FETCH:http://localhost/'}]\nstates:",
@@ -215,7 +215,7 @@ async fn reading(dev: &Dev) {
     }
 }
 
-/// A new version applies to instances that start after it.
+/// A new version applies only to instances that are started later.
 pub async fn running_instances_keep_theirs(dev: &Dev) {
     let old = waiting(dev, "kept").await;
     let next = super::WAITER

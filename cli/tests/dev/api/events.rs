@@ -29,7 +29,7 @@ pub async fn check(dev: &Dev) {
     explained(dev).await;
 }
 
-/// The response to an event says which instances received it, and if none, why.
+/// The response to an event contains the instances that received it, or the reason if there are none.
 async fn explained(dev: &Dev) {
     let mut number = 0;
     let mut reach = async |changes: Value| -> Value {
@@ -90,7 +90,7 @@ async fn structured(dev: &Dev) {
     assert_eq!(answer.is(202), json!({"accepted": [reach]}));
     let done = having(dev, &id, "completed").await;
     assert_eq!(done["output"]["by"], "s1", "{done:#}");
-    // Sent again it is still the same event.
+    // If it is sent again, it is still the same event.
     publish(dev, &[STRUCTURED], event("s1", "structured").to_string())
         .await
         .is(202);

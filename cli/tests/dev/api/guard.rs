@@ -1,4 +1,4 @@
-//! Checks that apply to all routes.
+//! Checks for all routes.
 
 use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -88,11 +88,11 @@ pub async fn check(dev: &Dev) {
         };
     }
 
-    a_body_that_breaks_off(dev).await;
+    an_incomplete_body(dev).await;
 }
 
-/// No HTTP client does that on purpose.
-async fn a_body_that_breaks_off(dev: &Dev) {
+/// No HTTP client does this on purpose.
+async fn an_incomplete_body(dev: &Dev) {
     let address = dev.url.trim_start_matches("http://");
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let path = "/api/v1/workflows/waiter/instances";

@@ -1,4 +1,4 @@
-//! Reading instances: state data, arguments and results of calls, operators' actions.
+//! Reading instances: state data, arguments and results of calls, and operators' actions.
 
 use serde_json::{Value, json};
 
@@ -131,7 +131,7 @@ async fn until_the_end(dev: &Dev) {
     }
 }
 
-/// The commands as users call them.
+/// The commands as users run them.
 async fn commands(dev: &Dev) {
     let id = waiting(dev, "commands").await;
     let (code, out, err) = dev.run(&["get", &id, "--watch", "--timeout", "10ms"]);
@@ -178,9 +178,9 @@ async fn commands(dev: &Dev) {
     assert!(out.contains("waiter") && out.contains("next at "), "{out}");
 }
 
-/// The beginning of an id is enough for a command where no other id begins so.
+/// Commands accept the beginning of an id if it is unambiguous.
 async fn beginnings(dev: &Dev, id: &str) {
-    // Of seventeen ids two begin with the same digit.
+    // Of seventeen ids, at least two begin with the same digit.
     for n in 0..16 {
         waiting(dev, &format!("begins-{n}")).await;
     }

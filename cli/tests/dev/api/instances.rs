@@ -66,7 +66,7 @@ async fn filters(dev: &Dev) {
     }
 }
 
-/// Newest first, each once, and the pages together are the whole.
+/// Newest first, each instance once, and all pages together are complete.
 async fn pages(dev: &Dev) {
     let whole = list(dev, "limit=1000").await;
     let at = |row: &Value| Timestamp::parse(row["startedAt"].as_str().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Large answers come in parts.
+//! Large answers are split into parts.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ states:
     end: true
 "#;
 
-/// A loop, each turn of which is some lines of history.
+/// A loop in which each iteration adds some history entries.
 pub const LONG: &str = r#"
 id: long
 version: "1.0.0"
@@ -42,7 +42,7 @@ states:
 pub async fn check(dev: &Dev) {
     let wide = started(dev, "wide", json!({})).await;
     let path = format!("/api/v1/instances/{wide}");
-    // The state itself, and its iterations.
+    // The state itself and its iterations.
     let all = |one: &serde_json::Value| one["scopesLeftOut"] == 101;
     let found = dev.until(&path, "all iterations", all).await;
     assert_eq!(found["scopes"].as_array().unwrap().len(), 1_000);

@@ -1,4 +1,4 @@
-//! Definitions that are deleted, and schedules that are paused.
+//! Deleted definitions and paused schedules.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ async fn deleted(dev: &Dev) {
     dev.post(path, &[JSON], "{}")
         .await
         .refused(404, "unknown-workflow");
-    // The earlier one is the latest again; the instance of the other continues.
+    // The earlier version is the latest again, and the instance of the other version continues.
     let latest = dev.get("/api/v1/definitions/gone").await.is(200);
     assert_eq!(latest["version"], "1");
     let shown = dev.get(&format!("/api/v1/instances/{id}")).await.is(200);

@@ -1,4 +1,4 @@
-//! `POST /instances/{id}/migrate`, the batch that moves instances, and retries with another version and other data.
+//! `POST /instances/{id}/migrate`, batches that move instances, and retries with another version or other data.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::process::Dev;
 
 const YAML: (&str, &str) = ("content-type", "application/yaml");
 
-/// Waits for an event whose type the first version has wrong, or fails at once.
+/// Waits for an event whose type is wrong in the first version, or fails immediately.
 const MOVING: &str = r#"
 id: moving
 version: "VERSION"
@@ -210,7 +210,7 @@ async fn with_other_data(dev: &Dev) {
     retry(json!({"more": 1})).await.refused(400, "invalid-json");
     let nine = json!({"version": "9.0.0"});
     retry(nine).await.refused(422, "unknown-workflow");
-    // The state failed, not the wait: it fits.
+    // The state failed, not the wait, so it fits.
     let body = json!({"version": "3.0.0", "data": {"order": "move-data", "n": 3}});
     let done = retry(body).await.is(202);
     assert_eq!(done["accepted"], "retry");

@@ -1,8 +1,8 @@
 //! Every route of the API, over HTTP.
 //!
-//! One process serves all parts, so that gaps can be found at the end: each operation
-//! of `openapi.json` has answered with each status that the document lists, and each code of a
-//! refusal that the documentation lists has been seen.
+//! One process serves all parts, so that gaps can be found at the end: each operation of `openapi.json` must have
+//! answered with each status that the document lists, and each code of a refusal that the documentation lists must have
+//! occurred.
 
 mod batches;
 mod called;
@@ -29,8 +29,8 @@ use serde_json::{Value, json};
 use crate::http::{JSON, Seen};
 use crate::process::{Dev, demo};
 
-/// Codes that only a broken store or machine causes, or the end of the server; `tests/contract` has the one of effects that
-/// are not carried out yet.
+/// Codes that occur only if a store or machine is broken, or when the server stops. `tests/contract` covers the code
+/// for effects that are not carried out yet.
 const BROKEN: [&str; 8] = [
     "definition-broken",
     "internal",
@@ -41,8 +41,9 @@ const BROKEN: [&str; 8] = [
     "store-unavailable",
     "timeout",
 ];
-/// Only a coordinator uses these: `swirl dev` wants no tokens, has no dead letters, and starts as fast as it can. The one of
-/// deployments needs many requests at once, those of queries need many instances (coordinator/tests/access).
+/// Codes that only a coordinator uses: `swirl dev` requires no tokens, has no dead letters, and doesn't limit starts.
+/// The code for deployments needs many concurrent requests, those for queries need many instances
+/// (coordinator/tests/access).
 const GUARDED: [&str; 9] = [
     "query-too-broad",
     "too-many-instances",
@@ -124,7 +125,7 @@ states:
     end: true
 "#;
 
-/// Takes the failure of its sub-workflow.
+/// Handles the failure of its sub-workflow.
 const TAKER: &str = r#"
 id: taker
 version: "1.0.0"
@@ -197,7 +198,7 @@ async fn every_route() {
     assert_eq!(unseen_codes(&seen), BTreeSet::new());
 }
 
-/// The statuses that the document lists and no request got.
+/// The statuses that the document lists and that no request returned.
 fn unseen_statuses(document: &Value, seen: &[Seen]) -> BTreeSet<String> {
     let mut unseen = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -211,7 +212,7 @@ fn unseen_statuses(document: &Value, seen: &[Seen]) -> BTreeSet<String> {
                         && seen.status.to_string() == *status
                         && matches(path, &seen.path)
                 });
-                // There are none in one process: cli/tests/dead_letters.rs has some.
+                // One process has no dead letters; cli/tests/dead_letters.rs covers them.
                 let is_letter = path.starts_with("/api/v1/dead-letters/") && status != "404";
                 let is_elsewhere = is_letter
                     || [("/readyz", "503"), ("/api/v1/batches", "422")]
@@ -232,7 +233,7 @@ fn matches(template: &str, path: &str) -> bool {
     template.len() == path.len() && template.iter().zip(&path).all(fits)
 }
 
-/// The codes that docs/api.md lists and no refusal had.
+/// The codes that docs/api.md lists and that no refusal had.
 fn unseen_codes(seen: &[Seen]) -> BTreeSet<String> {
     let page = include_str!("../../../../docs/api.md");
     let (_, listed) = page.split_once("with a stable `code`:").unwrap();
@@ -271,7 +272,7 @@ async fn having(dev: &Dev, id: &str, status: &str) -> Value {
         .await
 }
 
-/// A waiter, once it waits.
+/// Returns a waiter, once it waits.
 async fn waiting(dev: &Dev, order: &str) -> String {
     let id = started(dev, "waiter", json!({"order": order})).await;
     let there = |instance: &Value| instance["scopes"][0]["waitsFor"].is_array();

@@ -37,7 +37,7 @@ async fn accepted(dev: &Dev, id: &str, word: &str, body: &str) {
     assert_eq!(answer, json!({"id": id, "accepted": word}));
 }
 
-/// Events that arrive meanwhile are processed afterwards.
+/// Events that arrive during a suspension are processed afterwards.
 async fn suspended_and_resumed(dev: &Dev) {
     let id = waiting(dev, "suspended").await;
     operate(dev, &id, "resume", "")
@@ -53,7 +53,7 @@ async fn suspended_and_resumed(dev: &Dev) {
     dev.post("/api/v1/events", &headers, event.to_string())
         .await
         .is(202);
-    // Time has to pass: nothing acts on it meanwhile.
+    // Time has to pass: nothing acts on the instance meanwhile.
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     let instance = having(dev, &id, "running").await;
     assert_eq!(instance["suspended"], true, "{instance:#}");
@@ -82,7 +82,7 @@ async fn faulted(dev: &Dev, key: &str, failures: u32) -> String {
     id
 }
 
-/// Nothing would receive the result of a retry of this sub-workflow.
+/// Nothing would receive the result if this sub-workflow were retried.
 async fn taken_by_the_parent(dev: &Dev) {
     let parent = started(dev, "taker", json!({"key": "taken", "failures": 1})).await;
     having(dev, &parent, "completed").await;
@@ -165,7 +165,7 @@ async fn skipped(dev: &Dev) {
     assert_eq!(done["output"]["result"], json!({"by": "hand"}), "{done:#}");
     let events = events(dev, &id).await;
     let of = |event: &str| events.iter().filter(|found| *found == event).count();
-    // Nothing was called again.
+    // No function was called again.
     assert_eq!((of("action_started"), of("retried")), (1, 1), "{events:?}");
 }
 

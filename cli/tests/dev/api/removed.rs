@@ -8,7 +8,7 @@ use super::{having, started, waiting};
 use crate::http::Answer;
 use crate::process::Dev;
 
-/// Fails with its sub-workflow.
+/// Fails together with its sub-workflow.
 pub const PASSER: &str = r#"
 id: passer
 version: "1.0.0"
@@ -17,7 +17,7 @@ states:
   - {name: Sub, type: operation, actions: [{subFlowRef: faulty}], end: true}
 "#;
 
-/// Fails with one of its sub-workflows while the other one waits.
+/// Fails with one of its sub-workflows while the other one still waits.
 pub const TORN: &str = r#"
 id: torn
 version: "1.0.0"
@@ -107,7 +107,7 @@ async fn children(dev: &Dev, parent: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The retry of one that failed with its sub-workflow continues in that one.
+/// If an instance failed with its sub-workflow, its retry continues in the sub-workflow.
 async fn with_a_sub_workflow(dev: &Dev) {
     let parent = started(
         dev,

@@ -1,4 +1,4 @@
-//! An instance as it was at an entry of its history: `?at=`, `?to=`.
+//! An instance in the state that it had at an entry of its history: `?at=`, `?to=`.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ async fn at(dev: &Dev, id: &str, number: usize) -> Value {
     dev.get(&path).await.is(200)
 }
 
-/// The number of the first entry like this.
+/// The number of the first matching entry.
 fn number(history: &Value, event: &str, name: &str) -> usize {
     let entries = history["entries"].as_array().unwrap();
     let found = entries
@@ -134,7 +134,7 @@ async fn a_failure(dev: &Dev) {
     assert_eq!(last["output"], now["output"]);
 }
 
-/// It is shown with the version that it had.
+/// The instance is shown with the version that it had then.
 async fn another_version(dev: &Dev) {
     let listed = dev.get("/api/v1/instances?workflow=moving&version=2.0.0&status=completed");
     let listed = listed.await.is(200);

@@ -1,11 +1,11 @@
-//! Queries over the API, on the command line and in the console.
+//! Queries through the API, on the command line and in the console.
 
 use serde_json::{Value, json};
 
 use super::{having, started};
 use crate::process::Dev;
 
-/// Carried out at its start.
+/// Runs completely at its start.
 pub const FOUND: &str = r#"
 id: found
 version: "1.0.0"
@@ -21,7 +21,7 @@ states:
   - {name: Only, type: inject, data: {paid: true}, end: true}
 "#;
 
-/// Carried out step by step; its totals are texts.
+/// Runs step by step. Its totals are texts.
 pub const FOUND_LATE: &str = r#"
 id: found-late
 version: "1.0.0"
@@ -53,7 +53,7 @@ pub async fn attributes(dev: &Dev) {
         ("@orderId ^= o-", vec![&late, &second, &first]),
         ("@orderId ^= o- and @orderId != o-2", vec![&first]),
         ("@orderId = none", vec![]),
-        // A number in one definition, a text in another: as each has it.
+        // A number in one definition, a text in the other: each is compared by its own type.
         ("@total > 1000", vec![&late, &second]),
         ("@total >= 12 and workflow = found", vec![&second, &first]),
         (
@@ -98,7 +98,7 @@ pub async fn attributes(dev: &Dev) {
             .await
             .refused(400, code);
     }
-    // A value that is no longer of its type is left out, and the history says so.
+    // A value that no longer has the declared type is left out, and the history says so.
     let view = dev.get(&format!("/api/v1/instances/{late}")).await.is(200);
     assert_eq!(view["attributes"], json!({"orderId": "o-2", "total": "9"}));
     let history = dev.get(&format!("/api/v1/instances/{late}/history")).await;

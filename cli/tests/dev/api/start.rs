@@ -49,7 +49,7 @@ async fn waiting_for_the_end(dev: &Dev) {
     }
 }
 
-/// The same key is the same start, whether or not the first has ended.
+/// The same key means the same start, whether or not the first instance has ended.
 async fn keys(dev: &Dev) {
     let key = [JSON, ("idempotency-key", "\"order-7\"")];
     let first = dev.post(GREETING, &key, r#"{"n": 1}"#).await.is(201);

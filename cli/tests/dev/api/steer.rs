@@ -1,4 +1,4 @@
-//! Inspecting and controlling schedules, and explaining events.
+//! Inspects and controls schedules, and explains events.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -181,7 +181,7 @@ async fn backfilled(dev: &Dev) {
     assert_eq!(new(&again.is(200)), [false, false, false, true]);
     let id = first["starts"][0]["id"].as_str().unwrap();
     having(dev, id, "completed").await;
-    // The schedule's own starts aren't made again.
+    // Starts that the schedule itself has made aren't repeated.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let now = Timestamp(i64::try_from(now.as_millis()).unwrap()).to_string();
     let own = ask("timed", from, &now, true).await.is(200);
@@ -225,14 +225,14 @@ async fn explained(dev: &Dev) {
         (&why["attribute"], &why["expected"], &why["found"]),
         (&json!("order"), &json!("explain-2"), &json!("explain-1"))
     );
-    // Asked for one instance only; and the event was not accepted.
+    // For one instance only. The event was not accepted.
     let asked = format!("{url}?instance={other}");
     let alone = dev.post(&asked, &[EVENT], event.to_string()).await.is(200);
     assert_eq!(alone["takenBy"], json!([]));
     assert_eq!(alone["notTakenBy"][0]["why"][0]["expected"], "explain-2");
     let stands = dev.get(&format!("/api/v1/instances/{mine}")).await.is(200);
     assert_eq!(stands["status"], "running");
-    // Workflows that it would start, by itself and with others, and a source that differs.
+    // Workflows that it would start, alone and with others, and a source that differs.
     for (kind, workflow, by_itself) in [
         ("test.begin", "starter", true),
         ("test.left", "pair", false),
@@ -268,7 +268,7 @@ async fn explained(dev: &Dev) {
         .await
         .refused(415, "no-cloudevent");
     let large = dev.post(url, &[EVENT], "x".repeat(2 << 20)).await;
-    // Its body isn't read to the end: no other request may follow on this connection.
+    // The body isn't read to the end, so no other request may follow on this connection.
     assert_eq!(large.headers["connection"], "close");
     large.refused(413, "too-large");
     for id in [mine, other] {

@@ -1,10 +1,10 @@
-//! Workflows that each use the secrets in one way.
+//! Workflows that each use the secrets in a different way.
 
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-/// A workflow, and whether it ends well.
+/// A workflow, and whether it completes.
 pub struct Case {
     pub id: String,
     pub document: Value,
@@ -34,7 +34,7 @@ pub fn all(address: SocketAddr) -> Vec<Case> {
             ));
         }
     }
-    // A service that refuses a token gets another one.
+    // A service that rejects a token gets another one.
     let function = with(rest("refuse-all"), "oauth2");
     cases.push(case(
         "refuse-all-oauth2",
@@ -117,7 +117,8 @@ fn case(
         "auth": auth(address), "functions": [function],
         "states": [{
             "name": "Call", "type": "operation", "end": true,
-            // A service's answer is the user's data (docs/language.md#decision-84): an echo would be kept as it came.
+            // A service's answer is the user's data (docs/language.md#decision-84), so an echo would be stored
+            // unchanged.
             "actions": [{
                 "functionRef": {"refName": "call", "arguments": arguments},
                 "actionDataFilter": {"useResults": false},
@@ -157,7 +158,7 @@ fn auth(address: SocketAddr) -> Value {
         oauth2("oauth2", "good-token", "client-1"),
         oauth2("bad-token", "bad-token", "client-22"),
         oauth2("long-token", "long-token", "client-333"),
-        // Not all of it is ASCII, and servers read headers in different ways.
+        // Not all of it is ASCII, and servers decode headers in different ways.
         {"name": "bearer-key", "scheme": "bearer", "properties": {"token": "${ $SECRETS.KEY }"}},
     ])
 }

@@ -1,4 +1,4 @@
-//! A worker and a coordinator, with their servers.
+//! A worker and a coordinator with their servers.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,7 +13,7 @@ use crate::http::{Http, JSON};
 
 const SECRETS: [&str; 3] = [KEY, TOKEN, ACCESS];
 
-/// Ends with the test.
+/// Killed at the end of the test.
 struct Process(Child);
 
 impl Drop for Process {
@@ -37,7 +37,7 @@ fn start(word: &str, arguments: &[String], log: &Path) -> Process {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_a_cluster_holds_a_secret() {
+async fn a_cluster_reveals_no_secrets() {
     let (redis, nats) = (RedisServer::start().unwrap(), NatsServer::start().unwrap());
     let address = service::serve().await;
     let folder = tempfile::tempdir().unwrap();
@@ -128,7 +128,7 @@ async fn nothing_of_a_cluster_holds_a_secret() {
             .await
             .unwrap();
         assert_none(&format!("{}: the answer", case.id), &answer.text, &SECRETS);
-        // Something was cut out of errors; results are kept as they came, and these cases take none.
+        // Something was removed from errors. Results are stored unchanged, and these cases use none.
         let echoes = !case.completes || case.id == "handled";
         assert_eq!(
             answer.text.contains("***"),
@@ -159,7 +159,7 @@ async fn nothing_of_a_cluster_holds_a_secret() {
         assert!(text.contains("DEBUG"), "{}: {text}", log.display());
         assert_none(&log.display().to_string(), &text, &SECRETS);
     }
-    // Uncompressed, so that texts appear in it as they are.
+    // Uncompressed, so that texts appear in it unchanged.
     redis
         .cli(&["CONFIG", "SET", "rdbcompression", "no"])
         .unwrap();

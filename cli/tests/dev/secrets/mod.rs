@@ -1,8 +1,8 @@
-//! Secrets in arguments and credentials of services that echo all they get, in many encodings. Then
-//! everything that is kept or shown is searched for the secrets: the store, the history, answers of
-//! the API, logs at trace level, traces, metrics.
+//! Secrets in arguments and credentials for services that echo everything they receive in many encodings. Everything
+//! that is kept or shown is then searched for the secrets: the store, the history, answers of the API, logs at trace
+//! level, traces and metrics.
 //!
-//! The search here shares nothing with the code that cuts secrets out.
+//! The search shares no code with the removal of secrets.
 
 mod cases;
 mod cluster;
@@ -12,16 +12,16 @@ mod service;
 
 use std::path::Path;
 
-/// In arguments, as a password, as the secret of an OAuth2 client.
+/// Used in arguments, as a password, and as the secret of an OAuth2 client.
 pub const KEY: &str = "kP9x \"quo&ted\" wörd/+%41;\\end<Z7>";
-/// As a bearer token, which must be visible ASCII.
+/// Used as a bearer token, which must be visible ASCII.
 pub const TOKEN: &str = "tK4w.\"q&t\"/+%25;\\e<m2>_YyX";
 /// The access token that the token endpoint issues.
 pub const ACCESS: &str = "aC7r-tok/+en%2F&\"v\"_QqZ9";
-/// Input data; finding it shows that the search works.
+/// Input data that must be found, which proves that the search works.
 pub const CANARY: &str = "canary-5eef";
 
-/// All files of a folder, as text.
+/// All files in a folder, as text.
 pub fn files(folder: &Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(folder).unwrap() {

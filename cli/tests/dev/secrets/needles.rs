@@ -1,14 +1,14 @@
-//! The forms that a secret may appear in.
+//! The forms in which a secret may appear.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use url::form_urlencoded::byte_serialize;
 
-/// Shorter pieces are found by chance.
+/// Shorter pieces would be found by chance.
 const PIECE: usize = 8;
 
-/// The same text in many encodings, each with its name. Services answer with these too.
+/// The same text in many encodings, each with its name. Services answer with these, too.
 pub fn encodings(text: &str) -> Vec<(&'static str, String)> {
     let json = json(text);
     let percent = percent_encode(text.as_bytes(), NON_ALPHANUMERIC).to_string();
@@ -55,10 +55,10 @@ fn json(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// All that must not be found of a secret, each with its name.
+/// Everything that must not be found for a secret, each with its name.
 pub fn of(secret: &str) -> Vec<(&'static str, String)> {
     let mut needles = encodings(secret);
-    // A piece is enough: something cut the text before the secret was cut out.
+    // A piece is enough, because something may have cut the text before the secret was removed.
     let ends = [&secret[..PIECE], &secret[secret.len() - PIECE..]];
     needles.extend(ends.map(|end| ("a piece", end.to_owned())));
     for (name, inner) in encodings(secret) {
@@ -89,7 +89,7 @@ fn core(encoded: &str, before: usize) -> String {
     encoded[first..encoded.len() - 2].to_owned()
 }
 
-/// Fails if a text holds a secret in any form.
+/// Fails if a text contains a secret in any form.
 #[track_caller]
 pub fn assert_none(what: &str, text: &str, secrets: &[&str]) {
     for secret in secrets {

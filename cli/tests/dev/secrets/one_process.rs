@@ -22,7 +22,7 @@ pub fn connectors(address: std::net::SocketAddr) -> [String; 3] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_swirl_dev_holds_a_secret() {
+async fn swirl_dev_reveals_no_secrets() {
     let address = service::serve().await;
     let (receiver, collector) = Receiver::serve().await;
     let folder = tempfile::tempdir().unwrap();
@@ -56,7 +56,7 @@ async fn nothing_of_swirl_dev_holds_a_secret() {
             "faulted"
         };
         assert_eq!(instance["status"], expected, "{}: {instance:#}", case.id);
-        // The service did echo, so that something was cut out of errors. Of some answers nothing is shown.
+        // The service did echo, so something was removed from errors. Some answers are not shown at all.
         let echoes = !case.id.starts_with("lie-") && (!case.completes || case.id == "handled");
         assert_eq!(shown.contains("***"), echoes, "{}: {shown}", case.id);
         let id = instance["id"].as_str().unwrap();
@@ -100,7 +100,7 @@ async fn nothing_of_swirl_dev_holds_a_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_swirl_run_holds_a_secret() {
+async fn swirl_run_reveals_no_secrets() {
     let address = service::serve().await;
     let folder = tempfile::tempdir().unwrap();
     let cases = cases::all(address);

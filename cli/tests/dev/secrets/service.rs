@@ -1,6 +1,6 @@
-//! A service that echoes all that it was sent, in many encodings.
+//! A service that echoes everything that it received, in many encodings.
 //!
-//! The first part of a path says how it answers; see [`reply`].
+//! The first part of a path determines how it answers; see [`reply`].
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -44,8 +44,8 @@ async fn answer(request: Request) -> Response {
     reply(&path, &echo(&got, &query, &body, is_token), &body)
 }
 
-/// All that was received, decoded, and all of that in many encodings. The most encoded forms come
-/// first: an error shows the beginning.
+/// Everything that was received, decoded, and all of it in many encodings. The most encoded forms come first, because
+/// an error shows only the beginning.
 fn echo(got: &[String], query: &str, body: &Bytes, is_token: bool) -> Vec<String> {
     let body = String::from_utf8_lossy(body).into_owned();
     let mut found = Vec::new();
@@ -94,7 +94,7 @@ fn leaves(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// A message that is cut at `limit` characters ends within the received text.
+/// A message that ends within the received text when it is cut at `limit` characters.
 fn long(limit: usize, echoed: &[String]) -> String {
     let mut text = "x".repeat(limit - 12);
     for part in echoed {
@@ -147,7 +147,7 @@ fn reply(path: &str, echoed: &[String], body: &Bytes) -> Response {
             400,
             json!({"error": {"code": all(), "message": long(500, echoed)}}),
         ),
-        // Successful answers: echoes in values, in names of members, in one text.
+        // Successful answers: echoes in values, in names of members, in a single text.
         _ => json(
             200,
             json!({"list": echoed, "text": all(),

@@ -1,13 +1,13 @@
-//! JSON: two spaces a level. An object or a list stays on one line if it fits and its author did not break the line
-//! after its bracket. Texts and numbers stay as they are written.
+//! JSON with an indentation of two spaces. An object or list stays on one line if it fits and its author did not break
+//! the line after its bracket. Texts and numbers stay as written.
 //!
-//! Deliberately not a parser: the text has been read before, so it is well-formed JSON.
+//! Deliberately not a full parser, because the text has been parsed before and is well-formed.
 
 use super::{Error, WIDTH};
 
 enum Value<'t> {
     Scalar(&'t str),
-    /// An object or a list: its brackets, and its members with their keys if they have any.
+    /// An object or list: its brackets, and its members, with keys in an object.
     Group {
         brackets: (char, char),
         is_broken: bool,
@@ -29,7 +29,7 @@ struct Tokens<'t> {
 }
 
 impl<'t> Tokens<'t> {
-    /// The next one: a sign, a text with its quotes, a number or a word.
+    /// Reads the next token: a symbol, a text with its quotes, a number or a word.
     fn take(&mut self) -> Option<&'t str> {
         self.rest = self.rest.trim_start();
         let length = match self.rest.chars().next()? {
@@ -94,7 +94,7 @@ fn read<'t>(tokens: &mut Tokens<'t>) -> Option<Value<'t>> {
     })
 }
 
-/// The line already has `used` characters; an outermost object takes several lines.
+/// The line already has `used` characters. An outermost object takes several lines.
 fn write(value: &Value<'_>, depth: usize, used: usize, outermost: bool, out: &mut String) {
     let Value::Group {
         brackets, members, ..
@@ -104,7 +104,7 @@ fn write(value: &Value<'_>, depth: usize, used: usize, outermost: bool, out: &mu
     };
     let mut line = String::new();
     in_one_line(value, &mut line);
-    // One more for the comma that may follow.
+    // One more for a comma that may follow.
     let fits = used + line.chars().count() < WIDTH;
     let is_object = brackets.0 == '{';
     if members.is_empty() || fits && !has_break(value) && !(outermost && is_object) {

@@ -1,9 +1,9 @@
-//! Whether two documents have the same meaning.
+//! Compares the meaning of two documents.
 
 use swirl_spec::source::{Node, NodeKind};
 
-/// The pointer of the first value in which they differ: in its kind, in how it is written (`1.0`
-/// is not `1` where it is a version) or in the order of its keys.
+/// The pointer to the first value that differs: in its type, in its notation (`1.0` is not `1` where it is a version),
+/// or in the order of its keys.
 pub fn difference<'n>(one: &'n Node, other: &'n Node) -> Option<&'n str> {
     let here = Some(one.pointer());
     if one.kind() != other.kind() || one.raw() != other.raw() {

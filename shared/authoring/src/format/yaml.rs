@@ -14,9 +14,9 @@ pub fn print(text: &str) -> Result<String, Error> {
         language: LanguageOptions {
             brace_spacing: false,
             trailing_comma: false,
-            // In a block text it would change the value.
+            // In a block text this would change the value.
             trim_trailing_whitespaces: false,
-            // The directive that switches formatting off has our own name, not that of the library.
+            // The directive that switches formatting off has our own name, not the library's.
             ignore_comment_directive: "swirl-fmt-ignore".to_owned(),
             ..LanguageOptions::default()
         },

@@ -1,7 +1,7 @@
-//! Calls that change something at a service that doesn't document how it recognises repeats.
+//! Calls that change something at a service that doesn't document how it recognises repeated calls.
 //!
 //! Each call carries an idempotency key, because it is repeated after a crash. That helps only if the service checks
-//! the key, which its OpenAPI document shows by a header parameter of that name.
+//! the key, which its OpenAPI document indicates with a header parameter of that name.
 
 use swirl_model::workflow::{ActionKind, FunctionKind};
 use swirl_spec::source::{Limits, Node, parse};
@@ -10,7 +10,7 @@ use super::{REPEATED_CALL, Subject, places};
 
 const KEY: &str = "idempotency-key";
 
-/// Methods that may do something twice when they are called twice.
+/// Methods that may take effect twice if they are called twice.
 const UNSAFE: [&str; 2] = ["post", "patch"];
 
 pub fn check(subject: &mut Subject<'_>) {
@@ -69,7 +69,7 @@ fn changes(document: &Node, id: &str) -> Option<&'static str> {
                     document.at(reference.strip_prefix('#')?)
                 })
             });
-            // A parameter of another document may be the key.
+            // A parameter in another document may be the key.
             let knows = parameters.any(|parameter| {
                 parameter.is_none_or(|parameter| {
                     let name = parameter.get("name").and_then(Node::as_str);

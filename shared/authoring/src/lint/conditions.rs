@@ -1,4 +1,4 @@
-//! Conditions that are always the same, or make later ones superfluous.
+//! Conditions with a constant result, and conditions that make later ones superfluous.
 
 use swirl_expr::{Env, Program};
 use swirl_model::Data;
@@ -39,7 +39,7 @@ pub fn check(subject: &mut Subject<'_>) {
     }
 }
 
-/// Conditions that an earlier one of the same switch repeats.
+/// Conditions that repeat an earlier one of the same switch.
 fn repeated(subject: &mut Subject<'_>, state: &State) {
     let StateKind::Switch(switch) = &state.kind else {
         return;
@@ -87,8 +87,8 @@ fn expressions(test: &Test, found: &mut Vec<ExprId>) {
     }
 }
 
-/// Returns the value of a jq condition that doesn't depend on data: literals with operators between
-/// them, or a comparison with equal sides.
+/// The value of a jq condition that doesn't depend on data: literals with operators between them, or a comparison with
+/// equal sides.
 fn constant(language: Language, text: &str) -> Option<bool> {
     if language != Language::Jq {
         return None;
@@ -122,8 +122,7 @@ fn same_sides(text: &str) -> Option<bool> {
     None
 }
 
-/// Numbers, texts without expressions in them, `true`, `false`, `null`, and the operators between
-/// them.
+/// Numbers, texts without interpolation, `true`, `false`, `null`, and operators between them.
 fn only_literals(text: &str) -> bool {
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {

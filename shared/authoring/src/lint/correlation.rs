@@ -1,8 +1,8 @@
-//! Correlation rules that let a wait take the first event from any sender.
+//! Correlation rules with which a wait accepts the first event from any sender.
 //!
-//! A rule without a `contextAttributeValue` is open until an event gives it its value: one that
-//! started the instance, or one that the instance produced. Where neither carries the attribute, the first event that
-//! arrives determines the value, whichever instance it is for.
+//! A rule without a `contextAttributeValue` has no value until an event sets it: an event that started the instance, or
+//! one that the instance produced. If neither has the attribute, the first event that arrives determines the value,
+//! whichever instance it is for.
 
 use swirl_model::workflow::{ActionKind, EventId, Next, Produce, StateKind, Workflow};
 
@@ -71,7 +71,7 @@ fn start_events(workflow: &Workflow) -> Vec<EventId> {
     }
 }
 
-/// Returns the events that states and actions wait for, except at the start; each event once.
+/// The events that states and actions wait for, except at the start, without duplicates.
 fn waited(workflow: &Workflow) -> Vec<EventId> {
     let start = workflow.flows.first().map(|flow| flow.start.0 as usize);
     let mut events = Vec::new();

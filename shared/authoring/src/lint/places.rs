@@ -1,4 +1,4 @@
-//! The places of definitions in the document: the canonical workflow has only their names.
+//! Finds the locations of definitions in the document. The canonical workflow has only their names.
 
 use swirl_spec::source::Node;
 
@@ -14,8 +14,8 @@ impl<'n> Places<'n> {
         Places { states }
     }
 
-    /// The state, or the document where it has none of that name (as those that an edition's reader
-    /// makes).
+    /// The state, or the document if it has no state with that name (for example, one that an edition's reader
+    /// created).
     pub fn state(&self, root: &'n Node, name: &str) -> &'n Node {
         let mut states = self.states.iter();
         states
@@ -41,14 +41,14 @@ fn collect<'n>(node: &'n Node, states: &mut Vec<(&'n str, &'n Node)>) {
     }
 }
 
-/// The entry of a list of the document with this name; none if the list is a document of its own.
+/// The entry with this name in a list of the document; `None` if the list is in another document.
 pub fn entry<'n>(root: &'n Node, list: &str, name: &str) -> Option<&'n Node> {
     let entries = root.get(list)?.items()?;
     let mut entries = entries.iter();
     entries.find(|entry| entry.get("name").and_then(Node::as_str) == Some(name))
 }
 
-/// Calls `see` for each text of the document, with its key.
+/// Calls `see` for each text in the document, with its key.
 pub fn texts<'n>(node: &'n Node, key: &'n str, see: &mut dyn FnMut(&'n str, &'n Node)) {
     if node.as_str().is_some() {
         see(key, node);

@@ -1,4 +1,4 @@
-//! Retry policies without a delay: a service that is down gets all attempts within a second.
+//! Retry policies without a delay: a service that is down would get all attempts within a second.
 
 use swirl_spec::source::Node;
 
@@ -17,7 +17,7 @@ fn lists(node: &Node, subject: &mut Subject<'_>) {
         lists(item, subject);
     }
     for member in node.members().unwrap_or_default() {
-        // Inside user data, a property of this name is not a retry policy.
+        // In user data, a property with this name is not a retry policy.
         if matches!(
             member.key(),
             "data" | "metadata" | "constants" | "arguments" | "parameters"
@@ -25,7 +25,7 @@ fn lists(node: &Node, subject: &mut Subject<'_>) {
             continue;
         }
         if matches!(member.key(), "retries" | "retry") {
-            // In the drafts of 0.1 an action has one.
+            // In the drafts of 0.1, an action has a single one.
             let one = std::slice::from_ref(member.value());
             for policy in member.value().items().unwrap_or(one) {
                 of_policy(policy, subject);
@@ -38,7 +38,7 @@ fn lists(node: &Node, subject: &mut Subject<'_>) {
 fn of_policy(policy: &Node, subject: &mut Subject<'_>) {
     let attempts = ["maxAttempts", "max-attempts", "max-retry"];
     let attempts = attempts.iter().find_map(|key| policy.get(key));
-    // The drafts of 0.1 retry only as often as they say.
+    // The drafts of 0.1 retry only as often as stated.
     let is_of_draft = policy.get("match").is_some();
     let none = attempts.map_or(is_of_draft, |node| matches!(node.raw(), "0" | "1"));
     if policy.members().is_none()
@@ -62,11 +62,11 @@ fn of_policy(policy: &Node, subject: &mut Subject<'_>) {
     subject.found(&RETRY_WITHOUT_DELAY, policy, message, hint);
 }
 
-/// A length of time that isn't zero.
+/// A length of time other than zero.
 fn is_some_time(node: &Node) -> bool {
     let zero = |text: &str| text.chars().all(|c| !c.is_ascii_digit() || c == '0');
     match node.as_str() {
-        // Behind `R5/` comes the length.
+        // The length follows after `R5/`.
         Some(text) => text.contains("${") || !zero(text.rsplit('/').next().unwrap_or(text)),
         None => node.as_f64().is_some_and(|seconds| seconds > 0.0),
     }

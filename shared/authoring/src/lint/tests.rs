@@ -40,7 +40,7 @@ fn the_table_is_in_order() {
 }
 
 #[test]
-fn pages_show_what_is_found_and_what_is_better() {
+fn pages_show_a_finding_and_its_fix() {
     for rule in RULES {
         assert!(
             rule.page
@@ -125,7 +125,7 @@ fn rules() {
                 "unused-definition /events/0",
             ],
         ),
-        // Correlation: the start event gives the value, or a produced one does.
+        // Correlation: the start event or a produced one sets the value.
         (
             "events: [{name: S, type: s, correlation: [{contextAttributeName: o}]}, {name: E, type: t, correlation: [{contextAttributeName: o}]}]\nstates: [{name: A, type: event, onEvents: [{eventRefs: [S]}], transition: B}, {name: B, type: event, timeouts: {eventTimeout: PT1H}, onEvents: [{eventRefs: [E]}], end: true}]",
             &[],
@@ -134,7 +134,7 @@ fn rules() {
             "events: [{name: P, type: p, kind: produced}, {name: E, type: t, correlation: [{contextAttributeName: o}]}]\ntimeouts: {workflowExecTimeout: P1D}\nstates: [{name: A, type: operation, actions: [{eventRef: {produceEventRef: P, consumeEventRef: E, contextAttributes: {o: '${ .o }'}}}], end: true}]",
             &[],
         ),
-        // Switches: on the state, and on the whole.
+        // Allowed findings: in the state, and in the whole definition.
         (
             "events: [{name: E, type: t}]\nstates: [{name: A, type: switch, metadata: {lintAllow: 'constant-condition, wait-without-timeout'}, eventConditions: [{eventRef: E, end: true}], defaultCondition: {end: true}}]",
             &[],
@@ -153,7 +153,7 @@ fn rules() {
 }
 
 #[test]
-fn calls_are_compared_with_the_service_document() {
+fn calls_are_checked_against_the_service_document() {
     let body = document(
         "functions: [{name: f, operation: 'shop.yaml#pay'}]\nstates: [{name: A, type: operation, actions: [{functionRef: f}], end: true}]",
     );

@@ -1,14 +1,14 @@
 //! Definitions that nothing refers to.
 //!
-//! The rule searches the document's texts, in any edition: a name that occurs anywhere else as a word
-//! counts as used. So no definition is reported by mistake.
+//! The rule searches the texts of the document, in any edition. A name that occurs anywhere else as a word counts as
+//! used, so there are no false alarms.
 
 use swirl_spec::source::Node;
 
 use super::places::texts;
 use super::{Subject, UNUSED_DEFINITION};
 
-/// The lists, with the name of their kind of entry.
+/// The lists, with the name for their entries.
 const LISTS: [(&str, &str); 6] = [
     ("auth", "the auth definition"),
     ("errors", "the error"),
@@ -69,7 +69,7 @@ pub fn check(subject: &mut Subject<'_>) {
         let reads = |(_, node): &(&str, &Node)| {
             let text = node.as_str().unwrap_or_default();
             let is_own = format!("{}/", node.pointer()).starts_with(&within);
-            // The whole of the constants may be passed on.
+            // The constants may be passed on as a whole.
             !is_own
                 && text.contains("$CONST")
                 && (has_word(text, name) || !text.contains("$CONST."))

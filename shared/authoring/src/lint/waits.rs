@@ -21,7 +21,7 @@ pub fn check(subject: &mut Subject<'_>) {
         }
         let is_start = start.is_some_and(|start| start.0 as usize == index);
         let waits = match &state.kind {
-            // Events start the instances, so nothing waits before them.
+            // Events start the instances, so no instance waits for them.
             StateKind::Event(event) => {
                 !is_start
                     && event.timeout.is_none()
@@ -79,7 +79,7 @@ fn has_some(state: &State) -> bool {
     }
 }
 
-/// The property in which the edition has it.
+/// The name of the property in the edition.
 fn hint(workflow: &Workflow) -> &'static str {
     match workflow.edition {
         edition if edition == Edition::V0_1Early.as_str() || edition == Edition::V0_1.as_str() => {
@@ -94,7 +94,7 @@ fn hint(workflow: &Workflow) -> &'static str {
     }
 }
 
-/// The flows inside branches that have a timeout.
+/// The flows in branches with a timeout.
 fn bounded_flows(workflow: &Workflow) -> Vec<FlowId> {
     let mut flows = Vec::new();
     for state in &workflow.states {
@@ -113,7 +113,7 @@ fn bounded_flows(workflow: &Workflow) -> Vec<FlowId> {
     flows
 }
 
-/// The actions of a state, and whether something around each bounds its time.
+/// The actions of a state, and whether an enclosing construct limits the time of each.
 pub fn actions(workflow: &Workflow, state: &State) -> Vec<(ActionId, bool)> {
     let mut lists: Vec<(ListId, bool)> = Vec::new();
     match &state.kind {

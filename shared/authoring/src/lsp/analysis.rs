@@ -1,4 +1,4 @@
-//! Reads a document and applies the rules to it.
+//! Reads a document and applies the lint rules to it.
 
 use serde_json::{Value, json};
 use swirl_model::workflow::Workflow;
@@ -12,17 +12,17 @@ use super::scalar::Scalar;
 use super::text::{Position, Range, Text};
 use crate::lint;
 
-/// A finding, of the reader or of a rule. Its place moves with the text.
+/// A finding of the reader or of a rule. Its location is adjusted to edits of the text.
 pub struct Finding {
     pub code: &'static str,
     severity: u8,
     pub message: String,
     pub hint: Option<String>,
-    /// From 1, as the reader counts.
+    /// From 1, as in the reader.
     pub line: usize,
     pub column: usize,
     part: Option<Box<Part>>,
-    /// Another place, and its relation to this one.
+    /// A related location, and how it is related.
     related: Option<(Place, String)>,
 }
 
@@ -54,8 +54,8 @@ impl Analysis {
         Analysis { findings, workflow }
     }
 
-    /// Moves the findings with an edit of the text: `end` was the end of the replaced text, `new_end` is the
-    /// end of the new text. Lines and characters from 1.
+    /// Adjusts the findings to an edit of the text. `end` is the end of the replaced text, `new_end` the end of the new
+    /// text. Lines and characters count from 1.
     pub fn moved(&mut self, start: (usize, usize), end: (usize, usize), new_end: (usize, usize)) {
         for finding in &mut self.findings {
             let place = (finding.line, finding.column);
@@ -106,7 +106,7 @@ impl Analysis {
         (!pages.is_empty()).then(|| pages.join("\n---\n"))
     }
 
-    /// Returns the findings that overlap a range; all findings without a range.
+    /// The findings that overlap a range, or all findings without a range.
     pub fn within(
         &self,
         text: &Text,
@@ -125,7 +125,7 @@ impl Analysis {
 }
 
 impl Finding {
-    /// Returns the part of an expression that it is about, otherwise the word at its position.
+    /// The part of an expression that the finding is about, otherwise the word at its position.
     pub fn range(&self, text: &Text) -> Range {
         let whole = || text.word_at(self.line, self.column);
         let part = self.part.as_ref().and_then(|part| {

@@ -1,11 +1,11 @@
-//! The properties around a position, as the text has them: also where it cannot be parsed.
+//! Finds the properties around a position in the text, even if it can't be parsed.
 
 use super::text::{Position, Text};
 
-/// The number of lines above that are examined.
+/// The number of lines above the position that are examined.
 const LINES_MAX: usize = 2_000;
 
-/// The names of the properties around a position, from the inner ones to the outer ones.
+/// The names of the properties around a position, innermost first.
 pub fn keys(text: &Text, at: Position) -> Vec<String> {
     let before = text.before(at);
     let mut keys: Vec<String> = Vec::new();
@@ -21,7 +21,7 @@ pub fn keys(text: &Text, at: Position) -> Vec<String> {
         if begin.key < limit {
             add(line);
         }
-        // The first line of an item also represents its dash.
+        // The first line of an item also stands for its dash.
         if begin.key < limit || (begin.key == limit && begin.dash.is_some()) {
             limit = begin.outer();
         }
@@ -32,7 +32,7 @@ pub fn keys(text: &Text, at: Position) -> Vec<String> {
     keys
 }
 
-/// Where a line begins, in spaces.
+/// The indentation of a line, in spaces.
 struct Begin {
     is_empty: bool,
     dash: Option<usize>,
@@ -56,15 +56,15 @@ impl Begin {
         }
     }
 
-    /// Properties around it begin before this column. A list may begin where its property does.
+    /// Properties that enclose it begin before this column. A list may begin at the column of its property.
     fn outer(&self) -> usize {
         self.dash.map_or(self.key, |dash| dash + 1)
     }
 }
 
-/// The properties of a line whose values are not closed in it, from the outer ones to the inner ones.
+/// The properties in a line whose values are not closed on it, outermost first.
 fn opened(line: &str) -> Vec<&str> {
-    // For each bracket the property that holds it.
+    // For each bracket, the property that it belongs to.
     let mut stack: Vec<Option<&str>> = Vec::new();
     let first = line.len() - line.trim_start_matches([' ', '-']).len();
     let mut start = first;

@@ -1,9 +1,8 @@
 //! Completions at the cursor.
 //!
-//! The reader itself knows which properties an object has and which words a property takes: a
-//! stand-in is put at the cursor, and the reader's finding about it names them. So the completions
-//! are exactly the accepted names, in each edition. The reader gets only the path that leads to the
-//! cursor, so a long document costs no more than a short one.
+//! Only the reader knows which properties an object has and which words a property accepts. So a placeholder is put at
+//! the cursor, and the reader's finding about it lists the names. Completions are therefore exactly the accepted names,
+//! in each edition. The reader gets only the path to the cursor, so a long document costs no more than a short one.
 
 use serde_json::{Value, json};
 use swirl_model::Data;
@@ -18,15 +17,14 @@ use super::names::{Names, referred};
 use super::properties;
 use super::text::{Position, Text};
 
-/// Like no word of the language, so that no finding suggests another one.
+/// Unlike any word of the language, so that no finding suggests another word for it.
 const STAND_IN: &str = "zzqqxxkkww";
 
 const PROPERTY: u8 = 10;
 const WORD: u8 = 12;
 const NAME: u8 = 18;
 
-/// Returns the completions for the word at a position. `edition` is the edition last recognised for
-/// the document.
+/// The completions for the word at a position. `edition` is the edition that was last recognised for the document.
 pub fn complete(text: &Text, names: &Names, edition: Option<Edition>, at: Position) -> Value {
     let typed = Typed::at(text, at);
     let mut found = (PROPERTY, Vec::new());
@@ -44,14 +42,14 @@ pub fn complete(text: &Text, names: &Names, edition: Option<Edition>, at: Positi
 /// The word that is being typed.
 struct Typed {
     line: usize,
-    /// The word without its quotes, as far as it is typed: bytes of the line.
+    /// The typed part of the word without its quotes, as bytes of the line.
     start: usize,
     end: usize,
     cursor: Position,
     quote: Option<char>,
     /// It is the value of a property; otherwise it may be a property's name.
     is_value: bool,
-    /// The property has its colon already.
+    /// The property already has its colon.
     has_value: bool,
 }
 
@@ -117,7 +115,7 @@ impl Typed {
         rows.collect()
     }
 
-    /// Returns the document with the stand-in in place of the word, as a property or as a value.
+    /// The document with the placeholder instead of the word, as a property or as a value.
     fn stand_in(&self, text: &Text, is_value: bool) -> Option<CompletionDocument> {
         let line = text.line(self.line);
         let quote = self.quote.map_or(0, char::len_utf8);
@@ -133,7 +131,7 @@ impl Typed {
             true => format!("\"{STAND_IN}\""),
             // Lines indented below belong to the property.
             false if !is_json && behind.is_empty() => format!("\"{STAND_IN}\":"),
-            // An extra comma does no harm, a missing one does.
+            // An extra comma does no harm, but a missing one does.
             false if is_json && behind.is_empty() => format!("\"{STAND_IN}\": 0,"),
             false => format!("\"{STAND_IN}\": 0"),
         };
@@ -176,7 +174,7 @@ impl Typed {
     fn values(&self, text: &Text, names: &Names, edition: Option<Edition>) -> (u8, Vec<String>) {
         let own = |declared: Vec<&str>| declared.into_iter().map(str::to_owned).collect();
         let Some(asked) = self.stand_in(text, true) else {
-            // The kind that the property refers to may be known even if the text cannot be parsed.
+            // The kind of name that the property refers to may be known even if the text can't be parsed.
             let line = &text.line(self.line)[..self.start];
             let kind = key_and_value(line).and_then(|(key, _)| referred(key));
             return (
@@ -217,7 +215,7 @@ impl Typed {
     }
 }
 
-/// A document with the stand-in in it.
+/// A document that contains the placeholder.
 struct CompletionDocument {
     root: Node,
     pointer: String,
@@ -230,7 +228,7 @@ impl CompletionDocument {
             .map(|detected| detected.edition)
     }
 
-    /// Returns the words that the reader suggests instead of the stand-in.
+    /// The words that the reader suggests instead of the placeholder.
     fn said(&self, edition: Edition, code: codes::Code) -> Vec<String> {
         let found = self.findings(edition, code);
         let hints = found
@@ -240,21 +238,21 @@ impl CompletionDocument {
         hints.next().map(quoted).unwrap_or_default()
     }
 
-    /// Returns the reader's findings about the stand-in.
+    /// The reader's findings about the placeholder.
     fn findings(&self, edition: Edition, code: codes::Code) -> Vec<Diagnostic> {
         let mut all = self.with(edition, STAND_IN);
         all.retain(|found| found.code == code);
         all
     }
 
-    /// Whether the reader accepts a word in place of the stand-in.
+    /// Whether the reader accepts a word instead of the placeholder.
     fn takes(&self, edition: Edition, word: &str) -> bool {
         let refuses = [codes::UNKNOWN_VALUE, codes::OTHER_EDITIONS_NAME];
         let said = self.with(edition, word);
         said.iter().all(|found| !refuses.contains(&found.code))
     }
 
-    /// Returns the reader's findings with a word in place of the stand-in.
+    /// The reader's findings with a word instead of the placeholder.
     fn with(&self, edition: Edition, word: &str) -> Vec<Diagnostic> {
         let steps: Vec<&str> = self.pointer.split('/').skip(1).collect();
         let (way, pointer) = way(&self.root, &steps);
@@ -273,7 +271,7 @@ impl CompletionDocument {
     }
 }
 
-/// The pointer of the stand-in, whether it is a value or the name of a property.
+/// The pointer to the placeholder, whether it is a value or a property's name.
 fn find(node: &Node, found: &mut Option<String>) {
     if node.as_str() == Some(STAND_IN) {
         *found = Some(node.pointer().to_owned());
@@ -289,9 +287,9 @@ fn find(node: &Node, found: &mut Option<String>) {
     }
 }
 
-/// Reduces a document to the path to a place and the place's siblings. Of everything else it keeps the
-/// scalars, which tell the kinds of the surrounding objects. Also returns the pointer of the place in
-/// the result, whose lists have one item.
+/// Reduces a document to the path to a location and the siblings of the location. It keeps scalars elsewhere, because
+/// they determine the types of the surrounding objects. Also returns the pointer to the location in the result, in
+/// which lists have one item.
 fn way(node: &Node, steps: &[&str]) -> (Data, String) {
     let Some((step, rest)) = steps.split_first() else {
         return (node.to_data(), String::new());
@@ -331,7 +329,7 @@ fn with_line(text: &Text, line: usize, new: &str) -> String {
     document
 }
 
-/// Returns the quoted words of a sentence.
+/// The quoted words in a sentence.
 fn quoted(sentence: &str) -> Vec<String> {
     let parts = sentence.split('\'').skip(1).step_by(2);
     parts

@@ -92,12 +92,12 @@ impl VisibleVars {
         self.delimiters.unwrap_or(Delimiters::Dollar).open()
     }
 
-    /// Whether a position is in an expression.
+    /// Whether a position is inside an expression.
     pub fn holds(&self, text: &Text, at: Position) -> bool {
         self.typed(text, at).is_some()
     }
 
-    /// Returns the completions at a position, if it is inside an expression.
+    /// The completions at a position, if it is inside an expression.
     pub fn complete(
         &self,
         text: &Text,
@@ -135,7 +135,7 @@ impl VisibleVars {
         Some(items.collect())
     }
 
-    /// Returns the completions for a word, and the part of the word that they replace.
+    /// The completions for a word, and the part of the word that they replace.
     fn offered<'w>(
         &self,
         word: &'w str,
@@ -194,7 +194,7 @@ impl VisibleVars {
         .map(|(name, about)| Offer::new(name, VARIABLE, Some(about)))
         .into();
         let mut own: Vec<String> = self.params.iter().map(|name| format!("${name}")).collect();
-        // Those that the expression itself has bound.
+        // Variables that the expression itself has bound.
         for (at, _) in inner.match_indices("as $") {
             let name = inner[at + 4..].split(|c: char| !c.is_alphanumeric() && c != '_');
             own.extend(name.take(1).map(|name| format!("${name}")));
@@ -205,7 +205,7 @@ impl VisibleVars {
         all
     }
 
-    /// Returns the function under the cursor, with its description.
+    /// The function at the cursor, with its description.
     pub fn hover(&self, text: &Text, at: Position) -> Option<String> {
         let (line, here) = text.around(at, |c| c.is_ascii_alphanumeric() || c == '_');
         let is_function = !line[..here.start].ends_with(['.', '$', '@']);
@@ -224,7 +224,7 @@ impl VisibleVars {
         Some(format!("`{}`: {about}", all.join("`, `")))
     }
 
-    /// Returns the text of an expression before a position, if the position is inside one.
+    /// The text of an expression before a position, if the position is inside one.
     fn typed(&self, text: &Text, at: Position) -> Option<String> {
         let (key, value) = value_before(text, at)?;
         if let Some(begin) = value.rfind(self.open()) {
@@ -239,15 +239,15 @@ impl VisibleVars {
 /// The known data of a definition.
 pub struct Known<'a> {
     pub flow: &'a Flow,
-    /// The schema of the input of the last definition without errors.
+    /// The input schema of the last definition without errors.
     pub schema: Option<&'a Value>,
 }
 
-/// Where somebody types in an expression.
+/// The position of the cursor in an expression.
 struct Here<'h> {
     text: &'h Text,
     at: Position,
-    /// The part of the expression before it.
+    /// The part of the expression before the cursor.
     inner: &'h str,
 }
 
@@ -259,7 +259,7 @@ impl Known<'_> {
         self.flow.seen(here.text.place(here.at), &around, &input)
     }
 
-    /// The shape at a path below a variable.
+    /// The shape at a path inside a variable.
     fn variable(&self, name: &str, path: &[Step], here: &Here<'_>) -> Option<Shape> {
         let input = || self.flow.input(self.schema);
         let whole = match name {
@@ -274,7 +274,7 @@ impl Known<'_> {
     }
 }
 
-/// Names of fields; those that would need quotes are left out.
+/// The names of fields, except those that would need quotes.
 fn fields<'f>(names: impl IntoIterator<Item = &'f str>) -> Vec<Offer> {
     const FIELD: u8 = 5;
     let names = names.into_iter();
@@ -353,8 +353,8 @@ fn is_open(inner: &str) -> bool {
     true
 }
 
-/// Returns the property whose value a position is in, and the part of the value before it: in a
-/// block, also the lines above.
+/// The property whose value contains a position, and the part of the value before it. In a block, this includes the
+/// lines above.
 fn value_before(text: &Text, at: Position) -> Option<(String, String)> {
     let before = text.before(at);
     if let Some((key, value)) = key_and_value(before) {
@@ -366,7 +366,7 @@ fn value_before(text: &Text, at: Position) -> Option<(String, String)> {
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let own = indent(text.line(at.line));
     let mut lines = vec![before.trim_start()];
-    // A block has its header above, with less indentation.
+    // A block's header is above it, with less indentation.
     for line in (0..at.line).rev().take(100) {
         let line = text.line(line);
         if line.trim().is_empty() || indent(line) >= own {
@@ -383,21 +383,20 @@ fn value_before(text: &Text, at: Position) -> Option<(String, String)> {
     None
 }
 
-/// Returns the last property of a line, and its value. Commas and braces in quoted strings don't
-/// count.
+/// The last property in a line, and its value. Commas and braces in quoted strings don't count.
 pub fn key_and_value(line: &str) -> Option<(&str, &str)> {
     let mut quote = None;
     let mut start = line.len() - line.trim_start_matches([' ', '-']).len();
     let mut colon = None;
     let mut last = ' ';
-    // Commas separate properties only within braces.
+    // Commas separate properties only inside braces.
     let mut is_flow = false;
     for (at, c) in line.char_indices().skip(start) {
         match (quote, c) {
             (Some(open), c) if c == open && last != '\\' => quote = None,
             (Some(_), _) => {}
             (None, '"' | '\'') if matches!(last, ' ' | '{' | '[' | ',' | ':') => quote = Some(c),
-            // Outside of quotes an expression cannot be distinguished from an object in braces.
+            // Without quotes, an expression cannot be distinguished from an object in braces.
             (None, '{') if last == '$' => return colon.map(|colon| split(line, start, colon)),
             (None, '{') => {
                 let begin = colon.map_or(start, |colon| colon + 1);
@@ -419,7 +418,7 @@ fn split(line: &str, start: usize, colon: usize) -> (&str, &str) {
     (key, line[colon + 1..].trim_start())
 }
 
-/// Whether the operation in a line belongs to an expression function: its type is written near it.
+/// Whether the operation in a line belongs to an expression function, whose type is written near it.
 fn is_of_expression(text: &Text, line: usize) -> bool {
     let near = line.saturating_sub(3)..=line + 3;
     near.map(|line| text.line(line)).any(|line| {

@@ -1,4 +1,4 @@
-//! Quick fixes: the hints of findings as edits of the text.
+//! Quick fixes: the hints of findings as edits.
 
 use serde_json::{Value, json};
 use swirl_spec::codes;
@@ -8,7 +8,7 @@ use super::names::{NameKind, Names};
 use super::scalar::Scalar;
 use super::text::{Position, Range, Text};
 
-/// An edit with its title in the editor's menu.
+/// An edit, with its title in the editor's menu.
 struct Fix {
     title: String,
     range: Range,
@@ -39,7 +39,7 @@ impl Fix {
     }
 }
 
-/// Returns the fix that replaces the text of a finding by the one that its hint names.
+/// Replaces the text of a finding with the text that its hint names.
 fn replaced(finding: &Finding, hint: &str, text: &Text) -> Option<Fix> {
     let new = meant(hint)?;
     let range = finding.range(text);
@@ -55,7 +55,7 @@ fn replaced(finding: &Finding, hint: &str, text: &Text) -> Option<Fix> {
     })
 }
 
-/// Adds or removes quotes, or the delimiters of an expression, around a value.
+/// Adds or removes quotes or expression delimiters around a value.
 fn quoted(finding: &Finding, hint: &str, text: &Text) -> Option<Fix> {
     let start = text.offset(finding.line, finding.column);
     let whole = text.word_at(finding.line, finding.column);
@@ -115,7 +115,7 @@ fn added(finding: &Finding, hint: &str, text: &Text, names: &Names) -> Vec<Fix> 
     words.take(count).filter_map(one).collect()
 }
 
-/// An initial value, in a syntax that is valid in YAML and JSON.
+/// An initial value, in a syntax that is valid in both YAML and JSON.
 fn beginning(property: &str, names: &Names) -> Option<String> {
     let value = match property {
         "end" => json!(true),
@@ -138,7 +138,7 @@ fn beginning(property: &str, names: &Names) -> Option<String> {
     Some(value.to_string())
 }
 
-/// Inserts a property as the first of the object at the finding's place.
+/// Inserts a property at the beginning of the object at the finding's location.
 fn inserted(finding: &Finding, property: &str, value: &str, text: &Text) -> Option<Fix> {
     let start = text.offset(finding.line, finding.column);
     let at = text.position(start);
@@ -186,7 +186,7 @@ fn character_at(text: &Text, at: Position) -> Option<char> {
     text.line(at.line)[text.before(at).len()..].chars().next()
 }
 
-/// Returns the replacement that a hint such as `did you mean 'x'?` or `write 'x'` suggests.
+/// The replacement that a hint such as `did you mean 'x'?` or `write 'x'` suggests.
 fn meant(hint: &str) -> Option<&str> {
     let rest = hint
         .strip_prefix("did you mean '")
@@ -201,7 +201,7 @@ mod tests {
     use super::meant;
 
     #[test]
-    fn hints_that_are_edits() {
+    fn hints_become_edits() {
         for (hint, word) in [
             ("did you mean 'transition'?", Some("transition")),
             ("write 'inject': case matters", Some("inject")),

@@ -1,4 +1,4 @@
-//! The known data in each state, from the schema of the input and from the states before it.
+//! Derives the known data in each state from the input schema and the preceding states.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +8,20 @@ use swirl_spec::source::{Member, Node};
 use super::names::{NameKind, referred};
 use super::shape::{Shape, Step, addition, path, result};
 
-/// States whose filters replace the data, one behind the other, that are followed.
+/// The maximum number of consecutive states with replacing filters that are followed.
 const FILTERS_MAX: usize = 32;
 
-/// A place in the text: line and character, from 1.
+/// A position in the text: line and character, from 1.
 type Spot = (usize, usize);
 
-/// The states of a definition, and which lead to which.
+/// The states of a definition, and the transitions between them.
 #[derive(Debug, Default)]
 pub struct Flow {
     states: Vec<State>,
-    /// The input's schema, where the text itself has it.
+    /// The schema of the input, if it is in the text itself.
     input: Shape,
     constants: Shape,
-    /// The name of the first state, if one is named.
+    /// The name of the first state, if the definition states it.
     start: Option<String>,
 }
 
@@ -30,14 +30,14 @@ struct State {
     name: String,
     begin: Spot,
     last_line: usize,
-    /// The states that lead here, by index.
+    /// The indices of the states that lead here.
     before: Vec<usize>,
-    /// The names of states that this one leads to.
+    /// The names of the states that this one leads to.
     leads: BTreeSet<String>,
     input: Option<String>,
     output: Option<String>,
     puts: Vec<Put>,
-    /// Where each action begins, and what of the data it sees.
+    /// The beginning of each action, and the part of the data that it sees.
     actions: Vec<(Spot, Option<String>)>,
     /// The parameter of an iteration, and its list.
     iteration: Option<(String, String)>,
@@ -55,15 +55,15 @@ struct Put {
 enum When {
     /// With an event, before the actions that wait for it.
     Event,
-    /// After the action that begins there.
+    /// After the action that begins at this position.
     Action(Spot),
-    /// When everything is done.
+    /// When all work is done.
     End,
-    /// As the state is left.
+    /// When the state is left.
     Output,
 }
 
-/// Computed shapes of states whose filters replace the data.
+/// The computed shapes of states whose filters replace the data.
 type Found = BTreeMap<usize, Shape>;
 
 impl Flow {
@@ -90,7 +90,7 @@ impl Flow {
         flow
     }
 
-    /// The states of a list, which ends before a line.
+    /// The states in a list that ends before a line.
     fn add(&mut self, list: &Node, end: usize) {
         let items = list.items().unwrap_or_default();
         for (index, item) in items.iter().enumerate() {
@@ -124,15 +124,15 @@ impl Flow {
         &self.constants
     }
 
-    /// The shape of the input; `schema` is that of the last definition without errors.
+    /// The shape of the input. `schema` is that of the last definition without errors.
     pub fn input(&self, schema: Option<&Value>) -> Shape {
         let mut input = schema.map(Shape::of_schema).unwrap_or_default();
         input.merge(self.input.clone());
         input
     }
 
-    /// The data that an expression sees at a place, by the names of the properties around it, from the
-    /// inner ones to the outer ones; `None` if that is not known.
+    /// The data that an expression sees at a location, by the names of the surrounding properties, innermost first;
+    /// `None` if unknown.
     pub fn seen(&self, at: Spot, keys: &[String], input: &Shape) -> Option<Shape> {
         let index = self.index(at)?;
         let state = &self.states[index];
@@ -141,7 +141,7 @@ impl Flow {
         let around = keys.get(1).map_or("", String::as_str);
         let outer = |name: &str| keys.iter().any(|key| key == name);
         match (key, around) {
-            // The result of an action, the data of an event.
+            // The result of an action, or the data of an event.
             ("results" | "dataResultsPath", _)
             | ("data", "eventDataFilter")
             | ("dataOutputPath", "actionDataFilter" | "eventDataFilter") => return None,
@@ -177,7 +177,7 @@ impl Flow {
         }
     }
 
-    /// The items over which a state iterates, by the name of the parameter.
+    /// The items over which a state iterates, by the parameter's name.
     pub fn item(&self, name: &str, at: Spot, input: &Shape) -> Option<Shape> {
         let index = self.index(at)?;
         let (own, list) = self.states[index].iteration.as_ref()?;
@@ -198,7 +198,7 @@ impl Flow {
         }
     }
 
-    /// The data that comes into a state.
+    /// The data that arrives in a state.
     fn arriving(&self, index: usize, input: &Shape, found: &mut Found) -> Shape {
         let mut data = Shape::default();
         if self.is_start(index) {
@@ -226,7 +226,7 @@ impl Flow {
         data
     }
 
-    /// The data within a state, before it has done anything.
+    /// The data in a state before it has done anything.
     fn inside(&self, index: usize, input: &Shape, found: &mut Found) -> Shape {
         let data = self.arriving(index, input, found);
         match &self.states[index].input {
@@ -273,7 +273,7 @@ impl State {
         if let Some(filter) = node.get("stateDataFilter") {
             self.input = text(filter, &["input", "dataInputPath"]);
             self.output = text(filter, &["output", "dataOutputPath"]);
-            // Data that is only added to is not replaced.
+            // Data that is only extended is not replaced.
             if let Some(added) = self.output.as_deref().and_then(addition) {
                 self.output = None;
                 self.put(When::Output, Vec::new(), added);
@@ -292,7 +292,7 @@ impl State {
         self.puts.push(Put { when, path, what });
     }
 
-    /// Collects the values that actions and events below a node put in, and the states that are named there.
+    /// Collects the values that actions and events below a node put into the data, and the states that are named there.
     fn collect(&mut self, node: &Node, key: &str, when: When) {
         if let (Some(name), Some(NameKind::State)) = (node.as_str(), referred(key)) {
             self.leads.insert(name.to_owned());
@@ -311,7 +311,7 @@ impl State {
                 "actionDataFilter" => self.filter(value, "results", "useResults", when),
                 "eventDataFilter" => self.filter(value, "data", "useData", When::Event),
                 "action" => self.action(value),
-                // Data of the user.
+                // User data.
                 "arguments" | "metadata" => continue,
                 "data" if key.is_empty() => continue,
                 _ => {}
@@ -326,7 +326,7 @@ impl State {
         self.actions.push(((node.line(), node.column()), from));
     }
 
-    /// The value that a filter of results or of an event's data puts into the data.
+    /// The value that a filter of results or event data puts into the data.
     fn filter(&mut self, filter: &Node, selects: &str, uses: &str, when: When) {
         if filter.get(uses).and_then(Node::as_bool) == Some(false) {
             return;
@@ -406,7 +406,7 @@ states:
     }
 
     #[test]
-    fn what_is_known_in_each_state() {
+    fn the_known_data_in_each_state() {
         let argument = ["x", "arguments", "functionRef", "actions", "states"];
         assert_eq!(seen("inputCollection", &["inputCollection"]), "order");
         assert_eq!(
@@ -436,7 +436,7 @@ states:
     }
 
     #[test]
-    fn circles_and_strange_documents() {
+    fn loops_and_odd_documents() {
         for text in [
             "states: [{name: A, transition: A, stateDataFilter: {output: '${ {a: .} }'}}]",
             "states: 7",

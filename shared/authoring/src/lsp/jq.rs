@@ -1,6 +1,6 @@
-//! The functions of jq, each described in a sentence.
+//! The jq functions, each with a one-sentence description.
 
-/// Words of the language that aren't functions.
+/// Keywords of jq.
 pub const KEYWORDS: [&str; 13] = [
     "and", "as", "catch", "def", "elif", "else", "end", "foreach", "if", "or", "reduce", "then",
     "try",
@@ -174,7 +174,7 @@ mod tests {
     use super::ABOUT;
 
     #[test]
-    fn what_is_described_is_there() {
+    fn described_functions_exist() {
         assert!(ABOUT.is_sorted_by_key(|(name, _)| *name));
         for (name, _) in ABOUT {
             let found = swirl_expr::signatures().any(|(known, _)| known == name);

@@ -1,9 +1,9 @@
-//! Which keys may follow where somebody types in an expression: the data there, and the path that leads on
-//! from it.
+//! Finds the keys that may follow at the cursor in an expression, from the data at that point and the path before the
+//! cursor.
 
 use super::shape::{Shape, Step, is_of_key, path, result};
 
-/// Functions of jq that apply an argument to each item of their input.
+/// jq functions that apply an argument to each item of their input.
 const OF_ITEMS: [&str; 8] = [
     "all",
     "any",
@@ -15,7 +15,7 @@ const OF_ITEMS: [&str; 8] = [
     "unique_by",
 ];
 
-/// Functions of jq whose arguments see their input.
+/// jq functions whose arguments see the function's input.
 const OF_INPUT: [&str; 16] = [
     "contains",
     "del",
@@ -35,13 +35,13 @@ const OF_INPUT: [&str; 16] = [
     "startswith",
 ];
 
-/// An open part of an expression: a bracket, a text with an expression in it, or a condition.
+/// An open part of an expression: a bracket, an interpolation in a text, or a condition.
 struct Open {
-    /// The shape of `.` where it begins; `None` if unknown.
+    /// The shape of `.` at its beginning; `None` if unknown.
     begin: Option<Shape>,
-    /// Its shape after the last `|`.
+    /// The shape of `.` after the last `|`.
     now: Option<Shape>,
-    /// Where the part after the last `|` begins, in bytes.
+    /// The byte position at which the part after the last `|` begins.
     start: usize,
     kind: KeyKind,
 }
@@ -50,12 +50,12 @@ struct Open {
 enum KeyKind {
     Bracket,
     Object,
-    /// An expression in a text, which continues after it.
+    /// An interpolation in a text, which continues after it.
     Insertion,
     Condition,
 }
 
-/// The keys that may follow the path at the end of `inner`, and how many bytes of the last one are there already.
+/// The keys that may follow the path at the end of `inner`, and how many bytes of the last key are typed already.
 /// `None` if there is no path, or its data is unknown.
 pub fn offered<'i>(inner: &'i str, over: &Shape) -> Option<(Vec<String>, &'i str)> {
     let (begin, typed) = path_at_end(inner)?;
@@ -69,7 +69,7 @@ pub fn offered<'i>(inner: &'i str, over: &Shape) -> Option<(Vec<String>, &'i str
     Some((keys, typed))
 }
 
-/// The path that a variable is followed by, and how much of its last key is there.
+/// The path after a variable, and the typed part of its last key.
 pub fn after_variable(rest: &str) -> Option<(Vec<Step>, &str)> {
     let start = rest.rfind(|c| !is_of_key(c)).map_or(0, |at| at + 1);
     let (written, typed) = rest.split_at(start);
@@ -81,7 +81,7 @@ pub fn after_variable(rest: &str) -> Option<(Vec<Step>, &str)> {
     Some((steps, typed))
 }
 
-/// Where the path begins that ends with the text, and the key that is being typed.
+/// The beginning of the path that ends at the end of the text, and the key that is being typed.
 fn path_at_end(text: &str) -> Option<(usize, &str)> {
     let key = |text: &str| text.len() - text.chars().rev().take_while(|c| is_of_key(*c)).count();
     let typed = key(text);
@@ -108,7 +108,7 @@ fn path_at_end(text: &str) -> Option<(usize, &str)> {
     }
 }
 
-/// The shape of `.` at the end of a text of jq.
+/// The shape of `.` at the end of a jq text.
 fn here(text: &str, over: &Shape) -> Option<Shape> {
     let open = |now: Option<Shape>, start, kind| Open {
         begin: now.clone(),
@@ -181,7 +181,7 @@ fn here(text: &str, over: &Shape) -> Option<Shape> {
             _ => {}
         }
     }
-    // In a text there are no paths.
+    // There are no paths inside a text.
     let top = stack.pop()?;
     if is_text { None } else { top.now }
 }
@@ -198,7 +198,7 @@ fn is_word_begin(before: &str) -> bool {
     !last.is_some_and(|c| is_of_key(c) || matches!(c, '.' | '$' | '@' | ':'))
 }
 
-/// The shape of `.` in an argument of a function; `before` ends with the function's name, or with none.
+/// The shape of `.` in an argument of a function. `before` ends with the function's name, or without one.
 fn argument(before: &str, now: Option<&Shape>) -> Option<Shape> {
     let before = before.trim_end();
     let start = before.rfind(|c| !is_of_key(c)).map_or(0, |at| at + 1);
@@ -206,7 +206,7 @@ fn argument(before: &str, now: Option<&Shape>) -> Option<Shape> {
     let now = now?;
     match name {
         "and" | "or" | "not" | "if" | "then" | "elif" | "else" | "as" => Some(now.clone()),
-        // A variable: of `reduce` or `foreach`.
+        // A variable, in `reduce` or `foreach`.
         _ if before[..start].ends_with('$') => None,
         "" => Some(now.clone()),
         name if OF_ITEMS.contains(&name) => now.at(&[Step::Item]).cloned(),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_by_what_stands_before() {
+    fn keys_are_derived_from_the_preceding_text() {
         const ALL: &str = "order vip < ";
         const LINE: &str = "count price < ";
         for (inner, offered) in [

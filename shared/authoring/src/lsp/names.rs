@@ -1,4 +1,4 @@
-//! The names that a definition declares and uses, with their places.
+//! The names that a definition declares and uses, with their locations.
 
 use serde_json::{Value, json};
 use swirl_spec::source::{Member, Node};
@@ -18,7 +18,7 @@ pub enum NameKind {
     Secret,
 }
 
-/// The lists of declarations, with the protocol's numbers for such symbols.
+/// The lists of declarations, with the protocol's numbers for these symbols.
 const LISTS: [(&str, NameKind, u8); 8] = [
     ("states", NameKind::State, 5),
     ("tasks", NameKind::State, 5),
@@ -30,8 +30,7 @@ const LISTS: [(&str, NameKind, u8); 8] = [
     ("secrets", NameKind::Secret, 20),
 ];
 
-/// Returns the kind of name that a property's text refers to, for the property names of all
-/// editions.
+/// The kind of name that a property's text refers to, for the properties of all editions.
 pub fn referred(key: &str) -> Option<NameKind> {
     Some(match key {
         "transition" | "nextState" | "next-state" | "nextTask" | "compensatedBy" | "stateName"
@@ -52,9 +51,9 @@ struct Occurrence {
     name: String,
     /// The kind that a declaration declares.
     declares: Option<Block>,
-    /// The byte of the value at which the name begins, if it is in an expression.
+    /// The byte of the value at which the name begins, if it is inside an expression.
     within: Option<usize>,
-    /// Of the value, from 1.
+    /// The line of the value, from 1.
     line: usize,
     column: usize,
 }
@@ -82,7 +81,7 @@ impl Names {
         names
     }
 
-    /// The node ends at `last_line` or before.
+    /// The node ends on `last_line` or before.
     fn collect(&mut self, node: &Node, key: &str, last_line: usize) {
         if let (Some(name), Some(kind)) = (node.as_str(), referred(key)) {
             self.add(kind, name, None, node);
@@ -136,7 +135,7 @@ impl Names {
         }
     }
 
-    /// Returns the names of a list of declarations, each an object with a name or just a name.
+    /// Adds the names in a list of declarations, each of which is an object with a name or just a name.
     fn declare(&mut self, list: &Node, kind: NameKind, symbol: u8, last_line: usize) {
         let items = list.items().unwrap_or_default();
         for (index, item) in items.iter().enumerate() {
@@ -166,7 +165,7 @@ impl Names {
         });
     }
 
-    /// Returns the declared names of a kind, each once, in the order of the document.
+    /// The declared names of a kind, without duplicates, in document order.
     pub fn declared(&self, kind: NameKind) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for one in self
@@ -186,7 +185,7 @@ impl Names {
         all.find(|one| one.range(text).is_some_and(|range| range.holds(at)))
     }
 
-    /// Returns all places of the name at a position.
+    /// All locations of the name at a position.
     fn same(&self, text: &Text, at: Position) -> Vec<(&Occurrence, Range)> {
         let Some(meant) = self.at(text, at) else {
             return Vec::new();
@@ -219,7 +218,7 @@ impl Names {
         found.map_or(Value::Null, |range| json!(range))
     }
 
-    /// Returns the edits that rename the name at a position.
+    /// The edits that rename the name at a position.
     pub fn rename(&self, text: &Text, at: Position, name: &str) -> Result<Value, String> {
         let Some(meant) = self.at(text, at) else {
             return Err("there is no name here".to_owned());
@@ -260,7 +259,7 @@ impl Names {
         symbols.collect()
     }
 
-    /// Returns the state at a position; of nested states, the inner one.
+    /// The state at a position. Of nested states, the inner one.
     pub fn state_at(&self, text: &Text, at: Position) -> Option<&str> {
         let place = text.place(at);
         let around = self.all.iter().filter(|one| {
@@ -275,8 +274,7 @@ impl Names {
     }
 }
 
-/// Returns the last line before the next entry, if that isn't on the same line; without a next
-/// entry, `last`.
+/// The last line before the next entry, if that isn't on the same line; `last` if there is no next entry.
 fn before(next: Option<usize>, line: usize, last: usize) -> usize {
     next.map_or(last, |next| line.max(next.saturating_sub(1)))
 }
@@ -295,7 +293,7 @@ impl Block {
 }
 
 impl Occurrence {
-    /// Returns the range of the name itself. `None` for a text with escapes, or on several lines.
+    /// The range of the name itself; `None` for a text with escapes or on several lines.
     fn range(&self, text: &Text) -> Option<Range> {
         if let Some(begin) = self.within {
             let scalar = Scalar::at(text.as_str(), text.offset(self.line, self.column));

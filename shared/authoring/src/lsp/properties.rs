@@ -1,9 +1,8 @@
-//! The properties of the language, each described in a sentence.
+//! The properties of the language, each with a one-sentence description.
 
 use super::text::{Position, Text};
 
-/// In alphabetical order. If a property means different things in different objects, its
-/// description says so.
+/// In alphabetical order. If a property has different meanings in different objects, its description says so.
 const ABOUT: [(&str, &str); 82] = [
     (
         "actionDataFilter",
@@ -251,7 +250,7 @@ const ABOUT: [(&str, &str); 82] = [
     ),
 ];
 
-/// The names of all properties that are described.
+/// The names of all properties with a description.
 pub fn described() -> impl Iterator<Item = &'static str> {
     ABOUT.iter().map(|(name, _)| *name)
 }
@@ -263,7 +262,7 @@ pub fn about(name: &str) -> Option<&'static str> {
     Some(ABOUT[found].1)
 }
 
-/// Returns the property whose name is at a position, and its description.
+/// The property whose name is at a position, and its description.
 pub fn at(text: &Text, at: Position) -> Option<(String, &'static str)> {
     let (line, here) = text.around(at, |c| c.is_ascii_alphanumeric() || c == '-');
     let word = &line[here.clone()];
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_property_under_the_cursor() {
+    fn the_property_at_the_cursor() {
         let text = Text::new("é: {\"retryRef\": x, end: true}\ntransition: end\n".to_owned());
         let key = |line, character| at(&text, Position { line, character }).map(|(key, _)| key);
         assert_eq!(key(0, 8).as_deref(), Some("retryRef"));

@@ -1,18 +1,17 @@
-//! A scalar as written in the document, and its value: with quotes, escapes, or as a block on
-//! separate lines.
+//! A scalar as written in the document, and its value: with quotes, escapes, or as a block on several lines.
 
-/// The value of a scalar's text.
+/// The decoded value of a scalar.
 #[derive(Debug, Default)]
 pub struct Scalar {
     pub value: String,
-    /// The position in the document of each byte of the value, and of the end.
+    /// The position in the document of each byte of the value, and of its end.
     offsets: Vec<usize>,
 }
 
 impl Scalar {
-    /// Reads the scalar that begins at a byte of the document. A block begins at its header, or at the first
-    /// character in the lines below, where the reader sees it. A scalar without quotes is read to the end of
-    /// its line, since only its context tells whether a comma or a brace ends it.
+    /// Reads the scalar that begins at a byte of the document. A block begins at its header, or, as in the reader, at
+    /// the first character in the lines below it. A scalar without quotes is read to the end of its line, since only
+    /// its context determines whether a comma or brace ends it.
     pub fn at(document: &str, start: usize) -> Scalar {
         let rest = document.get(start..).unwrap_or_default();
         let mut scalar = Scalar::default();
@@ -33,7 +32,7 @@ impl Scalar {
         scalar
     }
 
-    /// Returns the place in the document of a part of the value.
+    /// The position in the document of a part of the value.
     pub fn place(&self, part: std::ops::Range<usize>) -> Option<std::ops::Range<usize>> {
         Some(*self.offsets.get(part.start)?..*self.offsets.get(part.end)?)
     }
@@ -64,7 +63,7 @@ impl Scalar {
                     Some((_, escaped)) => self.stands_for(escaped, start + at),
                     None => return,
                 },
-                // A line break within quotes is a space.
+                // A line break inside quotes is a space.
                 '\n' => {
                     self.stands_for(' ', start + at);
                     while chars.next_if(|(_, next)| next.is_whitespace()).is_some() {}
@@ -100,7 +99,7 @@ impl Scalar {
     }
 }
 
-/// Returns the beginning of the block whose text has its first character at a byte.
+/// The beginning of the block whose text has its first character at a byte.
 fn header(document: &str, start: usize) -> Option<usize> {
     let before = document.get(..start)?;
     let (above, indent) = before.rsplit_once('\n')?;
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_texts_are_found_as_they_are_written() {
+    fn parts_of_values_are_found_in_the_document() {
         assert_eq!(part("a: .b | c # d", 3, ".b | c"), ".b | c");
         assert_eq!(part("a: 'it''s ${ .b }'", 3, ".b"), ".b");
         assert_eq!(part("a: \"\\\"x\\\" + .b\"", 3, "+ .b"), "+ .b");

@@ -1,7 +1,7 @@
 //! Exchanges messages with one editor.
 //!
-//! Requests are answered at once, in their order. A second thread makes findings and pictures, one at a
-//! time. It analyses a text after a short pause in typing, so intermediate texts are never analysed.
+//! Requests are answered immediately and in order. A second thread computes findings and diagrams, one at a time. It
+//! analyses a text after a short pause in typing, so intermediate texts are never analysed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use super::{DIAGRAM, Done, Drawing, Job, Session, Source};
 
-/// The pause in typing after which a text is analysed.
+/// A text is analysed after a pause in typing of this length.
 const QUIET: Duration = Duration::from_millis(60);
-/// The longest wait for a pause in typing: findings appear even without one.
+/// The longest wait for such a pause, so that findings appear even without one.
 const WAIT_MAX: Duration = Duration::from_millis(600);
-/// The maximum number of pending pictures; further requests are refused.
+/// The maximum number of pending diagrams. Further requests are refused.
 const DRAWINGS_MAX: usize = 8;
 
 /// The editor disconnected without `exit`.
@@ -34,7 +34,7 @@ enum Finished {
     Drawn(RequestId, Value),
 }
 
-/// Serves an initialized editor until it exits or disconnects.
+/// Serves an initialised editor until it exits or disconnects.
 ///
 /// # Errors
 /// The editor accepts no more messages.
@@ -55,7 +55,7 @@ pub fn serve(connection: &Connection, source: Arc<dyn Source>) -> Result<(), Gon
     })
 }
 
-/// The second thread. It ends with the server.
+/// The second thread. It ends together with the server.
 fn perform(to_do: &Receiver<Work>, finished: &Sender<Finished>) {
     for work in to_do {
         let result = match work {
@@ -72,10 +72,10 @@ struct Server<'c> {
     session: Session,
     connection: &'c Connection,
     work: Sender<Work>,
-    /// Whether an analysis is running: one at most.
+    /// Whether an analysis is running. There is at most one.
     analyses: usize,
     drawings: usize,
-    /// The first and the last change that is not analysed.
+    /// The times of the first and the last change that isn't analysed yet.
     changed: Option<(Instant, Instant)>,
 }
 
@@ -104,7 +104,7 @@ impl Server<'_> {
         }
     }
 
-    /// How long until the next analysis, if one is due.
+    /// The time until the next analysis, if one is due.
     fn due(&self) -> Option<Duration> {
         let (first, last) = self.changed.filter(|_| self.analyses == 0)?;
         let at = (last + QUIET).min(first + WAIT_MAX);
@@ -143,7 +143,7 @@ impl Server<'_> {
         }
     }
 
-    /// Handles a message; `true` if it was the last.
+    /// Handles a message. Returns true if it was the last one.
     fn message(&mut self, message: Message) -> Result<bool, Gone> {
         match message {
             Message::Request(request) => {
@@ -167,7 +167,7 @@ impl Server<'_> {
                     self.changed = Some((first, now));
                 }
             }
-            // We send no requests, so this answers none.
+            // We send no requests, so this is not an answer.
             Message::Response(_) => {}
         }
         Ok(false)

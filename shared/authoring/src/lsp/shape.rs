@@ -1,4 +1,4 @@
-//! The keys that data may have according to the text of a definition; used only for completion.
+//! The keys that data may have according to the text of a definition. Used only for completion.
 //!
 //! A shape lists what may exist, never what must exist. Parts that aren't understood add nothing.
 
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use swirl_spec::source::Node;
 
-/// Levels of keys that are followed.
+/// The maximum depth of keys.
 const DEPTH_MAX: usize = 12;
 
-/// Keys of one schema; those of one that refers to itself would be endless.
+/// The maximum number of keys in a schema. A recursive schema would have endless keys.
 const KEYS_MAX: usize = 2_000;
 
-/// The keys that an object may have, and what the items of a list may be.
+/// The keys that an object may have, and the shape of a list's items.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Shape {
     keys: BTreeMap<String, Shape>,
@@ -24,7 +24,7 @@ pub struct Shape {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     Key(String),
-    /// An item of a list, whichever.
+    /// Any item of a list.
     Item,
 }
 
@@ -105,7 +105,7 @@ impl Shape {
         }
     }
 
-    /// Puts something at a path.
+    /// Puts a shape at a path.
     pub fn put(&mut self, path: &[Step], value: Shape) {
         match path.split_first() {
             None => self.merge(value),
@@ -132,7 +132,7 @@ impl Shape {
 pub fn path(text: &str) -> Option<Vec<Step>> {
     let text = text.trim();
     let text = match text.strip_prefix('$') {
-        // A variable of jq is not a path.
+        // A jq variable is not a path.
         Some(rest) if rest.is_empty() || rest.starts_with(['.', '[']) => rest,
         Some(_) => return None,
         None if text.starts_with('.') => text,
@@ -141,7 +141,7 @@ pub fn path(text: &str) -> Option<Vec<Step>> {
     steps(text.trim_end_matches('?'))
 }
 
-/// Steps of a path, each with its `.` or its brackets.
+/// The steps of a path, each with its `.` or its brackets.
 fn steps(text: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut rest = text;
@@ -178,7 +178,7 @@ fn steps(text: &str) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-/// Whether a key without quotes may have this character.
+/// Whether an unquoted key may have this character.
 pub fn is_of_key(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
@@ -189,7 +189,7 @@ fn text_in_quotes(text: &str) -> Option<&str> {
     (!inner.contains(['"', '\'', '\\'])).then_some(inner)
 }
 
-/// An expression without the signs around it.
+/// An expression without its delimiters.
 pub fn bare(text: &str) -> &str {
     let text = text.trim();
     for (open, close) in [("${", "}"), ("{{", "}}")] {
@@ -201,8 +201,8 @@ pub fn bare(text: &str) -> &str {
     text
 }
 
-/// The result of a plain expression for data of a shape: a path, an object or a list of such, or their sum.
-/// Of any other nothing is known.
+/// The result of a simple expression for data with a given shape: a path, an object or a list of these, or their sum.
+/// The result of any other expression is unknown.
 pub fn result(expression: &str, over: &Shape) -> Shape {
     evaluated(bare(expression), over, 0)
 }
@@ -247,7 +247,7 @@ fn evaluated(text: &str, over: &Shape, depth: usize) -> Shape {
     shape
 }
 
-/// The addition of an expression that keeps all of its data: `. + {a: 1}`.
+/// The addition of an expression that keeps all of its input: `. + {a: 1}`.
 pub fn addition(expression: &str) -> Option<Shape> {
     let terms = parts(bare(expression), '+');
     let (same, others): (Vec<&str>, Vec<&str>) =
@@ -262,7 +262,7 @@ pub fn addition(expression: &str) -> Option<Shape> {
     Some(added)
 }
 
-/// The content of a pair of brackets around the whole text.
+/// The content of a pair of brackets that encloses the whole text.
 fn inside(text: &str, open: char, close: char) -> Option<&str> {
     let inner = text.strip_prefix(open)?.strip_suffix(close)?;
     let mut depth = 0_i32;
@@ -273,7 +273,7 @@ fn inside(text: &str, open: char, close: char) -> Option<&str> {
     is_whole.then_some(inner)
 }
 
-/// The parts of a text between separators outside of brackets and texts.
+/// The parts of a text between separators outside of brackets and strings.
 fn parts(text: &str, separator: char) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0_i32, 0);
@@ -292,7 +292,7 @@ fn parts(text: &str, separator: char) -> Vec<&str> {
     parts
 }
 
-/// The characters outside of texts in quotes.
+/// The characters outside of quoted strings.
 fn characters(text: &str) -> impl Iterator<Item = (usize, char)> {
     let (mut is_text, mut is_escaped) = (false, false);
     text.char_indices().filter(move |(_, c)| {
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_plain_expressions_give() {
+    fn results_of_simple_expressions() {
         let mut data = Shape::default();
         data.put(&[key("a"), key("b")], Shape::default());
         data.put(&[key("list"), Step::Item, key("x")], Shape::default());

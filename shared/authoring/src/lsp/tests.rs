@@ -34,7 +34,7 @@ fn open(text: &str) -> Session {
     session
 }
 
-/// The place of the n-th `|` stands for the cursor.
+/// The position of the n-th `|`, which stands for the cursor.
 fn at(session: &mut Session, method: &str, line: usize, character: usize) -> Value {
     let params = json!({
         "textDocument": {"uri": URI},
@@ -113,7 +113,7 @@ fn names_are_found_and_renamed() {
         .collect();
     assert_eq!(starts, [&json!(11), &json!(10)]);
     assert_eq!(edits[0]["newText"], "Paid");
-    // A function and a state of nearly the same name are not the same.
+    // A function and a state with almost the same name are different.
     let range = at(&mut session, "textDocument/prepareRename", 6, 11);
     assert_eq!(range["end"], json!({"line": 6, "character": 13}));
     assert_eq!(
@@ -142,7 +142,7 @@ fn names_are_found_and_renamed() {
     assert_eq!(names, ["pay", "Pay", "Done"]);
 }
 
-/// Changes one line of a document and returns the completions at the end of the new text in it.
+/// Changes one line of a document, and returns the completions at the end of its new text.
 fn offered(line: usize, new: &str) -> Vec<String> {
     let mut lines: Vec<&str> = TEXT.lines().collect();
     let (before, after) = new.split_once('|').unwrap();
@@ -154,7 +154,7 @@ fn offered(line: usize, new: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_offered_is_what_the_reader_takes() {
+fn completions_are_accepted_by_the_reader() {
     assert_eq!(offered(10, "    transition: |"), ["Pay", "Done"]);
     assert_eq!(offered(9, "      - functionRef: {refName: |}"), ["pay"]);
     let types = offered(7, "    type: |");
@@ -282,7 +282,7 @@ fn properties_are_explained_and_texts_formatted() {
     );
 }
 
-/// Returns the text after the fix with this title.
+/// The text after the fix with this title.
 fn fixed(text: &str, title: &str) -> String {
     let mut session = open(text);
     session.findings();
@@ -305,7 +305,7 @@ fn with_states(states: &str) -> String {
 }
 
 #[test]
-fn what_is_missing_is_added_and_literals_get_quotes() {
+fn missing_properties_are_added_and_literals_quoted() {
     let states =
         "  - name: A\n    type: switch\n    dataConditions: [{condition: .a, end: true}]\n";
     let text = fixed(&with_states(states), "add 'defaultCondition'");
@@ -335,7 +335,7 @@ fn what_is_missing_is_added_and_literals_get_quotes() {
 }
 
 #[test]
-fn what_is_wrong_in_an_expression_is_marked_there() {
+fn errors_are_marked_inside_expressions() {
     for (written, marked) in [
         ("'${ .a | nosuch(1) }'", "nosuch"),
         ("\"${ .a + $nobody }\"", "$nobody"),
@@ -364,7 +364,7 @@ fn what_is_wrong_in_an_expression_is_marked_there() {
 }
 
 #[test]
-fn the_picture_follows_the_cursor() {
+fn the_diagram_follows_the_cursor() {
     let mut session = open(TEXT);
     let drawn = at(&mut session, "swirl/diagram", 9, 3);
     assert_eq!(
@@ -387,7 +387,7 @@ fn the_picture_follows_the_cursor() {
             "{line}"
         );
     }
-    // With an error the last picture stays.
+    // With an error, the last diagram stays.
     let range =
         json!({"start": {"line": 10, "character": 16}, "end": {"line": 10, "character": 20}});
     session.notify(
@@ -399,7 +399,7 @@ fn the_picture_follows_the_cursor() {
 }
 
 #[test]
-fn symbols_span_what_they_declare() {
+fn symbols_span_their_declarations() {
     let mut session = open(TEXT);
     let params = json!({"textDocument": {"uri": URI}});
     let symbols = session
@@ -466,7 +466,7 @@ states:
 }
 
 #[test]
-fn whatever_stands_there_nothing_breaks() {
+fn arbitrary_text_does_not_panic() {
     let methods = [
         "textDocument/hover",
         "textDocument/completion",

@@ -1,8 +1,8 @@
-//! A text with its lines, for converting the protocol's positions.
+//! A text with line positions, for converting the protocol's positions.
 
 use serde::Serialize;
 
-/// From 0; a character is a UTF-16 unit.
+/// Counted from 0, in UTF-16 units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Position {
     pub line: usize,
@@ -23,7 +23,7 @@ impl Range {
 
 pub struct Text {
     text: String,
-    /// Where the lines begin, in bytes; the first at 0.
+    /// The byte positions of the lines' beginnings, the first of which is 0.
     lines: Vec<usize>,
 }
 
@@ -38,7 +38,7 @@ impl Text {
         &self.text
     }
 
-    /// A line without its break; empty beyond the last.
+    /// A line without its line break; empty beyond the last line.
     pub fn line(&self, line: usize) -> &str {
         let Some(&start) = self.lines.get(line) else {
             return "";
@@ -50,7 +50,7 @@ impl Text {
         self.text[start..end].trim_end_matches('\r')
     }
 
-    /// Returns the byte of a position. A position beyond a line or the text is its end.
+    /// The byte at a position. A position beyond a line or the text is its end.
     pub fn byte(&self, at: Position) -> usize {
         match self.lines.get(at.line) {
             Some(start) => start + byte_of(self.line(at.line), at.character),
@@ -66,7 +66,7 @@ impl Text {
         }
     }
 
-    /// Returns the byte of a place as the reader counts: line and character, both from 1.
+    /// The byte at a location of the reader: line and character, both from 1.
     pub fn offset(&self, line: usize, column: usize) -> usize {
         let index = line.saturating_sub(1);
         let Some(start) = self.lines.get(index) else {
@@ -78,7 +78,7 @@ impl Text {
         start + within.map_or(text.len(), |(at, _)| at)
     }
 
-    /// Returns the position of a byte; a byte beyond the text is its end.
+    /// The position of a byte. A byte beyond the text is its end.
     pub fn position(&self, byte: usize) -> Position {
         let line = self.lines.partition_point(|start| *start <= byte) - 1;
         let text = self.line(line);
@@ -89,7 +89,7 @@ impl Text {
         }
     }
 
-    /// Returns the range between two byte offsets.
+    /// The range between two byte offsets.
     pub fn between(&self, bytes: std::ops::Range<usize>) -> Range {
         Range {
             start: self.position(bytes.start),
@@ -97,7 +97,7 @@ impl Text {
         }
     }
 
-    /// Returns a position as the reader counts: line and character, both from 1.
+    /// The location of a position in the reader's form: line and character, both from 1.
     pub fn place(&self, at: Position) -> (usize, usize) {
         (at.line + 1, self.before(at).chars().count() + 1)
     }
@@ -115,7 +115,7 @@ impl Text {
         &line[..byte_of(line, at.character)]
     }
 
-    /// Returns the line of a position, and the range of bytes of one kind around the position.
+    /// The line of a position, and the range of bytes of one kind around the position.
     pub fn around(
         &self,
         at: Position,
@@ -128,7 +128,7 @@ impl Text {
         (line, start..end)
     }
 
-    /// A range within a line, given in bytes of the line.
+    /// A range in a line, given in bytes of the line.
     pub fn range(&self, line: usize, start: usize, end: usize) -> Range {
         let text = self.line(line);
         let position = |byte: usize| Position {
@@ -141,8 +141,7 @@ impl Text {
         }
     }
 
-    /// Returns the range from a place of the reader (line and character, both from 1) to the end of
-    /// the word there.
+    /// The range from a location of the reader (line and character, both from 1) to the end of the word there.
     pub fn word_at(&self, line: usize, column: usize) -> Range {
         let line = line.saturating_sub(1);
         let text = self.line(line);

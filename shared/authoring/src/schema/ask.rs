@@ -1,4 +1,4 @@
-//! Queries the reader: its findings about a document with a value at a place.
+//! Queries the reader for its findings about a document with a value at some location.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -10,12 +10,11 @@ use swirl_spec::edition::Edition;
 use swirl_spec::resource::MapResources;
 use swirl_spec::{Options, codes, read_as, vocabulary};
 
-/// Like no word of the language, so that no finding suggests another one.
+/// Unlike any word of the language, so that no finding suggests another word for it.
 pub(super) const STAND_IN: &str = "zzqqxxkkww";
 
-/// The reader's findings about values that are wrong where they are, whatever the rest of the document
-/// has. Findings that depend on other parts of the document, such as an undefined name, aren't among
-/// them.
+/// The reader's findings about values that are wrong at their location whatever the rest of the document contains. This
+/// excludes findings that depend on other parts of the document, such as an undefined name.
 const REFUSING: [codes::Code; 9] = [
     codes::BAD_BATCH_SIZE,
     codes::BAD_COUNT,
@@ -41,7 +40,7 @@ pub(super) struct Reader {
     said: RefCell<HashMap<String, Rc<Said>>>,
 }
 
-/// A document, and where in it a value is tried out.
+/// A document, and the location in it at which values are tried.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     document: Value,
@@ -56,7 +55,7 @@ impl Place {
         }
     }
 
-    /// The document with this value at the place.
+    /// The document with this value at the location.
     fn with(&self, value: Value) -> Value {
         let mut document = self.document.clone();
         if let Some(place) = document.pointer_mut(&self.pointer) {
@@ -65,7 +64,7 @@ impl Place {
         document
     }
 
-    /// The place of a property, in an object that also has `beside`.
+    /// The location of a property, in an object that also has `beside`.
     pub(super) fn property(&self, mut beside: Value, name: &str) -> Place {
         beside[name] = Value::Null;
         Place {
@@ -74,7 +73,7 @@ impl Place {
         }
     }
 
-    /// The place of the one item of a list.
+    /// The location of the only item of a list.
     pub(super) fn item(&self) -> Place {
         Place {
             document: self.with(Value::Array(vec![Value::Null])),
@@ -82,7 +81,7 @@ impl Place {
         }
     }
 
-    /// The same place, in an object around it that has this property too; none if it has it already.
+    /// The same location, with this property in an enclosing object; `None` if that has it already.
     pub(super) fn beside_above(&self, name: &str, value: Value) -> Option<Place> {
         let holder = self.pointer.trim_end_matches("/0");
         let (above, _) = holder.rsplit_once('/')?;
@@ -95,14 +94,14 @@ impl Place {
         Some(place)
     }
 
-    /// The name of the property that holds the value, or the list that it is in.
+    /// The name of the property that holds the value, or the list that contains it.
     pub(super) fn name(&self) -> &str {
         let mut steps = self.pointer.rsplit('/');
         let name = steps.find(|step| step.parse::<usize>().is_err());
         name.unwrap_or_default()
     }
 
-    /// How many steps it is from the root.
+    /// The number of steps from the root.
     pub(super) fn depth(&self) -> usize {
         self.pointer.matches('/').count()
     }
@@ -146,8 +145,8 @@ impl Reader {
         said
     }
 
-    /// The words that a property takes, from the reader's finding about another one: those that it
-    /// suggests, and those of other editions that it understands.
+    /// The words that a property accepts, from the reader's finding about another word: those that it suggests, and
+    /// words of other editions that it understands.
     pub(super) fn words(&self, place: &Place, finding: &Diagnostic) -> Vec<String> {
         let mut words = quoted(&finding.message);
         words.extend(quoted(finding.hint.as_deref().unwrap_or_default()));
@@ -163,8 +162,8 @@ impl Reader {
         once
     }
 
-    /// Returns the reader's name for an object that has `beside`, and the property names that it
-    /// suggests. `None` if the reader doesn't compare the names.
+    /// The reader's name for an object that has `beside`, and the property names that it suggests. `None` if the reader
+    /// doesn't compare the names.
     pub(super) fn compares(&self, place: &Place, beside: &Value) -> Option<(String, Vec<String>)> {
         let mut object = beside.clone();
         object[STAND_IN] = Value::Null;
@@ -175,7 +174,7 @@ impl Reader {
         Some((what.unwrap_or_default().to_owned(), suggested))
     }
 
-    /// Returns the names that an object may have in addition to its own, with any value.
+    /// The names that an object may have in addition to its own, with any value.
     pub(super) fn taken(
         &self,
         place: &Place,
@@ -188,7 +187,7 @@ impl Reader {
             let is_taken = |name: &&String| said.unknown_property(place, name).is_none();
             taken.extend(names.iter().filter(is_taken).cloned());
         }
-        // Some are accepted only without the others, or next to another one.
+        // Some are accepted only without the others, or beside another one.
         let mut whole = beside.clone();
         for name in [(); 2]
             .iter()
@@ -209,7 +208,7 @@ impl Reader {
     }
 }
 
-/// Returns an object with all of these names in addition to its own.
+/// An object with all of these names in addition to its own.
 pub(super) fn with_names(beside: &Value, names: &BTreeSet<String>, value: &Value) -> Value {
     let mut object = beside.clone();
     for name in names {
@@ -221,7 +220,7 @@ pub(super) fn with_names(beside: &Value, names: &BTreeSet<String>, value: &Value
 }
 
 impl Said {
-    /// The findings at a place itself.
+    /// The findings at the location itself.
     pub(super) fn at<'s, 'p: 's>(
         &'s self,
         pointer: &'p str,
@@ -229,7 +228,7 @@ impl Said {
         self.0.iter().filter(move |found| found.pointer == pointer)
     }
 
-    /// The reason why the value isn't valid there, if it isn't.
+    /// The reason why the value isn't valid at the location, if it isn't.
     pub(super) fn refusal(&self, place: &Place) -> Option<&Diagnostic> {
         let refuses = |found: &&Diagnostic| {
             found.severity == Severity::Error && REFUSING.contains(&found.code)
@@ -238,8 +237,8 @@ impl Said {
         here.find(refuses)
     }
 
-    /// Whether a property is refused because the object has none of its name; and how the object is
-    /// called then.
+    /// Whether a property is refused because the object has no property with its name, and the reader's name for the
+    /// object.
     pub(super) fn unknown_property(&self, place: &Place, name: &str) -> Option<&Diagnostic> {
         let at = format!("{}/{name}", place.pointer);
         let unknown = |found: &&Diagnostic| {
@@ -257,7 +256,7 @@ impl Said {
         })
     }
 
-    /// The sets of properties of which more than one is there.
+    /// The sets of properties of which more than one is present.
     pub(super) fn exclusive(&self, place: &Place) -> Vec<Vec<String>> {
         self.groups(place, codes::EXCLUSIVE_PROPERTIES, |found| {
             found.message.clone()
@@ -273,16 +272,16 @@ impl Said {
         let at = self.at(&place.pointer);
         at.filter(|found| found.code == code && found.severity == Severity::Error)
             .map(|found| quoted(&text(found)))
-            // A finding that names no property, such as a branch without an end, is left to the reader.
+            // A finding without a property, such as a branch without an end, is left to the reader.
             .filter(|set| !set.is_empty())
             .collect()
     }
 }
 
-/// The words in quotes of a sentence.
+/// The quoted words in a sentence.
 pub(super) fn quoted(sentence: &str) -> Vec<String> {
     let parts = sentence.split('\'').skip(1).step_by(2);
-    // Of `end: true` the property counts.
+    // In `end: true`, the property counts.
     parts
         .filter_map(|part| part.split(':').next())
         .filter(|word| !word.is_empty() && !word.contains(char::is_whitespace))

@@ -1,5 +1,5 @@
-//! Explores the objects of a definition, from the top down to the last property, and what each of
-//! their properties may be.
+//! Explores the objects of a definition, from the top down to the last property, and the values that each of their
+//! properties may have.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,17 +14,17 @@ use super::spelling::spellings;
 /// The depth of the exploration. Deeper values may be anything.
 const DEPTH_MAX: usize = 24;
 
-/// Identifies an object: the property that has it, the reader's name for it, the word of its variant,
-/// and its properties.
+/// Identifies an object: the property that holds it, the reader's name for it, the word of its variant, and its
+/// properties.
 type Signature = (String, String, String, BTreeSet<String>);
 
-/// The objects found so far, each once.
+/// The objects found so far, without duplicates.
 pub(super) struct Explorer<'r> {
     reader: &'r Reader,
     pub(super) objects: Vec<Known>,
     by_signature: Vec<(Signature, usize)>,
-    /// The names that the reader accepts in an object, by the property that has it, by its present
-    /// properties, and by the reader's name and suggestions for it.
+    /// The names that the reader accepts in an object, by the property that holds it, its current properties, and the
+    /// reader's name and suggestions for it.
     taken: HashMap<(String, String, String, Vec<String>), BTreeSet<String>>,
 }
 
@@ -44,7 +44,7 @@ impl<'r> Explorer<'r> {
         }
     }
 
-    /// The definition itself, of which these are the properties.
+    /// The definition itself, with these properties.
     pub(super) fn definition(&mut self, names: &[&str]) -> usize {
         let place = Place::root();
         let names = names.iter().map(|name| (*name).to_owned()).collect();
@@ -72,7 +72,7 @@ impl<'r> Explorer<'r> {
         if full {
             let items = self.shape(&place.item());
             if !object && let Some(Object::Known(one)) = items.objects.first() {
-                // Some readers take one for a list of one, if it looks like one.
+                // Some readers accept a single value as a list of one.
                 let one = self.objects[*one].sample.clone();
                 object = self.reader.try_value(place, one).refusal(place).is_none();
             }
@@ -108,16 +108,15 @@ impl<'r> Explorer<'r> {
         }
     }
 
-    /// Whether one of the properties makes another object of it, in which others have no place: a schema
-    /// without a word that decides says nothing of it.
+    /// Whether one of the properties turns it into another object, in which other properties aren't allowed. A schema
+    /// without a deciding word can't express that.
     fn is_torn(&self, place: &Place, base: &Compared) -> bool {
         let suggested = self.reader.compares(place, &json!({}));
         let suggested = suggested.map(|(_, names)| names).unwrap_or_default();
         suggested.iter().any(|name| !base.names.contains(name))
     }
 
-    /// The names that the reader accepts in an object that has `beside`; none if it compares them
-    /// with nothing.
+    /// The names that the reader accepts in an object that has `beside`; `None` if it doesn't compare them.
     fn compared(&mut self, place: &Place, beside: &Value) -> Option<Compared> {
         let (what, suggested) = self.reader.compares(place, beside)?;
         let holder = place.name().to_owned();
@@ -135,7 +134,7 @@ impl<'r> Explorer<'r> {
         Some(Compared { what, names })
     }
 
-    /// The properties that take one of some words, and these.
+    /// The properties that accept only certain words, and these words.
     fn words(&self, place: &Place, base: Option<&Compared>) -> Vec<(String, Vec<String>)> {
         let names = base.map_or(&self.reader.names, |base| &base.names);
         let whole = with_names(&json!({}), names, &json!(STAND_IN));
@@ -155,7 +154,7 @@ impl<'r> Explorer<'r> {
         all
     }
 
-    /// Returns the variants of an object that differ by the word of a property.
+    /// The variants of an object, which differ in the word of a property.
     fn variants(
         &mut self,
         place: &Place,
@@ -226,8 +225,7 @@ impl<'r> Explorer<'r> {
             .map(|(_, index)| *index)
     }
 
-    /// Explores an object: required properties first, so that the others are tried in an object that
-    /// can be read.
+    /// Explores an object. Required properties come first, so that the others are tried in an object that can be read.
     fn known(&mut self, place: &Place, compared: Compared, beside: &Value, word: &str) -> usize {
         let Compared { what, names } = compared;
         let name = place.name().to_owned();
@@ -245,7 +243,7 @@ impl<'r> Explorer<'r> {
         let mut least = beside.clone();
         let mut missing: Vec<Vec<String>> = Vec::new();
         let mut shapes: Vec<(String, Shape)> = Vec::new();
-        // Some are missed only once others are there.
+        // Some are reported as missing only when others are present.
         loop {
             let said = self.reader.try_value(place, least.clone());
             let mut further = said.missing(place);
@@ -297,8 +295,8 @@ impl<'r> Explorer<'r> {
         index
     }
 
-    /// Explores the values of a property, beside the required ones: one try for each alternative
-    /// set of required properties.
+    /// Explores the values of a property beside the required ones, once for each alternative set of required
+    /// properties.
     fn property(
         &mut self,
         place: &Place,
@@ -309,7 +307,7 @@ impl<'r> Explorer<'r> {
         let own = |set: &&Vec<String>| set.iter().any(|member| member == name);
         let mut others = least.clone();
         if let (Some(set), Some(members)) = (missing.iter().find(own), others.as_object_mut()) {
-            // Only one of them may be there.
+            // Only one of them may be present.
             members.retain(|other, _| !set.contains(other));
         }
         let mut shape = self.shape(&place.property(others.clone(), name));
@@ -344,8 +342,8 @@ impl<'r> Explorer<'r> {
         shape.samples(&|index| self.objects[index].sample.clone())
     }
 
-    /// The sets of which one property must be there. A property in whose presence none of a set is
-    /// missed belongs to the set.
+    /// The sets of which one property is required. A property in whose presence none of a set is missing belongs to the
+    /// set.
     fn required(
         &self,
         place: &Place,
@@ -369,7 +367,7 @@ impl<'r> Explorer<'r> {
             if !is_missed(without.clone()) || self.is_said_above(place, &without, set) {
                 continue;
             }
-            // One that is missed because of a word is required for that word.
+            // A property that is missing because of a word is required for that word.
             let other_words = shapes.iter().flat_map(|(name, shape)| {
                 let words = match without.get(name) {
                     Some(_) if beside.get(name).is_none() => shape.words(),
@@ -424,7 +422,7 @@ impl<'r> Explorer<'r> {
         for (list, shape) in shapes {
             let items = shape.list.as_ref().map(|list| &list.items.objects);
             let item = object[list].as_array().and_then(|items| items.first());
-            // Of an object that is being explored there is no sample yet.
+            // An object that is being explored has no sample yet.
             if item.is_some_and(|item| item.is_object() || item.is_null())
                 && let Some(Object::Known(index)) = items.and_then(|objects| objects.first())
             {
@@ -444,7 +442,7 @@ impl<'r> Explorer<'r> {
         all
     }
 
-    /// The sets that are missed only beside a word.
+    /// The sets that are missing only beside a word.
     fn required_for(
         &self,
         place: &Place,
@@ -488,8 +486,8 @@ impl<'r> Explorer<'r> {
         all
     }
 
-    /// Whether one of a set may be missing because the object around says it: a state's `end` holds for
-    /// its entries.
+    /// Whether one of a set may be missing because an enclosing object provides it: a state's `end` applies to its
+    /// entries.
     fn is_said_above(&self, place: &Place, object: &Value, set: &[String]) -> bool {
         set.iter().any(|name| {
             let Some(above) = place.beside_above(name, json!(true)) else {
@@ -503,7 +501,7 @@ impl<'r> Explorer<'r> {
         })
     }
 
-    /// The pairs that the reader refuses whatever their values are, unless one of them says nothing.
+    /// The pairs that the reader refuses whatever their values are, unless the value of one is empty.
     fn exclusive(
         &self,
         place: &Place,
@@ -517,7 +515,7 @@ impl<'r> Explorer<'r> {
                 whole[name] = sample;
             }
         }
-        // Of those that may each be what is missing, several may be too many.
+        // If each of several properties could be the missing one, having several may be too many.
         let mut groups = self.reader.try_value(place, whole).exclusive(place);
         groups.extend(missing.iter().cloned());
         let mut pairs: Vec<Pair> = Vec::new();
@@ -547,7 +545,7 @@ impl<'r> Explorer<'r> {
                     };
                     if first.iter().all(|a| second.iter().all(|b| refused(a, b))) {
                         let ignored = |it: &dyn Fn(&Value) -> bool| -> Vec<Value> {
-                            // Serialisers write null or nothing for what is not set.
+                            // Serialisers write null or an empty value for unset properties.
                             let nothing = [json!(false), Value::Null, json!("")].into_iter();
                             nothing.filter(|value| !it(value)).collect()
                         };
@@ -568,7 +566,7 @@ impl<'r> Explorer<'r> {
         pairs
     }
 
-    /// Values of a property that say something; none if there are no such.
+    /// Non-empty values of a property, if there are any.
     fn values(&self, name: &str, shapes: &[(String, Shape)]) -> Option<Vec<Value>> {
         let (_, shape) = shapes.iter().find(|(known, _)| known == name)?;
         let mut values = self.samples(shape);

@@ -1,4 +1,4 @@
-//! The objects of the language, as exploration finds them.
+//! The objects of the language, as found by the exploration.
 
 use serde_json::Value;
 
@@ -7,28 +7,28 @@ use super::shape::Shape;
 /// An object of the language.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// How the reader calls it; empty for the definition itself.
+    /// The reader's name for it; empty for the definition itself.
     pub(super) what: String,
     pub(super) properties: Vec<Property>,
-    /// Whether other properties are allowed beside them.
+    /// Whether other properties are allowed as well.
     pub(super) is_open: bool,
     /// Required properties.
     pub(super) required: Vec<Required>,
-    /// Of each set one property must be there if another one is this word.
+    /// Sets of properties of which one is required if another property has this word.
     pub(super) required_for: Vec<(String, String, Vec<String>)>,
-    /// Of each pair only one may be there.
+    /// Pairs of which only one may be present.
     pub(super) exclusive: Vec<Pair>,
-    /// A property whose word says which properties there are, and the object for each word.
+    /// A property whose word determines the other properties, and the object for each word.
     pub(super) variants: Option<(String, Vec<(String, usize)>)>,
-    /// The least that the reader takes for this object.
+    /// A minimal value that the reader accepts for this object.
     pub(super) sample: Value,
 }
 
-/// One of some properties must be there.
+/// One of these properties is required.
 #[derive(Debug, PartialEq)]
 pub(super) struct Required {
     pub(super) own: Vec<String>,
-    /// Or an item of a list has a property: the mark of the state that comes first.
+    /// Or an item of a list must have a property, such as the mark of the first state.
     pub(super) of_items: Vec<(String, String)>,
 }
 
@@ -43,6 +43,6 @@ pub(super) struct Pair {
 pub(super) struct Property {
     pub(super) name: String,
     pub(super) shape: Shape,
-    /// The reader takes it, and says that it should be written otherwise.
+    /// The reader accepts it, but recommends another form.
     pub(super) is_other_editions: bool,
 }

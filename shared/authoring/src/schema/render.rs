@@ -29,7 +29,7 @@ pub(super) fn render(title: &str, root: usize, objects: &[Known]) -> Value {
     schema
 }
 
-/// A name for each object, made of how the reader calls it.
+/// A name for each object, derived from the reader's name for it.
 fn names(objects: &[Known]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for known in objects {
@@ -64,7 +64,7 @@ fn object(known: &Known, objects: &[Known], names: &[String]) -> Value {
     let of = |property: &Property| {
         let mut schema = shape(&property.shape, names);
         if let Some(about) = about(&camel_case(&property.name)) {
-            // Beside a `$ref` nothing counts in this draft.
+            // In this draft, everything beside a `$ref` is ignored.
             schema = match schema.get("$ref") {
                 Some(_) => json!({"allOf": [schema], "description": about}),
                 None => {
@@ -111,7 +111,7 @@ fn object(known: &Known, objects: &[Known], names: &[String]) -> Value {
     Value::Object(schema)
 }
 
-/// One of the properties is there, or an item of a list has one.
+/// One of the properties is present, or an item of a list has one.
 fn one_of(own: &[String], of_items: &[(String, String)]) -> Value {
     let own = own.iter().map(|name| json!({"required": [name]}));
     let of_items = of_items.iter().map(|(list, name)| {
@@ -127,7 +127,7 @@ fn one_of(own: &[String], of_items: &[(String, String)]) -> Value {
     }
 }
 
-/// The property is there, and is the word.
+/// The property is present and has this word.
 fn is_word(property: &str, word: &str) -> Value {
     json!({
         "required": [property],
@@ -225,7 +225,7 @@ fn shape(shape: &Shape, names: &[String]) -> Value {
     }
 }
 
-/// `on-events` as `onEvents`, by which it is described.
+/// Converts `on-events` to `onEvents`, the form that has a description.
 fn camel_case(name: &str) -> String {
     let mut made = String::with_capacity(name.len());
     let mut parts = name.split('-');

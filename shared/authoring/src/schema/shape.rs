@@ -1,4 +1,4 @@
-//! The values that the reader accepts at a place.
+//! The values that the reader accepts at a location.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use swirl_spec::codes;
 
 use super::ask::{Place, Reader, STAND_IN};
 
-/// The values that are valid at a place. If all fields are false or empty, none are.
+/// The values that are valid at a location. If all fields are false or empty, none is valid.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Shape {
-    /// Any value; the other fields are unused then.
+    /// Any value is valid, and the other fields are unused.
     pub(super) anything: bool,
     pub(super) null: bool,
     pub(super) boolean: bool,
@@ -32,7 +32,7 @@ pub(super) enum Text {
         words: Vec<String>,
         any_case: bool,
     },
-    /// Those that fit one of these patterns.
+    /// Texts that match one of these patterns.
     Fitting(Vec<&'static str>),
 }
 
@@ -44,13 +44,13 @@ pub(super) struct List {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Object {
-    /// The reader compares its properties with nothing.
+    /// The reader doesn't compare its properties with anything.
     Free,
-    /// By its index.
+    /// An object by its index.
     Known(usize),
 }
 
-/// Texts that mean something to readers which refuse any other, and the pattern of their kind.
+/// Texts with a meaning for readers that refuse all others, and the pattern for each kind.
 const FORMS: [(&str, &str); 9] = [
     ("true", "^([tT]rue|TRUE)$"),
     ("false", "^([fF]alse|FALSE)$"),
@@ -63,7 +63,7 @@ const FORMS: [(&str, &str); 9] = [
     ("2030-01-01T00:00:00Z", "^\\s*[0-9]{4}-"),
 ];
 
-/// The values that are tried but for objects and lists, which hold others.
+/// The values that are tried, except objects and lists, which contain others.
 pub(super) fn scalars(reader: &Reader, place: &Place) -> (Shape, bool) {
     let mut is_silent = true;
     let mut accepts = |value: Value| {
@@ -100,7 +100,7 @@ pub(super) fn scalars(reader: &Reader, place: &Place) -> (Shape, bool) {
     (shape, is_silent && is_free)
 }
 
-/// The texts that are valid there; and whether the reader accepted every text.
+/// The valid texts, and whether the reader accepts every text.
 fn text(reader: &Reader, place: &Place) -> (Option<Text>, bool) {
     let said = reader.try_value(place, json!(STAND_IN));
     let is_silent = said.at(&place.pointer).next().is_none();
@@ -132,7 +132,7 @@ impl Shape {
         }
     }
 
-    /// The words that it takes, if it takes no other text.
+    /// The words that it accepts, if it accepts no other text.
     pub(super) fn words(&self) -> &[String] {
         match &self.text {
             Some(Text::Words { words, .. }) => words,
@@ -140,7 +140,7 @@ impl Shape {
         }
     }
 
-    /// Returns the shape of values that fit one or the other.
+    /// The shape of values that have one shape or the other.
     pub(super) fn or(self, other: Shape) -> Shape {
         if self.anything || other.anything {
             return Shape::anything();
@@ -184,7 +184,7 @@ impl Shape {
         }
     }
 
-    /// A valid value.
+    /// Some valid values.
     pub(super) fn samples(&self, of_object: &dyn Fn(usize) -> Value) -> Vec<Value> {
         if self.anything {
             return vec![json!({})];

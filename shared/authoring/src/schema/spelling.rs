@@ -1,4 +1,4 @@
-//! The spellings of a name: the oldest editions' texts mix them.
+//! The spellings of a name, because the texts of the oldest editions mix them.
 
 /// `onEvents`, `OnEvents` and `on-events`.
 pub(super) fn spellings(name: &str) -> Vec<String> {

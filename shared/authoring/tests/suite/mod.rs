@@ -5,7 +5,7 @@ use std::path::Path;
 
 use swirl_spec::source::{Limits, Node, parse};
 
-/// Its place, its tree, and the names of the functions that its scenario answers.
+/// Its path, its tree, and the names of the functions that its scenario mocks.
 pub type Document = (String, Node, HashSet<String>);
 
 pub fn documents() -> Vec<Document> {
@@ -17,8 +17,7 @@ pub fn documents() -> Vec<Document> {
     all
 }
 
-/// All documents below a folder of the repository, with the names of the functions that a scenario
-/// answers.
+/// All documents in a folder of the repository, with the names of the functions that a scenario mocks.
 fn below(folder: &Path, found: &mut Vec<Document>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,4 @@
-//! The table of all settings, in the order of the reference. One file a group of sections.
+//! The table of all settings, in the order of the reference page. Each file has a group of sections.
 
 mod api;
 mod processes;
@@ -23,7 +23,7 @@ pub fn find(key: &str) -> Option<&'static Setting> {
     settings().find(|setting| setting.key == key)
 }
 
-/// The subject of a section: for the reference and the default file.
+/// The description of a section, for the reference page and the default file.
 pub fn section(name: &str) -> &'static str {
     match name {
         "redis" => "Redis keeps all records: records that it loses are lost.",

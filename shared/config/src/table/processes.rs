@@ -1,4 +1,4 @@
-//! The two processes, and the settings that they share: telemetry, log, HTTP, secrets.
+//! The settings of the two processes, and those that they share: telemetry, log, HTTP, secrets.
 
 use crate::kind::{DAY_MS, SECOND_MS, ValueKind, count, duration};
 use crate::setting::Setting;

@@ -1,8 +1,7 @@
 //! A function call (0.8, "FunctionRef Definition").
 //!
-//! The arguments are evaluated where the call is made (`request`), so that secrets in them are
-//! never part of a record; the scope's data doesn't change while the call is under way, so that a
-//! repeated call has the same arguments.
+//! The arguments are evaluated where the call is made (`request`), so no record contains the secrets in them. The
+//! scope's data doesn't change while the call is under way, so a repeated call has the same arguments.
 
 use swirl_model::error::names;
 use swirl_model::event::Event;
@@ -54,8 +53,8 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// The operator's retry covers a call that failed while the instance was faulted, but not one that
-    /// nothing waits for.
+    /// An operator's retry also repeats a call that failed while the instance was faulted, unless nothing waits for the
+    /// call.
     pub(crate) fn call_failed_meanwhile(
         &mut self,
         call: u32,
@@ -84,7 +83,7 @@ impl Ctx<'_> {
             self.emit(failed);
             run.attempt = 0;
             run.waited_ms = 0;
-            // The failure was an answer: the next attempt is another call.
+            // The failure was a definite answer, so the next attempt is a new call.
             run.key = None;
             run.retried = Vec::new();
             run.step = ActionStep::Attempt;

@@ -1,7 +1,6 @@
 //! An action that produces an event and may wait for its answer (0.8, "EventRef Definition").
 //!
-//! The answer is subscribed to in the same commit that puts the event into the outbox, so it cannot
-//! come too early.
+//! The same commit subscribes to the answer and puts the event into the outbox, so the answer cannot arrive too early.
 
 use swirl_model::event::{Event, EventMatch};
 use swirl_model::scope::{ActionStep, ListRun, TimerKind};
@@ -69,8 +68,7 @@ impl Ctx<'_> {
         self.settle(step);
     }
 
-    /// The part of an event that is data: its payload, or the whole event where `dataOnly` is
-    /// false.
+    /// The data of an event: its payload, or the whole event with `dataOnly: false`.
     pub(crate) fn payload(&self, def: swirl_model::workflow::EventId, event: &CloudEvent) -> Data {
         if self.def.workflow[def].data_only {
             event.data.clone().unwrap_or_default()
@@ -88,10 +86,10 @@ impl Ctx<'_> {
     }
 }
 
-/// The answer has the values of the request: the instance's own values may be those of another
-/// request (docs/language.md#decision-49).
+/// The answer must have the correlation values of the request. Those of the instance may belong to another request
+/// (docs/language.md#decision-49).
 fn answering(mut filter: EventMatch, request: &CloudEvent) -> EventMatch {
-    // The request is never its own answer (docs/language.md#decision-82).
+    // A request is never its own answer (docs/language.md#decision-82).
     filter.except = Some(request.id.clone());
     for (attribute, value) in &mut filter.correlation {
         if value.is_none() {

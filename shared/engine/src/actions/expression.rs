@@ -1,5 +1,5 @@
-//! An expression function as an action (0.8, "Using Functions for Expression Evaluation"). Its
-//! input is the action's data, its arguments are `$args` (docs/language.md#decision-17).
+//! An expression function as an action (0.8, "Using Functions for Expression Evaluation"). Its input is the action's
+//! data, and `$args` has its arguments (docs/language.md#decision-17).
 
 use swirl_model::scope::ListRun;
 use swirl_model::workflow::{Action, ExprId, Template};

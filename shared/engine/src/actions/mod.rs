@@ -1,4 +1,4 @@
-//! Actions: in sequence, each through the same steps.
+//! Actions: they run in sequence, and each goes through the same steps.
 //!
 //! | step | left when |
 //! | --- | --- |
@@ -10,7 +10,7 @@
 //! | `Done` | its successor is known: its sleep, the same action again, or the next action |
 //! | `SleepAfter` | the timer fires: the same action again, or the next action |
 //!
-//! One file a kind, one line in [`Ctx::attempt`].
+//! Each kind has a file, and a line in [`Ctx::attempt`].
 
 mod call;
 mod event;
@@ -26,14 +26,14 @@ use swirl_model::{Data, WorkflowError, merge::merge_over};
 use crate::ctx::{Ctx, Step};
 use crate::flow::runs_in_iteration;
 
-/// An action's result and where it goes.
+/// An action's result and its destination.
 #[derive(Default)]
 struct Taken {
-    /// The result that the iteration yields so far.
+    /// The current result of the iteration.
     collected: Option<Data>,
-    /// For the state that forked.
+    /// For the state that created this branch.
     merge: Option<Merge>,
-    /// The state data from then on.
+    /// The new state data.
     data: Option<Data>,
 }
 
@@ -118,7 +118,7 @@ impl Ctx<'_> {
         }
         run.attempt += 1;
         let turn = self.seq();
-        // Set by an operator's retry only.
+        // Only an operator's retry sets this.
         let child = run.child.take();
         let call = child.unwrap_or(turn);
         let name = self.action_name(action);
@@ -164,7 +164,7 @@ impl Ctx<'_> {
         Some((run.clone(), &self.def.workflow[id]))
     }
 
-    /// An action's name, or the name of its function, event or sub-workflow.
+    /// An action's name, or that of its function, event or sub-workflow.
     pub(crate) fn action_name(&self, action: &Action) -> String {
         match (&action.name, &action.kind) {
             (Some(name), _) => name.to_string(),
@@ -183,13 +183,13 @@ impl Ctx<'_> {
         }
     }
 
-    /// The action's attempt succeeded; async ones give no result. A result that cannot be merged is an
-    /// error of the action like any other.
+    /// The action's attempt succeeded. Actions that are invoked async give no result. If the result cannot be merged,
+    /// that is an error of the action like any other.
     pub fn action_done(&mut self, result: Option<Data>) -> Step {
         self.action_done_by(result, true)
     }
 
-    /// An operator gave the result: if it cannot be merged, no function is called again.
+    /// An operator gave the result. If it cannot be merged, no function is called again.
     pub(crate) fn action_skipped(&mut self, result: Data) -> Step {
         self.action_done_by(Some(result), false)
     }
@@ -212,7 +212,7 @@ impl Ctx<'_> {
         if let Some((handler, error)) = &matched
             && let Some(waits) = self.retry_by_handler(&run, action, *handler)?
         {
-            // The answer was a definite one: the next attempt is another call.
+            // The answer was definite, so the next attempt is a new call.
             run.key = None;
             return self.repeat_action(run, action, error.clone(), waits);
         }
@@ -267,7 +267,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// The result filter, then the merge; nothing is changed yet.
+    /// Applies the result filter and computes the merge, without changing anything yet.
     fn taken(&self, action: &Action, result: Data) -> Result<Taken, WorkflowError> {
         let rule = &action.results;
         let mut taken = Taken::default();
@@ -276,7 +276,7 @@ impl Ctx<'_> {
         }
         let value = self.filtered(rule.results, rule.under.as_ref(), rule.to, result)?;
         self.check_data(&value, "the result")?;
-        // Where a state runs, results are its own.
+        // In a scope that runs states, results belong to the scope.
         let alone = self.scope.state().is_none();
         let in_iteration = matches!(self.scope.role, Role::Iteration { .. });
         let iteration = alone && in_iteration;
@@ -297,7 +297,7 @@ impl Ctx<'_> {
             output: rule.output,
             ..Merge::new(rule.to, value)
         };
-        // In an iteration a result without a place of its own is collected, never an error.
+        // In an iteration, a result without an explicit destination is collected; that is never an error.
         let is_plain = rule.to.is_none() && !merge.replace && !merge.value.is_object();
         let only_collected = is_plain && (in_iteration || self.is_action_of_iteration());
         if only_collected && !iteration && !merge.value.is_null() {
@@ -315,7 +315,7 @@ impl Ctx<'_> {
         Ok(taken)
     }
 
-    /// One of the actions that run in parallel in a state of an iteration.
+    /// Whether this is one of the parallel actions of a state inside an iteration.
     fn is_action_of_iteration(&self) -> bool {
         match self.scope.role {
             Role::Action { list, .. } => runs_in_iteration(&self.def.workflow, list),
@@ -327,7 +327,7 @@ impl Ctx<'_> {
     pub fn list_done(&mut self) -> Step {
         let def = self.def.clone();
         let Some((id, state)) = self.state() else {
-            // Where outputs are collected, a branch of actions yields its data.
+            // If outputs are collected, a branch of actions returns its data.
             if let Role::Branch { state, .. } = self.scope.role
                 && let StateKind::Parallel(parallel) = &def.workflow[state].kind
                 && parallel.collect
@@ -348,7 +348,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// A timer of kind `Sleep` has fired: of a sleep state, or before or after an action.
+    /// A timer of kind `Sleep` has fired, for a sleep state or for the sleep before or after an action.
     pub fn slept(&mut self) -> Step {
         let Some(position) = self.scope.position() else {
             return Ok(());
@@ -375,7 +375,7 @@ impl Ctx<'_> {
         matches!(self.scope.role, Role::Detached { .. })
     }
 
-    /// Invoked async: a separate scope runs it, and nothing waits for it.
+    /// Invokes an action async: a separate scope runs it, and nothing waits for that scope.
     pub(crate) fn detach(&mut self, run: &ListRun, call: u32) -> Step {
         self.check_fork(None)?;
         let role = Role::Detached {
@@ -395,7 +395,7 @@ impl Ctx<'_> {
     }
 }
 
-/// The parent's own count of how often it continued with a sub-workflow. It never equals a number that the sub-workflow
+/// The number of times that the parent continued with a sub-workflow. It is never a number that the sub-workflow itself
 /// uses.
 fn again(turn: u32) -> u64 {
     1 << 32 | u64::from(turn)

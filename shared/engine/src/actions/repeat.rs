@@ -8,7 +8,7 @@ use swirl_model::workflow::{ExprId, Repeat};
 use crate::ctx::{Ctx, Step};
 
 impl Ctx<'_> {
-    /// Before an action: whether it runs at all.
+    /// Whether the action runs at all, checked before it begins.
     pub(super) fn may_begin(&self, repeat: &Repeat) -> Result<bool, WorkflowError> {
         match repeat.test {
             Some(test) if repeat.before => self.goes_on(test),
@@ -16,7 +16,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// An action is over: it is repeated, or the next one begins.
+    /// An action has ended: repeats it, or begins the next one.
     pub(crate) fn again_or_next(&mut self, run: ListRun) -> Step {
         let id = self.def.workflow[run.list].actions[usize::from(run.index)];
         let Some(repeat) = self.def.workflow[id].repeat.clone() else {
@@ -47,8 +47,8 @@ impl Ctx<'_> {
         self.next_action(run)
     }
 
-    /// Waits for the events that end a repetition, for as long as it lasts. A fault ends the wait, so
-    /// each attempt checks for it.
+    /// Waits for the events that end a repetition, for as long as it lasts. A fault ends the wait, so each attempt
+    /// checks for it.
     pub(super) fn wait_to_stop(&mut self, run: &ListRun, repeat: &Repeat) -> Step {
         if repeat.stop_on.is_empty() || run.stopped || self.scope.wait.is_some() {
             return Ok(());
@@ -61,7 +61,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// One of the events has come.
+    /// One of the events has arrived.
     pub(crate) fn stop_repeating(&mut self) {
         let Some(mut run) = self.scope.list().cloned() else {
             return;
@@ -70,12 +70,12 @@ impl Ctx<'_> {
         self.list(run);
     }
 
-    /// Whether a repetition continues after an error of its action that no handler takes.
+    /// Whether a repetition continues after an error of its action that has no handler.
     pub(crate) fn repeats_past(&mut self, error: &WorkflowError) -> bool {
         let Some((run, action)) = self.current_action() else {
             return false;
         };
-        // A test that fails is an error of the repetition, not of the repeated action.
+        // A failed test is an error of the repetition, not of the repeated action.
         let has_failed = run.step == ActionStep::Attempt && run.attempt > 0;
         let goes_on = action.repeat.as_ref().is_some_and(|rule| rule.past_errors);
         if !has_failed || !goes_on {

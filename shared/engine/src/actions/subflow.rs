@@ -87,9 +87,9 @@ impl Ctx<'_> {
         let step = match result {
             Ok(output) => self.action_done(Some(output)),
             Err(mut error) => {
-                // The state that it failed in is one of another workflow.
+                // The error's state belongs to another workflow.
                 error.state = None;
-                // It is over: there is nothing to end.
+                // The sub-workflow has ended, so there is nothing to end.
                 self.action_failed_with(error, false)
             }
         };

@@ -1,15 +1,16 @@
 //! Moves an instance to another version of its definition.
 //!
 //! Records refer to states, actions, events and paths by number, and another version has other numbers. So each part is
-//! looked up by name in the new version: a state by the flow that it belongs to, an action by its name within its list
-//! (without one by its function, event or sub-workflow), a branch by its name, an entry of an event state by its
-//! events. A part that is gone, or that has become something else while the instance is in the middle of it, is a
-//! [`Misfit`]: nothing is guessed.
+//! Another version has other numbers for the states, actions, events and paths that records refer to. So each part is
+//! looked up by name in the new version: a state by its flow and name, an action by its name within its list (or else
+//! by its function, event or sub-workflow), a branch by its name, an entry of an event state by its events. If a part
+//! was removed, or was changed into something else while the instance is in the middle of it, that is a [`Misfit`]; the
+//! mapping never guesses.
 //!
 //! The position stays the same: completed work is not repeated, even if the new version does it differently. Running
-//! timers keep their time; timers that the new version lacks end. Waits for events follow the new version (`waits.rs`).
-//! Search attributes that the new version doesn't declare with the same type are dropped; new ones get values when the
-//! next state ends.
+//! timers keep their time, and timers that the new version lacks end. Waits for events follow the new version
+//! (`waits.rs`). Search attributes that the new version doesn't declare with the same type are dropped, and new ones
+//! get values when the next state ends.
 
 mod names;
 mod position;
@@ -30,8 +31,8 @@ use crate::start::version_of;
 
 use self::names::Names;
 
-/// Why an instance doesn't fit another version. The text names only parts of the definition, nothing from the instance,
-/// so many instances share the same reason.
+/// The reason why an instance doesn't fit another version. The text names only parts of the definition and nothing from
+/// the instance, so many instances share the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[error("{0}")]
 pub struct Misfit(pub String);
@@ -73,10 +74,10 @@ impl<'a> Migration<'a> {
         })
     }
 
-    /// A faulted instance continues at this state of the new version, wherever it failed.
+    /// Lets a faulted instance continue at this state of the new version, wherever it failed.
     ///
     /// # Errors
-    /// There is no such state.
+    /// The new version has no such state.
     pub fn continuing_at(mut self, state: &str) -> Fits<Migration<'a>> {
         let found = self.to.workflow.state_by_name(Workflow::ROOT, state);
         if found.is_none() {
@@ -87,7 +88,7 @@ impl<'a> Migration<'a> {
         Ok(self)
     }
 
-    /// The new version in sentences.
+    /// The new version's name in sentences.
     fn version(&self) -> String {
         version(self.to)
     }
@@ -95,7 +96,7 @@ impl<'a> Migration<'a> {
     /// The instance's header with the new version.
     ///
     /// # Errors
-    /// It names something that the new version lacks.
+    /// The header refers to something that the new version lacks.
     pub fn header(&self, header: &Header) -> Fits<Header> {
         let before = header.timeout.as_ref();
         let before = before.and_then(|timeout| timeout.run_before.as_deref());
@@ -127,11 +128,11 @@ impl<'a> Migration<'a> {
         Ok(header)
     }
 
-    /// The scope in the new version, and the effects on its timers, waits and search attributes. `header`: the one with
+    /// The scope in the new version, and the effects on its timers, waits and search attributes. `header` already has
     /// the new version.
     ///
     /// # Errors
-    /// It names something that the new version lacks.
+    /// The scope refers to something that the new version lacks.
     pub fn scope(&self, header: &Header, scope: &Scope) -> Fits<(Scope, Vec<Command>)> {
         if scope.ended() {
             return Ok((scope.clone(), Vec::new()));
@@ -181,7 +182,7 @@ impl<'a> Migration<'a> {
     /// The fork in the new version, with the results of its branches.
     ///
     /// # Errors
-    /// It names something that the new version lacks.
+    /// The fork refers to something that the new version lacks.
     pub fn fork(&self, fork: &Fork) -> Fits<Fork> {
         let origin = match fork.origin {
             ForkOrigin::Parallel(id) => {
@@ -209,10 +210,10 @@ impl<'a> Migration<'a> {
         })
     }
 
-    /// An input that waits, in the new version.
+    /// A pending input, in the new version.
     ///
     /// # Errors
-    /// It names something that the new version lacks.
+    /// The input refers to something that the new version lacks.
     pub fn input(&self, input: &Input) -> Fits<Input> {
         let mut input = input.clone();
         match &mut input {
@@ -221,7 +222,7 @@ impl<'a> Migration<'a> {
                     *result = self.result(result)?;
                 }
             }
-            // An event that nothing waits for any more becomes available to other waits of the instance.
+            // An event that nothing waits for any more becomes available to the instance's other waits.
             Input::Event { def, .. } => {
                 *def = self.names.event(*def).unwrap_or(EventId(u32::MAX));
             }
@@ -337,13 +338,13 @@ impl<'a> Migration<'a> {
         apply(scope, &Event::Indexed { values, left_out });
     }
 
-    /// Whether a state still has the kind that it had in the former version.
+    /// Whether a state has the same kind as in the former version.
     fn is_same_kind(&self, was: &StateKind, is: &StateKind) -> bool {
         std::mem::discriminant(was) == std::mem::discriminant(is)
     }
 }
 
-/// `version 2`, or where it has none, `the new version`.
+/// `version 2`, or `the new version` if it has no version.
 fn version(def: &Definition) -> String {
     match &*def.id.version {
         "" => "the new version".to_owned(),

@@ -9,14 +9,14 @@ use swirl_model::workflow::{
 
 use crate::flow::owners;
 
-/// By the number in the former version; `None`: the part no longer exists.
+/// The new numbers by the numbers in the former version. `None`: the part no longer exists.
 pub(super) struct Names {
     flows: Vec<Option<FlowId>>,
     states: Vec<Option<StateId>>,
     lists: Vec<Option<ListId>>,
     /// The state that a list belongs to.
     owners: Vec<Option<StateId>>,
-    /// Of event states.
+    /// The entries of event states.
     entries: HashMap<(StateId, u16), u16>,
     events: Vec<Option<EventId>>,
     expressions: Vec<Option<ExprId>>,
@@ -98,7 +98,7 @@ impl Names {
                 let same = |entry: &OnEvents, other: &OnEvents| {
                     names_of(from, entry) == names_of(to, other)
                 };
-                // The same position first, because several may wait for the same events.
+                // First by position, because several entries may wait for the same events.
                 for here in [true, false] {
                     for (index, entry) in before.entries.iter().enumerate() {
                         if self.entries.contains_key(&(was, index as u16)) {
@@ -169,7 +169,7 @@ pub(super) struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// The event that was awaited is the same one: its source, its type, and the attributes that it must have.
+    /// Whether the awaited event is still the same: its source, its type, and the attributes that it must have.
     pub fn is_same_event(self, was: EventId, is: EventId) -> bool {
         let (was, is) = (&self.from[was], &self.to[is]);
         let mut correlation = was.correlation.iter().zip(&is.correlation);
@@ -228,7 +228,7 @@ impl Sources {
     }
 }
 
-/// The places of expressions with the same text.
+/// The positions of expressions with the same text.
 fn sources(from: &[ExprSource], to: &[ExprSource]) -> Sources {
     let mut places = HashMap::new();
     for (place, source) in to.iter().enumerate() {

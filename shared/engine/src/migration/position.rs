@@ -28,7 +28,7 @@ impl Migration<'_> {
         })
     }
 
-    /// The state, which must not have become one of another kind.
+    /// Finds the state, which must still have the same kind.
     pub(super) fn state_of_kind(&self, id: StateId) -> Fits<StateId> {
         let found = self.state(id)?;
         let (was, is) = (&self.from.workflow[id].kind, &self.to.workflow[found].kind);
@@ -79,7 +79,7 @@ impl Migration<'_> {
             .collect()
     }
 
-    /// An action by its name; the second one of a name is the second one in the new version, too.
+    /// Finds an action by name. The second action with a name maps to the second one with that name in the new version.
     pub(super) fn action(&self, list: ListId, index: u16) -> Fits<(ListId, u16)> {
         let found = self.list(list)?;
         let (was, is) = (self.names_in(list), self.names_in_new(found));
@@ -102,7 +102,7 @@ impl Migration<'_> {
         }
     }
 
-    /// Actions that run in parallel are numbered by their places.
+    /// Parallel actions are numbered by position.
     pub(super) fn same_actions(&self, list: ListId) -> Fits<()> {
         let found = self.list(list)?;
         if self.names_in(list) == self.names_in_new(found) {
@@ -115,7 +115,7 @@ impl Migration<'_> {
         ))
     }
 
-    /// Branches are numbered by their places among those that the state waits for.
+    /// Branches are numbered by position among those that the state waits for.
     pub(super) fn same_branches(&self, id: StateId) -> Fits<()> {
         let found = self.state_of_kind(id)?;
         let (StateKind::Parallel(was), StateKind::Parallel(is)) =
@@ -225,7 +225,7 @@ impl Migration<'_> {
             },
             other @ (Work::Begin | Work::Sleep | Work::Events | Work::Retry) => other.clone(),
         };
-        // The former version had nothing to do before the state's work; the new one may.
+        // The former version had nothing to do before the state's work, but the new one may.
         let entered = match states {
             Some((was, is)) if begins && !has_entry(was) => !has_entry(is),
             _ => position.entered,
@@ -245,7 +245,7 @@ impl Migration<'_> {
         })
     }
 
-    /// An active event state counts arrived events by entry, so the entries must be the same.
+    /// An event state with `keepActive` counts arrived events by entry, so the entries must be the same.
     fn same_entries(&self, id: StateId) -> Fits<()> {
         let found = self.state_of_kind(id)?;
         let (StateKind::Event(was), StateKind::Event(is)) =
@@ -348,7 +348,7 @@ impl Migration<'_> {
         })
     }
 
-    /// The action has work in progress, which must still be what the action does.
+    /// Checks that the action still does the same kind of work as the work in progress.
     fn same_step(&self, run: &ListRun, was: &Action, is: &Action) -> Fits<()> {
         let what = match run.step {
             ActionStep::Call { .. } => "calls a function",
@@ -373,7 +373,7 @@ impl Migration<'_> {
         ))
     }
 
-    /// A way out of a state.
+    /// Finds a way out of a state.
     pub(super) fn way(&self, way: Exit) -> Fits<Exit> {
         let found = self.find_way(way)?;
         if let Some(found) = found {
@@ -455,7 +455,7 @@ impl Migration<'_> {
         })
     }
 
-    /// An instance that is being continued as another one.
+    /// An instance that is currently continuing as another one.
     fn continuation(&self, way: Exit) -> Fits<Exit> {
         let found = self.way(way)?;
         match next_of(&self.to.workflow, found) {
@@ -479,7 +479,7 @@ impl Migration<'_> {
     }
 }
 
-/// Its position has no other parts.
+/// The position has no other parts.
 fn has_no_branches(scope: &Scope) -> bool {
     scope.apart.is_empty()
         && scope.position().is_none_or(|position| {
@@ -488,7 +488,7 @@ fn has_no_branches(scope: &Scope) -> bool {
         })
 }
 
-/// There is something to do before its work.
+/// Whether the state has anything to do before its work.
 fn has_entry(state: &State) -> bool {
     state.input.is_some() || state.input_schema.is_some()
 }
@@ -502,7 +502,7 @@ fn has_rule(state: &State, retried: &Retried) -> bool {
     }
 }
 
-/// The kind and the name of the function, event or workflow of an action.
+/// The kind of an action, and the name of its function, event or workflow.
 fn target(workflow: &swirl_model::workflow::Workflow, action: &Action) -> (u8, String) {
     match &action.kind {
         ActionKind::Call(call) => (0, workflow[call.function].name.to_string()),

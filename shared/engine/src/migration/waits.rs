@@ -1,9 +1,9 @@
 //! The timers and the waits for events of a scope that is moved to another version.
 //!
 //! A wait that is the same in the new version stays, and only its events get new numbers. Otherwise the scope waits
-//! again according to the new version, including for events that arrived before. An event that arrived for the former
-//! wait but isn't processed becomes available again. A wait for the answer to a produced event can't change, because
-//! the request has been sent.
+//! again according to the new version, also for events that arrived before. An event that arrived for the former wait
+//! but hasn't been processed becomes available again. A wait for the answer to a produced event can't change, because
+//! the request has been sent already.
 
 use swirl_model::WorkflowError;
 use swirl_model::event::{Command, Event, EventMatch, Slot, Subscription};
@@ -33,7 +33,7 @@ impl Migration<'_> {
         })
     }
 
-    /// Ends the timers that the new version lacks. `scope` is at its new position.
+    /// Ends the timers that the new version lacks. `scope` is already at its new position.
     pub(super) fn settle_timers(
         &self,
         header: &Header,
@@ -94,7 +94,7 @@ impl Migration<'_> {
                 }
                 _ => false,
             }),
-            // They let the scope continue.
+            // These timers let the scope continue.
             TimerKind::Sleep | TimerKind::RetryDelay | TimerKind::Pause => true,
         }
     }
@@ -150,7 +150,8 @@ impl Migration<'_> {
         }
     }
 
-    /// The same wait with the events' new numbers; `None`: one of them no longer exists or has changed.
+    /// The same wait with the new numbers of its events, or `None` if one of the events no longer exists or has
+    /// changed.
     fn renumbered(&self, wait: &Subscription) -> Option<Vec<Slot>> {
         let slots = wait.slots.iter().map(|slot| {
             let filters = slot.filters.iter().map(|filter| {
@@ -251,7 +252,7 @@ impl Migration<'_> {
         })
     }
 
-    /// The conditions for an event. An unchanged event keeps the conditions of its wait.
+    /// The conditions for an event. An unchanged event keeps the conditions of the existing wait.
     fn filter(
         &self,
         header: &Header,
@@ -341,7 +342,7 @@ fn branch<'w>(
     }
 }
 
-/// From now on events must have the correlation values of the instance.
+/// Events must have the instance's correlation values from now on.
 fn known_values(slots: &[Slot]) -> Option<Command> {
     let filters = slots.iter().flat_map(|slot| &slot.filters);
     let values = filters.flat_map(|filter| &filter.correlation);

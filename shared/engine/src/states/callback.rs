@@ -12,7 +12,7 @@ impl Ctx<'_> {
         self.begin_list(callback.actions)
     }
 
-    /// The action is done: wait for the event.
+    /// The action is done: waits for the event.
     pub(crate) fn callback_acted(&mut self, callback: &Callback) -> Step {
         let filter = self.event_match(callback.event)?;
         self.subscribe(vec![Slot {

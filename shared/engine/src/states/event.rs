@@ -6,8 +6,8 @@
 //! | true | if it is the first whose wait is over | with that entry's actions |
 //! | false | as soon as its wait is over, in parallel with the others | when all entries have run |
 //!
-//! An entry that runs next to others has its own fork: its payloads are merged when it begins, the results of its
-//! actions when it ends.
+//! With `exclusive: false`, each entry has its own fork. Its payloads are merged when the entry begins, the results of
+//! its actions when it ends.
 
 use swirl_model::event::{Command, Event, EventMatch, Input, Slot};
 use swirl_model::scope::{
@@ -19,7 +19,7 @@ use swirl_model::{CloudEvent, Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
 
-/// The entry whose error was not handled, and that no handler retries.
+/// The entry whose error was neither handled nor retried.
 pub(crate) fn failed_entry(position: &Position) -> Option<EntryFork> {
     let mut forks = position.events.iter().flat_map(|run| &run.forks);
     forks
@@ -27,8 +27,7 @@ pub(crate) fn failed_entry(position: &Position) -> Option<EntryFork> {
         .copied()
 }
 
-/// Whether any event of any entry is enough. An event that is no longer awaited must not take the place of
-/// another.
+/// Whether any event of any entry is enough. An event that is no longer awaited must not take the place of another.
 fn takes_any(state: &EventState) -> bool {
     let single = |wait: &Wait| matches!(wait, Wait::Event(_));
     state.exclusive
@@ -67,11 +66,11 @@ impl Ctx<'_> {
         }
         self.arm_entries(state)?;
         self.work(Work::Events);
-        // A wait may hold already, where it names events that must not have happened.
+        // A wait for events that must not have happened may be satisfied already.
         self.progress_events(state)
     }
 
-    /// The timers of the entries that are still waited for.
+    /// Arms the timers of the entries that are still awaited.
     fn arm_entries(&mut self, state: &EventState) -> Step {
         for (index, entry) in state.entries.iter().enumerate() {
             let Some(timeout) = &entry.timeout else {
@@ -90,7 +89,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// One slot for all if any event will do, otherwise one for each event definition.
+    /// Returns one slot for all events if any event is enough, otherwise one for each event definition.
     pub(crate) fn event_slots(&mut self, state: &EventState) -> Result<Vec<Slot>, WorkflowError> {
         let lapsed = self.event_run().lapsed;
         slots_of(state, &lapsed, |def| self.event_match(def))
@@ -132,7 +131,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Runs the entries whose events have arrived, or continues to wait, or ends the state.
+    /// Runs the entries whose events have arrived, continues to wait, or ends the state.
     pub(crate) fn progress_events(&mut self, state: &EventState) -> Step {
         let Some((id, _)) = self.state() else {
             return Ok(());
@@ -170,7 +169,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Merges the payloads of an entry that begins.
+    /// Merges the payloads of an entry when it begins.
     fn take_in_entry(&mut self, state: &EventState, index: u16, entry: &OnEvents) -> Step {
         let run = self.event_run();
         if state.exclusive {
@@ -186,7 +185,7 @@ impl Ctx<'_> {
             if let Some((_, event)) = found
                 && let Err(error) = self.merge_event(&entry.filter, *def, event)
             {
-                // Merges all payloads or none, since a retry merges them all.
+                // Merges all payloads or none, because a retry merges all of them.
                 self.set_data(before);
                 return Err(error);
             }
@@ -220,7 +219,7 @@ impl Ctx<'_> {
         run.forks.iter().find(|entry| entry.fork == fork).copied()
     }
 
-    /// The actions of an entry that ran next to others are done, or failed.
+    /// The actions of an entry in its own fork are done, or failed.
     pub(crate) fn entry_joined(&mut self, entry: EntryFork, results: Vec<(u32, BranchResult)>) {
         match results.into_iter().next() {
             Some((_, BranchResult::Done { left: true, .. })) => {
@@ -263,7 +262,7 @@ impl Ctx<'_> {
             return Ok(());
         };
         debug_assert_eq!(state.kind.as_str(), "event");
-        // Data that can't be merged stays with the fork: a retry finds it there.
+        // Results that can't be merged stay in the fork, where a retry finds them.
         let done = BranchResult::Done {
             merges,
             result: None,
@@ -287,13 +286,13 @@ impl Ctx<'_> {
         self.progress_events(event)
     }
 
-    /// The state ends by the way of one entry: the others are abandoned.
+    /// Ends the state by the way of one entry, and abandons the others.
     fn finish_by(&mut self, way: Exit) -> Step {
         self.close_entries();
         self.finish(way)
     }
 
-    /// The actions of entries that still run are cancelled.
+    /// Cancels the actions of entries that are still running.
     pub(crate) fn close_entries(&mut self) {
         let mut run = self.event_run();
         if run.forks.is_empty() {
@@ -305,7 +304,7 @@ impl Ctx<'_> {
         self.set_events(run);
     }
 
-    /// Entries that failed continue, each after the delay of its own retry: those with this timer, or without one.
+    /// Lets failed entries continue, each after the delay of its own retry: those with this timer, or without one.
     pub(crate) fn revive_entries(&mut self, timer: Option<u32>) {
         let mut run = self.event_run();
         let mut revived = Vec::new();
@@ -324,7 +323,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The entry that just failed continues when this timer fires.
+    /// Arms the timer after which the entry that just failed continues.
     pub(crate) fn delay_entry(&mut self, timer: u32) {
         let mut run = self.event_run();
         for entry in &mut run.forks {
@@ -335,9 +334,9 @@ impl Ctx<'_> {
         self.set_events(run);
     }
 
-    /// An operator lets all entries continue. Results that they reached while the instance was faulted were not
-    /// reported, and are reported now. A given result is for the entry whose error stopped the instance; other
-    /// entries that failed as well are notified, too.
+    /// An operator lets all entries continue. Results from the time when the instance was faulted were not reported
+    /// then, and are reported now. A given result is for the entry whose error stopped the instance; other failed
+    /// entries are notified too.
     pub(crate) fn retry_entries(&mut self, mut result: Option<Data>) {
         let mut run = self.event_run();
         let entries = run.forks.clone();
@@ -363,7 +362,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The running entry's actions are done.
+    /// The actions of the running entry are done.
     pub(crate) fn entry_done(&mut self, id: StateId, state: &EventState) -> Step {
         let mut run = self.event_run();
         let Some(index) = run.running.take() else {
@@ -384,8 +383,8 @@ impl Ctx<'_> {
         self.progress_events(state)
     }
 
-    /// A retry continues at an entry's action: the events that were not there yet are waited for again, as the failure
-    /// ended all waits.
+    /// Waits again for the missing events when a retry continues at an entry's action, because the failure ended all
+    /// waits.
     pub(crate) fn resume_events(&mut self) -> Step {
         let def = self.def.clone();
         let Some((id, _)) = self.state() else {
@@ -418,7 +417,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// `eventTimeout`: finished entries stay, running ones finish, no more begin.
+    /// `eventTimeout`: ended entries stay, running ones continue to their end, and no more begin.
     pub(crate) fn event_state_timeout(&mut self, id: StateId) -> Step {
         let waiting = matches!(
             &self.scope.cursor,
@@ -436,7 +435,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// An entry is no longer awaited. After the last one the state continues.
+    /// An entry is no longer awaited. After the last one, the state continues.
     pub(crate) fn entry_timeout(&mut self, seq: u32) -> Step {
         let def = self.def.clone();
         let Some((id, _)) = self.state() else {
@@ -459,7 +458,7 @@ impl Ctx<'_> {
         self.set_events(run);
         self.unsubscribe_state();
         if !last {
-            // Events for which only the lapsed entry waits must not take the place of events for others.
+            // Events that only this entry waited for must not take the place of events for others.
             return self.subscribe_rest(state);
         }
         let own = state.entries.get(usize::from(index));
@@ -470,7 +469,7 @@ impl Ctx<'_> {
     }
 }
 
-/// The events of a state whose entries `lapsed` are not waited for any longer.
+/// The events of a state, except those that only `lapsed` entries wait for.
 pub(crate) fn slots_of<E>(
     state: &EventState,
     lapsed: &[u16],
@@ -499,7 +498,7 @@ pub(crate) fn slots_of<E>(
     Ok(slots)
 }
 
-/// Those for events that have not arrived.
+/// The slots whose events have not arrived.
 pub(crate) fn missing_slots(mut slots: Vec<Slot>, arrived: &[(u32, CloudEvent)]) -> Vec<Slot> {
     slots.retain(|slot| {
         let here = |filter: &EventMatch| arrived.iter().any(|(def, _)| *def == filter.def.0);
@@ -508,7 +507,7 @@ pub(crate) fn missing_slots(mut slots: Vec<Slot>, arrived: &[(u32, CloudEvent)])
     slots
 }
 
-/// Whether an entry has run, runs, or isn't waited for any longer.
+/// Whether an entry has run, is running, or is no longer awaited.
 fn is_over(run: &EventRun, index: u16) -> bool {
     run.done.contains(&index)
         || run.lapsed.contains(&index)

@@ -6,20 +6,20 @@ use swirl_model::{Data, WorkflowError, error::names};
 
 use crate::ctx::{Ctx, Step};
 
-/// How iterations follow each other.
+/// The order and pace of the iterations.
 struct Pace {
-    /// The number of iterations that begin with the state.
+    /// The number of iterations that begin together with the state.
     first: u32,
-    /// When this many are done, the next ones begin.
+    /// When this many iterations are done, the next ones begin.
     look: u32,
-    /// This many may run at once.
+    /// The maximum number of iterations that run at once.
     at_once: u32,
-    /// They begin one by one, with a pause between them.
+    /// Iterations begin one by one, with a pause in between.
     staggered: bool,
 }
 
 impl Pace {
-    /// Whether another iteration may begin, while `open` of them have begun and `done` are done.
+    /// Whether another iteration may begin when `open` have begun and `done` are done.
     fn has_room(&self, open: u32, done: u32, total: u32) -> bool {
         open < total && open.saturating_sub(done) < self.at_once
     }
@@ -57,7 +57,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// The number of iterations that begin, and the count at which the next ones are considered.
+    /// Computes the number of iterations that begin, and the count at which the next ones are considered.
     fn pace(&self, foreach: &Foreach, total: u32) -> Result<Pace, WorkflowError> {
         let data = &self.scope.data;
         let plain = |first, look| Pace {
@@ -101,7 +101,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The pause between iterations is over.
+    /// The pause between iterations has ended.
     pub(crate) fn paused(&mut self) -> Step {
         let def = self.def.clone();
         let (Some((id, _)), Some(position)) = (self.state(), self.scope.position()) else {
@@ -117,15 +117,14 @@ impl Ctx<'_> {
         if !pace.staggered {
             return self.go_on_iterating(foreach, &run, run.needed, &pace);
         }
-        // At least this many are done: one less than the number at which the next ones are
-        // considered.
+        // At least this many are done: one less than the count at which the next ones are considered.
         let done = run.needed.saturating_sub(1);
         if !pace.has_room(run.open, done, run.total) {
             return Ok(());
         }
         let open = run.open + 1;
         self.extend_fork(&run, open, run.needed);
-        // The pause before an iteration begins as soon as there is room for it.
+        // The pause before the next iteration begins when there is room for it.
         if pace.has_room(open, done, run.total) {
             return self.pause_iterations(foreach);
         }
@@ -154,7 +153,7 @@ impl Ctx<'_> {
         run: &ForkRun,
         results: Vec<(u32, BranchResult)>,
     ) -> Step {
-        // After a batch that isn't the last the results stay with the fork.
+        // After a batch that isn't the last one, the results stay in the fork.
         let done = if results.is_empty() {
             run.needed
         } else {
@@ -176,8 +175,8 @@ impl Ctx<'_> {
             return self.go_on_iterating(foreach, run, done, &pace);
         }
         self.disarm(|kind| kind == TimerKind::Pause);
-        // Results have the same places as their inputs: an iteration without a result gives null,
-        // unless its results aren't used (docs/language.md#decision-87).
+        // A result has the same position as its input. An iteration without a result gives null, unless its results
+        // aren't used (docs/language.md#decision-87).
         let gives = self.gives_results(foreach.body);
         let collected = results.into_iter().filter_map(|(_, result)| match result {
             BranchResult::Done { result, .. } => result.or_else(|| gives.then(Data::default)),
@@ -195,12 +194,12 @@ impl Ctx<'_> {
         let mut actions = self.def.workflow[list].actions.iter();
         actions.any(|id| {
             let action = &self.def.workflow[*id];
-            // An action that nothing waits for has no result that could be ignored.
+            // An action that nothing waits for has no result, so `ignore` on it means nothing.
             !action.results.ignore || action.kind.is_detached()
         })
     }
 
-    /// Appends the iterations' results to the output collection, which is made if it is missing.
+    /// Appends the iterations' results to the output collection, and creates the collection if it is missing.
     fn collect(&mut self, foreach: &Foreach, results: Vec<Data>) -> Step {
         let Some(path) = foreach.output else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The states: one file a kind, one line in [`Ctx::begin_state`].
+//! The states. Each kind has a file, and a line in [`Ctx::begin_state`].
 
 mod callback;
 mod event;
@@ -39,7 +39,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Arms the state's timeout, applies its input filter and checks its schema, unless that is done already.
+    /// Arms the state's timeout, applies its input filter and checks its schema, unless this was done already.
     fn prepare_state(
         &mut self,
         id: swirl_model::workflow::StateId,

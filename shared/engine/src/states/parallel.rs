@@ -45,7 +45,7 @@ impl Ctx<'_> {
     ) -> Step {
         let done = results.into_iter().take(run.needed as usize);
         let before = self.scope.data.clone();
-        // Merges all results or none, since a retry finds the branches as they ended.
+        // Merges all results or none, because a retry finds the branches as they ended.
         if let Err(error) = self.merge_branches(parallel, done.collect()) {
             self.set_data(before);
             return Err(error);
@@ -73,7 +73,7 @@ impl Ctx<'_> {
                 continue;
             };
             match parallel.awaited(index).map(|branch| branch.body) {
-                // A branch with its own states yields its output (docs/language.md#decision-53).
+                // A branch with its own states returns its output (docs/language.md#decision-53).
                 Some(Body::Flow(_)) => {
                     if let Some(output) = result.filter(|output| !output.is_null()) {
                         self.merge_into_data(None, &output)?;

@@ -1,4 +1,4 @@
-//! Branches of states that need only some of their branches, and branches that may begin only within a window.
+//! Tests of states that need only some of their branches, and of branches that may begin only within a window.
 
 use swirl_engine::{Definition, NewInstance};
 use swirl_model::instance::EndStatus;
@@ -9,7 +9,7 @@ use swirl_model::{Data, data};
 use crate::rig::{Answer, Make, Rig, after, end, failing};
 use crate::{ROOT, branch, completed};
 
-/// Each function is done after the seconds in its name; `x4` fails after 4.
+/// Each function takes the number of seconds in its name; `x4` fails after 4.
 fn timed(name: &str, _: usize) -> Answer {
     let seconds = name[1..].parse().unwrap();
     match name.starts_with('x') {
@@ -18,7 +18,7 @@ fn timed(name: &str, _: usize) -> Answer {
     }
 }
 
-/// A branch of one state for each function.
+/// One branch with one state for each function.
 fn some_of(at_least: Option<Count>, names: &[&str], collect: bool) -> Make {
     let mut make = Make::new();
     let flows: Vec<FlowId> = names.iter().map(|_| make.flow()).collect();
@@ -38,7 +38,7 @@ fn some_of(at_least: Option<Count>, names: &[&str], collect: bool) -> Make {
 }
 
 #[test]
-fn as_many_branches_as_are_needed_end_the_state() {
+fn the_needed_number_of_branches_ends_the_state() {
     const NAMES: [&str; 3] = ["f9", "f1", "f5"];
     for (count, at, output) in [
         (None, 9, data!({"f9": true, "f1": true, "f5": true})),
@@ -51,14 +51,14 @@ fn as_many_branches_as_are_needed_end_the_state() {
         completed(rig.run(), at, output);
         assert_eq!(rig.called.len(), 3, "all begin");
     }
-    // In the order of the branches, not of their ends.
+    // Results are in the order of the branches, not of their ends.
     let make = some_of(Some(Count::Fixed(2)), &["f5", "f9", "f1"], true);
     let list = data!([{"f5": true}, {"f1": true}]);
     completed(Rig::new(make.0, data!({}), timed).run(), 5, list);
 }
 
 #[test]
-fn how_many_are_needed_may_be_in_the_data() {
+fn the_needed_number_may_come_from_data() {
     let mut make = some_of(None, &["f9", "f1", "f5"], false);
     let count = make.expr(".n");
     let StateKind::Parallel(parallel) = &mut make.0.states[0].kind else {
@@ -78,7 +78,7 @@ fn how_many_are_needed_may_be_in_the_data() {
 }
 
 #[test]
-fn a_branch_that_fails_counts_only_while_others_are_needed() {
+fn a_failing_branch_counts_only_while_branches_are_needed() {
     let run = |count: u32| {
         let make = some_of(Some(Count::Fixed(count)), &["x4", "f1", "f9"], false);
         Rig::new(make.0, data!({}), timed).run().unwrap()
@@ -97,8 +97,7 @@ fn window(text: &str, exclusive: bool) -> Schedule {
     }
 }
 
-/// The result of a branch whose states may begin in this window, with the definition deployed at
-/// this second.
+/// The result of a branch whose states may begin only in this window, with a definition deployed at this second.
 fn within(window: Schedule, deployed_at: Option<i64>, started_at: i64) -> Data {
     let mut make = some_of(None, &["f0", "f1"], true);
     make.0.flows[1].window = Some(window);
@@ -116,31 +115,31 @@ fn within(window: Schedule, deployed_at: Option<i64>, started_at: i64) -> Data {
 }
 
 #[test]
-fn a_branch_outside_of_its_window_leaves_the_data_as_it_is() {
+fn a_branch_outside_its_window_leaves_the_data_unchanged() {
     let ran = data!([{"in": 0, "f0": true}, {"in": 0, "f1": true}]);
     let left = data!([{"in": 0}, {"in": 0, "f1": true}]);
     let hour = "1970-01-01T01:00:00Z/PT1H";
     for (at, expected) in [(3_599, &left), (3_600, &ran), (7_199, &ran), (7_200, &left)] {
         assert_eq!(within(window(hour, true), None, at), *expected, "at {at}");
-        // `directInvoke: allow`: the window says when it begins by itself, and forbids nothing.
+        // `directInvoke: allow`: the window determines when it begins by itself, but forbids nothing.
         assert_eq!(within(window(hour, false), None, at), ran, "at {at}");
     }
 }
 
 #[test]
-fn a_window_without_a_beginning_counts_from_the_deployment() {
+fn a_window_without_start_counts_from_the_deployment() {
     let ran = data!([{"in": 0, "f0": true}, {"in": 0, "f1": true}]);
     let left = data!([{"in": 0}, {"in": 0, "f1": true}]);
     for (deployed, at, expected) in [(10, 69, &ran), (10, 70, &left), (500, 559, &ran)] {
         let found = within(window("PT1M", true), Some(deployed), at);
         assert_eq!(found, *expected, "{deployed} {at}");
     }
-    // A definition that was not deployed, as in a test, counts from its instance.
+    // A definition that was not deployed, as in a test, counts from its instance's start.
     assert_eq!(within(window("PT1M", true), None, 5_000), ran);
 }
 
 #[test]
-fn a_start_says_when_instances_may_come_into_being() {
+fn a_start_window_limits_when_instances_start() {
     let allowed = |exclusive: bool, at: i64| {
         let mut make = some_of(None, &["f0"], true);
         make.0.schedule = Some(window("1970-01-01T01:00:00Z/PT1H", exclusive));

@@ -1,5 +1,4 @@
-//! Behaviour that editions other than 0.8 need of the engine: branches of states, boolean waits, handlers of actions,
-//! pauses.
+//! Engine behaviour that editions other than 0.8 need: branches of states, boolean waits, handlers of actions, pauses.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -58,7 +57,7 @@ fn parallel(collect: bool, awaited: bool) -> Make {
 }
 
 #[test]
-fn what_branches_of_states_come_to_is_merged_or_listed() {
+fn results_of_branches_are_merged_or_listed() {
     let mut rig = Rig::new(parallel(false, true).0, data!({"in": 0}), slow);
     completed(rig.run(), 5, data!({"in": 0, "a": 1, "b": 2, "slow": true}));
     let mut rig = Rig::new(parallel(true, true).0, data!({"in": 0}), slow);
@@ -67,14 +66,14 @@ fn what_branches_of_states_come_to_is_merged_or_listed() {
 }
 
 #[test]
-fn a_branch_that_is_not_awaited_is_cancelled_at_the_end() {
+fn a_detached_branch_is_cancelled_at_the_end() {
     let mut rig = Rig::new(parallel(false, false).0, data!({}), slow);
     completed(rig.run(), 0, data!({"a": 1, "b": 2}));
     assert_eq!(rig.called, [("slow".to_owned(), 0)]);
 }
 
 #[test]
-fn a_branch_that_is_not_awaited_runs_beside_what_follows() {
+fn a_detached_branch_runs_beside_later_states() {
     let mut make = parallel(true, false);
     make.0.states[0].next = Some(to(4));
     let long = make.calls("slow2");
@@ -89,7 +88,7 @@ fn a_branch_that_is_not_awaited_runs_beside_what_follows() {
 }
 
 #[test]
-fn an_end_that_fails_inside_a_branch_fails_the_instance() {
+fn a_failing_end_in_a_branch_fails_the_instance() {
     let mut make = parallel(false, true);
     make.0.states[2].next = Some(Next::End(End {
         fail: Some("SYS.Fail".to_owned()),
@@ -127,7 +126,7 @@ fn foreach(mode: IterationMode, pause: u64) -> Vec<i64> {
 }
 
 #[test]
-fn iterations_pause_and_keep_to_their_window() {
+fn iterations_pause_and_respect_their_window() {
     assert_eq!(foreach(IterationMode::Sequential, 0), [0, 5, 10]);
     assert_eq!(foreach(IterationMode::Sequential, 2), [0, 7, 14]);
     assert_eq!(foreach(IterationMode::Parallel, 2), [0, 2, 4]);
@@ -179,7 +178,7 @@ pub(crate) fn entry(make: &mut Make, kinds: &[&str], wait: Wait, call: &str) -> 
 }
 
 #[test]
-fn a_boolean_expression_says_when_an_entry_is_ready() {
+fn a_boolean_expression_decides_when_an_entry_is_ready() {
     let both = Wait::All(vec![Wait::Event(0), Wait::Event(1)]);
     let wait = Wait::Any(vec![both, Wait::Event(2)]);
     for (events, at) in [(["a", "b"], 3), (["a", "c"], 3), (["b", "b"], 0)] {
@@ -194,7 +193,7 @@ fn a_boolean_expression_says_when_an_entry_is_ready() {
 }
 
 #[test]
-fn an_entry_that_takes_too_long_is_left_out() {
+fn an_entry_that_times_out_is_skipped() {
     let mut make = Make::new();
     let mut one = entry(&mut make, &["a"], Wait::Event(0), "f");
     one.timeout = seconds(3);
@@ -256,7 +255,7 @@ fn an_error_of_an_entry_cancels_the_others() {
     completed(rig.run(), 2, data!({"a": 1, "b": 2, "handled": true}));
 }
 
-/// One action with these handlers, then a state that is reached by transition only.
+/// One action with these handlers, then a state that only a transition reaches.
 fn handled(handlers: Vec<ActionHandler>, answers: fn(&str, usize) -> rig::Answer) -> Rig {
     let mut make = Make::new();
     let mut action = make.call("f");
@@ -293,7 +292,7 @@ fn broken(name: &str, count: usize) -> rig::Answer {
 }
 
 #[test]
-fn handlers_of_actions_retry_go_on_leave_and_throw() {
+fn action_handlers_retry_continue_leave_and_throw() {
     let handler = |retry, then| ActionHandler {
         errors: ErrorSet::Except(Vec::new()),
         retry,
@@ -328,7 +327,7 @@ fn handlers_of_actions_retry_go_on_leave_and_throw() {
 }
 
 #[test]
-fn a_result_can_be_retried_and_lead_elsewhere() {
+fn a_result_can_be_retried_and_change_the_transition() {
     let answers = |name: &str, count| match (name, count) {
         ("f", 1 | 2) => (1, Ok(data!("again"))),
         ("f", _) => (1, Ok(data!("done"))),
@@ -342,13 +341,13 @@ fn a_result_can_be_retried_and_lead_elsewhere() {
         ..ActionHandler::default()
     };
     let mut rig = handled(vec![handler(twice(3))], answers);
-    // A text can't be merged into the data: the action's own error, which no handler takes.
+    // A text can't be merged into the data. This is the action's own error, and no handler takes it.
     assert_eq!(
         rig.run().unwrap().error,
         Some("MergeTypeMismatch".to_owned())
     );
     assert_eq!(rig.called.len(), 3);
-    // Each is a new request: a service that knows a key would give the same answer again.
+    // Each attempt is a new request, because a service that knows the key would repeat its answer.
     rig.keys.sort();
     rig.keys.dedup();
     assert_eq!(rig.keys.len(), 3);
@@ -360,7 +359,7 @@ fn a_result_can_be_retried_and_lead_elsewhere() {
 }
 
 #[test]
-fn a_state_is_repeated_by_what_it_came_to() {
+fn a_state_is_repeated_depending_on_its_outcome() {
     let mut make = Make::new();
     let test = make.expr(".f < 3");
     let calls = make.calls("f");
@@ -379,7 +378,7 @@ fn a_state_is_repeated_by_what_it_came_to() {
 }
 
 #[test]
-fn a_state_repeats_only_what_failed_in_it() {
+fn a_state_repeats_only_its_failed_part() {
     let mut make = Make::new();
     let (good, bad) = (make.call("g"), make.call("f"));
     let list = make.list(vec![good, bad]);
@@ -393,14 +392,14 @@ fn a_state_repeats_only_what_failed_in_it() {
     }];
     let mut rig = Rig::new(make.0.clone(), data!({}), flaky);
     completed(rig.run(), 4, data!({"g": 1, "f": 3}));
-    // As a whole it begins with the data of the successful part.
+    // As a whole, it begins with the data of the successful part.
     make.0.states[0].on_errors[0].retry.as_mut().unwrap().source = false;
     let mut rig = Rig::new(make.0, data!({}), flaky);
     completed(rig.run(), 4, data!({"g": 3, "f": 3}));
 }
 
 #[test]
-fn a_handler_takes_its_error_into_the_data_and_goes_on() {
+fn a_handler_merges_its_error_and_continues() {
     let mut make = Make::new();
     let (filter, to) = (make.expr(".name"), make.path(".why"));
     let calls = make.calls("f");
@@ -417,7 +416,7 @@ fn a_handler_takes_its_error_into_the_data_and_goes_on() {
 }
 
 #[test]
-fn results_go_under_a_key_replace_and_are_filtered_afterwards() {
+fn results_are_stored_replaced_and_filtered() {
     let run = |rule: &dyn Fn(&mut Make) -> ResultRule, result: fn() -> Data| {
         let mut make = Make::new();
         let results = rule(&mut make);
@@ -509,7 +508,7 @@ fn schemas_of_states_may_only_warn() {
 }
 
 #[test]
-fn conditions_are_put_together_of_comparisons() {
+fn conditions_combine_comparisons() {
     let mut make = Make::new();
     let path = make.expr(".n");
     let compare = |operator, value| Test::Compare {

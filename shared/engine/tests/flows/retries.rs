@@ -1,4 +1,4 @@
-//! Retries: finished work stays finished, failed work continues, and nothing that was reported meanwhile is lost.
+//! Retries: completed work isn't repeated, failed work continues, and results reported meanwhile are not lost.
 
 use swirl_engine::{Command, Event, Input, Rejection};
 use swirl_model::instance::EndStatus;
@@ -50,7 +50,7 @@ fn with_events(make: Make, answers: fn(&str, usize) -> Answer) -> Rig {
 }
 
 #[test]
-fn an_entry_that_ended_while_the_instance_stood_still_is_heard_of() {
+fn an_entry_that_ended_during_a_fault_is_reported() {
     let mut rig = entries(
         |name, count| match (name, count) {
             ("f", 1) => (2, failing("Bad").1),
@@ -74,7 +74,7 @@ fn both_fail(name: &str, count: usize) -> Answer {
 }
 
 #[test]
-fn an_entry_that_failed_while_the_instance_stood_still_is_retried_too() {
+fn an_entry_that_failed_during_a_fault_is_retried() {
     let mut rig = entries(both_fail, None);
     faulted(rig.run(), "Bad");
     let ended = rig.operate(Input::Retry, 10);
@@ -94,7 +94,7 @@ fn a_result_is_given_to_the_entry_that_stopped_the_instance() {
 }
 
 #[test]
-fn a_handler_retries_each_entry_that_failed_after_its_own_delay() {
+fn a_handler_retries_each_failed_entry_after_its_own_delay() {
     let answers = |name: &str, count| match count {
         1 => failing("Bad"),
         _ => ok(0, name),
@@ -116,7 +116,7 @@ fn a_handler_retries_each_entry_that_failed_after_its_own_delay() {
 }
 
 #[test]
-fn what_an_entry_produced_is_not_lost_when_it_cannot_be_merged() {
+fn an_entrys_unmergeable_results_are_kept() {
     let answers = |name: &str, _| match name {
         "f" => (3, Ok(data!({"y": 1}))),
         _ => (5, Ok(data!([1]))),
@@ -172,7 +172,7 @@ fn with_action(change: impl FnOnce(&mut Make, &mut Action)) -> Rig {
 }
 
 #[test]
-fn what_fails_behind_an_action_does_not_call_it_again() {
+fn a_failure_after_an_action_does_not_repeat_it() {
     let test = |before| {
         with_action(|make, action| {
             let test = make.expr("if .f == 1 then error(\"no\") else true end");
@@ -198,7 +198,7 @@ fn what_fails_behind_an_action_does_not_call_it_again() {
 }
 
 #[test]
-fn a_retry_behind_an_action_goes_on_with_its_repetition() {
+fn a_retry_after_an_action_continues_its_repetition() {
     let mut rig = with_action(|_, action| {
         action.sleep_after = seconds(5);
         action.repeat = Some(Repeat {
@@ -206,7 +206,7 @@ fn a_retry_behind_an_action_goes_on_with_its_repetition() {
             ..Repeat::default()
         });
     });
-    // Each sleep is cut short by the timeout of the state.
+    // The state's timeout cuts each sleep short.
     let mut make = Make::new();
     let mut action = make.call("f");
     action.sleep_after = seconds(5);
@@ -228,7 +228,7 @@ fn a_retry_behind_an_action_goes_on_with_its_repetition() {
     completed(rig.run(), 15, data!({"f": 3, "g": 1}));
 }
 
-/// A state that can be compensated, then one that an action's handler leads out of.
+/// A state with compensation, then one that an action's handler leaves.
 fn left_by_action(way: End) -> Rig {
     let mut make = Make::new();
     let first = make.calls("f");
@@ -244,7 +244,7 @@ fn left_by_action(way: End) -> Rig {
     make.state(ROOT, StateKind::Operation(undo), None);
     make.0.states[0].compensated_by = Some(StateId(2));
     make.0.states[2].used_for_compensation = true;
-    // Were the state asked again, its handler would take the error.
+    // If the state's handlers were tried again, they would take the error.
     make.0.states[1].on_errors = vec![Handler::default()];
     make.expr("error(\"no\")");
     make.event("made");
@@ -263,7 +263,7 @@ fn failing_event() -> Vec<Produce> {
 }
 
 #[test]
-fn a_failure_behind_the_way_of_an_action_repeats_nothing() {
+fn a_failure_after_the_way_of_an_action_repeats_nothing() {
     let fails = End {
         fail: Some("X".to_owned()),
         ..End::default()
@@ -294,7 +294,7 @@ fn a_failure_behind_the_way_of_an_action_repeats_nothing() {
 }
 
 #[test]
-fn a_state_that_was_left_is_not_asked_again() {
+fn handlers_of_a_left_state_are_not_tried_again() {
     let way = |produce| {
         let mut make = Make::new();
         let list = make.calls("f");
@@ -329,7 +329,7 @@ fn meanwhile(call: u32) -> Input {
 }
 
 #[test]
-fn a_call_that_failed_meanwhile_is_in_the_history() {
+fn a_call_that_failed_during_a_fault_is_in_the_history() {
     let mut rig = with_action(|_, _| {});
     let mut make = Make::new();
     let list = make.calls("f");
@@ -347,7 +347,7 @@ fn a_call_that_failed_meanwhile_is_in_the_history() {
 }
 
 #[test]
-fn an_async_call_that_failed_meanwhile_is_not_made_again() {
+fn a_failed_async_call_is_not_repeated() {
     let mut make = Make::new();
     let mut action = make.call("f");
     if let ActionKind::Call(call) = &mut action.kind {
@@ -365,7 +365,7 @@ fn an_async_call_that_failed_meanwhile_is_not_made_again() {
     assert!(rig.history.iter().any(failed), "{:?}", rig.history);
 }
 
-/// Iterations that take five seconds each; the fork's number.
+/// Iterations that take five seconds each; returns the fork's number.
 fn iterating(mode: IterationMode, pause: Option<Period>) -> (Rig, u32) {
     let mut make = Make::new();
     let (input, body) = (make.expr("[1, 2, 3]"), make.calls("f"));
@@ -387,7 +387,7 @@ fn iterating(mode: IterationMode, pause: Option<Period>) -> (Rig, u32) {
 }
 
 #[test]
-fn a_pause_begins_once_there_is_room() {
+fn a_pause_begins_when_there_is_room() {
     let (rig, _) = iterating(IterationMode::Window(Count::Fixed(1)), seconds(2));
     assert_eq!(rig.root().timers, []);
     let (rig, _) = iterating(IterationMode::Window(Count::Fixed(2)), seconds(2));
@@ -395,7 +395,7 @@ fn a_pause_begins_once_there_is_room() {
 }
 
 #[test]
-fn a_batch_that_is_told_twice_opens_one() {
+fn a_repeated_notification_opens_one_batch() {
     let (mut rig, fork) = iterating(IterationMode::Sequential, None);
     let joined = || Input::Joined {
         fork,
@@ -412,7 +412,7 @@ fn a_batch_that_is_told_twice_opens_one() {
 }
 
 #[test]
-fn a_damaged_telling_is_refused() {
+fn a_damaged_notification_is_rejected() {
     let (mut rig, fork) = iterating(IterationMode::Parallel, None);
     let left = BranchResult::Left {
         way: Exit::Action(ActionId(0), 0),
@@ -440,7 +440,7 @@ fn a_damaged_telling_is_refused() {
 }
 
 #[test]
-fn a_result_that_is_null_leaves_the_data_to_the_filter_behind_it() {
+fn after_a_null_result_the_filter_still_applies() {
     let mut make = Make::new();
     let output = make.expr("{kept: .in}");
     let mut action = make.call("f");

@@ -1,4 +1,4 @@
-//! An instance with its branches in virtual time: as much of a store as the engine's commands need.
+//! Runs an instance and its branches in virtual time, with as much of a store as the engine's commands need.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::workflow::*;
 use swirl_model::{CloudEvent, Data, WorkflowError};
 
-/// A function's answer, after this many seconds.
+/// A function's answer and its delay in seconds.
 pub type Answer = (i64, Result<Data, WorkflowError>);
 
 /// How an instance ended.
@@ -23,7 +23,7 @@ pub struct Ended {
     pub status: EndStatus,
     pub output: Option<Data>,
     pub error: Option<String>,
-    /// In seconds.
+    /// Time of the end, in seconds.
     pub at: i64,
 }
 
@@ -33,11 +33,11 @@ pub struct Rig {
     scopes: BTreeMap<ScopeId, Scope>,
     forks: BTreeMap<(ScopeId, u32), Fork>,
     timers: Vec<(ScopeId, Timer)>,
-    /// Calls under way: when their answer is there.
+    /// Calls under way, with the time of their answers.
     calls: Vec<(i64, ScopeId, Input)>,
     inbox: Vec<(ScopeId, Input)>,
     answers: fn(&str, usize) -> Answer,
-    /// Names and seconds, in the order of their beginning.
+    /// Function names and seconds, in the order in which the calls began.
     pub called: Vec<(String, i64)>,
     /// The key of each call.
     pub keys: Vec<String>,
@@ -55,7 +55,7 @@ impl Rig {
         Rig::of(Definition::compile(workflow).unwrap(), new, answers, 0)
     }
 
-    /// An instance that came into being by events of these types.
+    /// An instance that was started by events of these types.
     pub fn started_by(
         workflow: Workflow,
         kinds: &[&str],
@@ -77,7 +77,7 @@ impl Rig {
         Rig::of(Definition::compile(workflow).unwrap(), new, answers, 0)
     }
 
-    /// An instance that begins at this second.
+    /// An instance that starts at this second.
     pub fn of(
         def: Arc<Definition>,
         new: NewInstance,
@@ -111,7 +111,7 @@ impl Rig {
         self.ended.clone()
     }
 
-    /// An event of this type, at this second.
+    /// Delivers an event of this type at this second.
     pub fn event(&mut self, kind: &str, at: i64) {
         while self.advance(at * 1000) {}
         self.now = at * 1000;
@@ -139,7 +139,7 @@ impl Rig {
         self.settle();
     }
 
-    /// An operator's word, at this second.
+    /// An operator's input at this second.
     pub fn operate(&mut self, input: Input, at: i64) -> Option<Ended> {
         while self.advance(at * 1000) {}
         self.now = at * 1000;
@@ -149,7 +149,7 @@ impl Rig {
         self.run()
     }
 
-    /// The root scope's decision on an input at this second; nothing else is notified of it.
+    /// The root scope's decision on an input at this second. Nothing else is notified of it.
     pub fn ask(&mut self, input: Input, at: i64) -> Result<Vec<Command>, Rejection> {
         let env = Env {
             now: Timestamp(at * 1000),
@@ -165,7 +165,7 @@ impl Rig {
         }
     }
 
-    /// The answer of the only call under way, given to its scope as another input.
+    /// Gives the answer of the only call under way to its scope as another input.
     pub fn instead(&mut self, input: fn(u32) -> Input) {
         let (_, scope, answer) = self.calls.remove(0);
         let Input::CallDone { call, .. } = answer else {
@@ -179,7 +179,7 @@ impl Rig {
         &self.scopes[&ScopeId::root()]
     }
 
-    /// The next thing that is due, if it is not after `until`.
+    /// Processes the next due item, unless it is after `until`.
     fn advance(&mut self, until: i64) -> bool {
         let call = self.calls.iter().map(|call| call.0).min();
         let timer = self.timers.iter().map(|(_, timer)| timer.due.0).min();
@@ -382,7 +382,7 @@ impl Rig {
     }
 }
 
-/// A workflow that is put together piece by piece.
+/// Builds a workflow piece by piece.
 pub struct Make(pub Workflow);
 
 impl Make {
@@ -398,7 +398,7 @@ impl Make {
         })
     }
 
-    /// Adds a state to a flow; the flow begins with its first one.
+    /// Adds a state to a flow. The flow begins with its first state.
     pub fn state(&mut self, flow: FlowId, kind: StateKind, next: Option<Next>) -> StateId {
         let id = StateId(self.0.states.len() as u32);
         self.0.states.push(State {
@@ -485,7 +485,7 @@ impl Make {
     }
 }
 
-/// Its data says when it came. It belongs to order 7.
+/// Its data is the time of its arrival. It belongs to order 7.
 fn cloud_event(kind: &str, at: i64) -> CloudEvent {
     let mut data = Data::object();
     data.set(kind, Data::int(at));
@@ -525,7 +525,7 @@ pub fn seconds(seconds: u64) -> Option<Period> {
     Some(IsoDuration::from_secs(seconds).into())
 }
 
-/// This many seconds, and the function's name as its result.
+/// Waits this many seconds, and returns the function's name as its result.
 pub fn after(seconds: i64, name: &str) -> Answer {
     let mut data = Data::object();
     data.set(name, Data::bool(true));

@@ -28,7 +28,7 @@ fn expression() -> Wait {
 }
 
 #[test]
-fn an_instance_begins_with_the_entry_whose_expression_holds() {
+fn an_instance_begins_with_the_entry_whose_expression_is_true() {
     let run = |kinds: &[&str]| {
         let ended = Rig::started_by(starting(expression(), true).0, kinds, slow).run();
         ended.map(|ended| (ended.at, ended.output.unwrap()))
@@ -38,12 +38,12 @@ fn an_instance_begins_with_the_entry_whose_expression_holds() {
     assert_eq!(run(&["b", "a"]), Some((1, both)));
     assert_eq!(run(&["c"]), Some((1, data!({"c": 0, "f": true}))));
     assert_eq!(run(&["d"]), Some((1, data!({"d": 0, "g": true}))));
-    // Half of the events that it needs begin nothing.
+    // Half of the events that it needs start no instance.
     assert_eq!(run(&["a"]), None);
 }
 
 #[test]
-fn all_entries_are_needed_where_none_is_enough() {
+fn without_a_sufficient_entry_all_are_needed() {
     let mut rig = Rig::started_by(starting(expression(), false).0, &["d", "c"], slow);
     completed(rig.run(), 1, data!({"c": 0, "d": 0, "f": true, "g": true}));
     assert_eq!(rig.called.len(), 2);
@@ -53,7 +53,7 @@ fn all_entries_are_needed_where_none_is_enough() {
 }
 
 #[test]
-fn an_entry_of_a_start_leads_its_own_way() {
+fn each_entry_of_a_start_has_its_own_transition() {
     let mut make = starting(expression(), true);
     let StateKind::Event(state) = &mut make.0.states[0].kind else {
         panic!("an event state")
@@ -68,10 +68,9 @@ fn an_entry_of_a_start_leads_its_own_way() {
     assert_eq!(run("d"), None);
 }
 
-/// An instance that is kept active collects the next set, event by event, and begins again when it is
-/// complete.
+/// An instance with `keepActive` collects the next set, event by event, and starts over when it is complete.
 #[test]
-fn an_active_instance_begins_anew_when_the_expression_holds_again() {
+fn an_active_instance_restarts_when_the_expression_is_true_again() {
     let mut make = starting(expression(), true);
     make.0.keep_active = true;
     for event in &mut make.0.events {

@@ -11,7 +11,7 @@ use crate::jsonpath::Expr as JsonPath;
 pub(crate) struct Tree {
     pub root: Expr,
     pub dialect: Dialect,
-    /// The place of the variable `error`, if there is one.
+    /// The position of the variable `error`, if there is one.
     pub error: Option<usize>,
     /// The variables.
     pub names: Vec<Box<str>>,
@@ -20,11 +20,11 @@ pub(crate) struct Tree {
 #[derive(Debug)]
 pub(crate) enum Expr {
     Literal(Val),
-    /// A name alone: a member of the error, of the data, or a variable.
+    /// A name without prefix: a member of the error or of the data, or a variable.
     Name(Box<str>),
     /// `$`, `#root`: the data.
     Data,
-    /// `$.error`: of the data, or else the variable at this place.
+    /// `$.error`: the data's member, or else the variable at this position.
     Error(usize),
     /// `#this`: the current element of a selection or projection.
     This,
@@ -41,15 +41,15 @@ pub(crate) enum Expr {
     Call(Function, Vec<Expr>),
     /// `has(a.b)`.
     Has(Box<Expr>, Val),
-    /// `&&` if the flag is false, `||` if it is true: the flag is the value that decides the result.
+    /// `&&` if the flag is false, `||` if it is true. The flag is the value that decides the result.
     Logic(bool, Vec<Expr>),
     Not(Box<Expr>),
     Negative(Box<Expr>),
-    /// From left to right.
+    /// Evaluated from left to right.
     Chain(Box<Expr>, Vec<(Op, Expr)>),
     /// `a ? b : c`.
     Choice(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// `a ?: b`, `a ?? b` (if the flag is set: only null moves on to the next).
+    /// `a ?: b`, `a ?? b` (with the flag set, only null continues with the next).
     Otherwise(bool, Vec<Expr>),
 }
 
@@ -62,7 +62,7 @@ pub(crate) enum Step {
     Select(Pick, Expr),
     /// `.![ ]`
     Project(Expr),
-    /// A macro of CEL with its condition, and the value that it makes of each match.
+    /// A CEL macro with its condition, and the expression that is evaluated for each match.
     Macro(Macro, Expr, Option<Expr>),
     /// `?.`: the rest is skipped if the value is null.
     Safe,
@@ -85,8 +85,8 @@ pub(crate) enum Macro {
 }
 
 impl Expr {
-    /// Whether the value is the list of all matches of a path. A comparison of such a list with one value holds
-    /// if it holds for one of its elements.
+    /// Whether the value is the list of all matches of a path. A comparison of such a list with one value holds if it
+    /// holds for one of its elements.
     pub fn yields_matches(&self) -> bool {
         matches!(self, Expr::Path(_, path) if path.yields_list())
     }

@@ -1,4 +1,4 @@
-//! Differences between the three languages: their operators, and the names that each refuses.
+//! The differences between the three languages: their operators, and the names that each refuses.
 
 use super::op::Op;
 
@@ -16,7 +16,7 @@ pub(super) const CEL: u8 = 4;
 pub(super) const JAVA: u8 = SPEL | JEXL;
 pub(super) const ALL: u8 = SPEL | JEXL | CEL;
 
-/// How tightly a binary operator binds; the loosest first.
+/// The precedence of binary operators, from loosest to tightest.
 pub(super) const OR: u8 = 1;
 pub(super) const AND: u8 = 2;
 const EQUALITY: u8 = 3;
@@ -25,7 +25,7 @@ const SUM: u8 = 5;
 const PRODUCT: u8 = 6;
 const POWER: u8 = 7;
 
-/// Signs that are operators between two operands.
+/// Symbols that are operators between two operands.
 const SIGNS: [(&str, Op, u8, u8); 22] = [
     ("!=", Op::Ne, EQUALITY, ALL),
     ("!$", Op::NotEndsWith, ORDER, JEXL),
@@ -43,7 +43,7 @@ const SIGNS: [(&str, Op, u8, u8); 22] = [
     ("==", Op::Eq, EQUALITY, ALL),
     ("=^", Op::StartsWith, ORDER, JEXL),
     ("=~", Op::In, ORDER, JEXL),
-    // Not SpEL's own, but definitions have it.
+    // SpEL itself doesn't have it, but definitions use it.
     ("=~", Op::Matches, ORDER, SPEL),
     (">", Op::Gt, ORDER, ALL),
     (">=", Op::Ge, ORDER, ALL),
@@ -52,7 +52,7 @@ const SIGNS: [(&str, Op, u8, u8); 22] = [
     ("=", Op::Assign, 0, JAVA),
 ];
 
-/// Words that are.
+/// Words that are operators between two operands.
 const WORDS: [(&str, Op, u8, u8); 14] = [
     ("and", Op::And, AND, JAVA),
     ("between", Op::Between, ORDER, SPEL),
@@ -70,7 +70,7 @@ const WORDS: [(&str, Op, u8, u8); 14] = [
     ("instanceof", Op::InstanceOf, 0, JAVA),
 ];
 
-/// All signs of a language, the longer ones first.
+/// All symbols of a language, longer ones first.
 const LEX_SPEL: [&str; 42] = [
     "?.![", "?.?[", "?.^[", "?.$[", ".![", ".?[", ".^[", ".$[", "==", "!=", "<=", ">=", "&&", "||",
     "++", "--", "=~", "?.", "?:", "(", ")", "[", "]", "{", "}", ",", ".", "?", ":", "<", ">", "+",
@@ -150,13 +150,13 @@ impl Dialect {
         }
     }
 
-    /// The operator that a sign is between two operands, and how tightly it binds.
+    /// The operator that a symbol stands for between two operands, and its precedence.
     pub fn sign(self, sign: &str) -> Option<(Op, u8)> {
         self.find(&SIGNS, |known| known == sign)
     }
 
     pub fn word(self, word: &str) -> Option<(Op, u8)> {
-        // Words are operators of SpEL in any case of letters.
+        // SpEL's word operators are case-insensitive.
         self.find(&WORDS, |known| match self {
             Dialect::Spel => known.eq_ignore_ascii_case(word),
             _ => known == word,

@@ -1,4 +1,4 @@
-//! Evaluating a condition.
+//! Evaluates a condition.
 
 use jaq_json::Val;
 use swirl_model::Data;
@@ -91,7 +91,7 @@ impl<'a> Run<'a> {
                 functions::call(*function, &arguments, self.dialect())?
             }
             Expr::Has(base, name) => {
-                // A member of a missing value is missing, too.
+                // A member of a missing value is missing too.
                 let there = self
                     .value(base)
                     .is_ok_and(|base| values::element(&base, name).is_some());
@@ -122,7 +122,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// The values that `?:` replaces: in SpEL null and an empty text, in JEXL all that doesn't hold.
+    /// The values that `?:` replaces: null and an empty text in SpEL, everything that doesn't hold in JEXL.
     fn is_nothing(&self, value: &Val) -> bool {
         match self.dialect() {
             Dialect::Jexl => values::holds(value, Dialect::Jexl) == Ok(false),
@@ -140,7 +140,7 @@ impl<'a> Run<'a> {
 
     fn holds(&mut self, expr: &'a Expr) -> Result<bool> {
         let value = self.value(expr)?;
-        // As in JSONPath: a list of matches holds if it isn't empty.
+        // As in JSONPath, a list of matches holds if it isn't empty.
         if let (true, Val::Arr(items)) = (expr.yields_matches(), &value) {
             return Ok(!items.is_empty());
         }
@@ -153,7 +153,7 @@ impl<'a> Run<'a> {
             match self.holds(part) {
                 Ok(holds) if holds == settled => return Ok(settled),
                 Ok(_) => {}
-                // In CEL another part may decide the result even if this one cannot be evaluated.
+                // In CEL, another operand may decide the result even if this one cannot be evaluated.
                 Err(message) if self.dialect() == Dialect::Cel => {
                     error.get_or_insert(message);
                 }
@@ -170,8 +170,8 @@ impl<'a> Run<'a> {
             .unwrap_or_default()
     }
 
-    /// A name alone. Inside of a selection it is a member of the element; else of the error, where there is one, or
-    /// of the data, or a variable.
+    /// A name without prefix. Inside a selection it is a member of the element; otherwise a member of the error if
+    /// there is one, or of the data, or a variable.
     fn named(&self, name: &str) -> Result<Val> {
         let key = Val::from(name.to_owned());
         if let Some(element) = self.elements.last() {
@@ -211,8 +211,8 @@ impl<'a> Run<'a> {
         Ok(left)
     }
 
-    /// The values that a path selects are compared separately: the comparison holds if it does for one of them. `!=` is
-    /// the opposite of `==`.
+    /// The values that a path selects are compared one by one: the comparison holds if it holds for one of them. `!=`
+    /// is the opposite of `==`.
     fn compared(
         &self,
         left: &Val,
@@ -296,7 +296,7 @@ impl<'a> Run<'a> {
         Ok(here)
     }
 
-    /// A missing member is null, but in CEL an error.
+    /// A missing member is null, but an error in CEL.
     fn member(&self, here: &Val, name: &Val) -> Result<Val> {
         if let Some(found) = values::element(here, name) {
             return Ok(found.clone());
@@ -305,7 +305,7 @@ impl<'a> Run<'a> {
         match (here, self.dialect()) {
             (_, Dialect::Cel) => Err(format!("{} has no member `{shown}`", text::kind(here))),
             (Val::Null | Val::Obj(_), _) => match (here, &*shown) {
-                // Of a map, as methods without parentheses.
+                // Of a map, like methods without parentheses.
                 (Val::Obj(map), "size" | "empty") => Ok(match &*shown {
                     "size" => functions::size(here, self.dialect())?,
                     _ => Val::Bool(map.is_empty()),
@@ -445,7 +445,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The elements of a list; of a map its entries, with `key` and `value`.
+/// The elements of a list, or the entries of a map with `key` and `value`.
 fn elements(here: &Val) -> Result<Vec<Val>> {
     match here {
         Val::Arr(items) => {

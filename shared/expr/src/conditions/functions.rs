@@ -1,4 +1,4 @@
-//! Functions and methods: the languages that have them, and their results.
+//! Functions and methods: which languages have them, and what they return.
 
 use std::sync::Arc;
 
@@ -47,8 +47,8 @@ pub(crate) enum Function {
     Values,
 }
 
-/// A name in some of the languages, with the number of its arguments; that of a method counts the value that it
-/// is called on.
+/// A name in some of the languages, with the number of arguments. For a method, this includes the value that it is
+/// called on.
 #[derive(Debug)]
 pub(super) struct Row {
     pub name: &'static str,
@@ -132,7 +132,7 @@ pub(super) fn function(name: &str, dialect: Dialect) -> Option<&'static Row> {
     rows.find(|row| row.name == name && row.bits & dialect.bit() != 0)
 }
 
-/// A name that was perhaps meant.
+/// The most similar name, for hints.
 pub(super) fn nearest(name: &str, dialect: Dialect, method: bool) -> Option<&'static str> {
     let rows = if method {
         METHODS.iter()
@@ -173,7 +173,7 @@ fn int(value: usize) -> Val {
     Val::Num(Num::from_integral(value))
 }
 
-/// The length of a text in characters, of a list, of a map.
+/// The length of a text in characters, or the size of a list or map.
 pub(super) fn size(value: &Val, dialect: Dialect) -> Result<Val> {
     match value {
         Val::TStr(text) => {
@@ -187,7 +187,7 @@ pub(super) fn size(value: &Val, dialect: Dialect) -> Result<Val> {
     }
 }
 
-/// Null, an empty text, list or map; in JEXL also the number 0, NaN and `false`.
+/// Null, an empty text, list or map. In JEXL also the number 0, NaN and `false`.
 pub(super) fn is_empty(value: &Val, dialect: Dialect) -> Result<bool> {
     match value {
         Val::Null => Ok(true),
@@ -203,7 +203,7 @@ pub(super) fn is_empty(value: &Val, dialect: Dialect) -> Result<bool> {
     }
 }
 
-/// `Err` where a function doesn't fit its arguments.
+/// `Err` if a function doesn't fit its arguments.
 pub(super) fn call(function: Function, arguments: &[Val], dialect: Dialect) -> Result<Val> {
     const NULL: &Val = &Val::Null;
     meter::tick();
@@ -354,7 +354,7 @@ fn made(text: String) -> Val {
     Val::from(text)
 }
 
-/// A part of a text, an element of a list, a key of a map.
+/// Whether something is a part of a text, an element of a list or a key of a map.
 pub(super) fn contains(whole: &Val, part: &Val) -> Result<bool> {
     match (whole, part) {
         (Val::TStr(_), Val::TStr(_)) => {
@@ -416,7 +416,7 @@ fn join(items: &Val, separator: Option<&Val>) -> Result<Val> {
     Ok(Val::from(out))
 }
 
-/// In CEL by a text, otherwise by a pattern, and without the empty parts at the end.
+/// Splits by a text in CEL, otherwise by a pattern and without empty parts at the end.
 fn split(whole: &Val, separator: &Val, dialect: Dialect) -> Result<Val> {
     let text = text_of(whole, "split")?;
     let separator_text = text_of(separator, "split")?;

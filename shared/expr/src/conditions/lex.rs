@@ -1,4 +1,4 @@
-//! From text to tokens, one at a time.
+//! Converts text to tokens, one at a time.
 
 use jaq_json::{Num, Val};
 
@@ -14,10 +14,10 @@ pub(super) enum Token<'s> {
     Sign(&'static str),
 }
 
-/// The token at a place, and its end; or the place of an error, and its reason.
+/// The token at a position and its end; or the position of an error and its reason.
 pub(super) type Lexed<'s> = Result<(Token<'s>, usize), (usize, String)>;
 
-/// The place of the next token.
+/// The position of the next token.
 pub(super) fn space(source: &str, mut at: usize, dialect: Dialect) -> usize {
     let comment = match dialect {
         Dialect::Spel => None,
@@ -37,7 +37,7 @@ pub(super) fn space(source: &str, mut at: usize, dialect: Dialect) -> usize {
     }
 }
 
-/// The token at a place where no space is.
+/// The token at a position where there is no space.
 pub(super) fn token(source: &str, at: usize, dialect: Dialect) -> Lexed<'_> {
     let rest = &source[at..];
     let Some(first) = rest.chars().next() else {
@@ -70,12 +70,12 @@ pub(super) fn token(source: &str, at: usize, dialect: Dialect) -> Lexed<'_> {
     }
 }
 
-/// `a ?.5 : 1` is a choice.
+/// `a ?.5 : 1` is a conditional expression.
 fn fits(rest: &str, sign: &str) -> bool {
     sign != "?." || !rest[2..].starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Can a number with a bare point begin here? Not after something that has members.
+/// Whether a number with a leading point can begin here. It can't after something that has members.
 fn starts_operand(source: &str, at: usize) -> bool {
     let before = source[..at].chars().next_back();
     !before.is_some_and(|c| {
@@ -129,7 +129,7 @@ fn number(source: &str, at: usize, dialect: Dialect) -> Lexed<'_> {
     }
 }
 
-/// From the quote on.
+/// A text, beginning at its quote.
 fn text(source: &str, at: usize, dialect: Dialect, raw: bool) -> Lexed<'_> {
     let rest = &source[at..];
     let quote = rest.chars().next().unwrap_or('\'');
@@ -142,7 +142,7 @@ fn text(source: &str, at: usize, dialect: Dialect, raw: bool) -> Lexed<'_> {
     loop {
         let left = &rest[here..];
         let c = left.chars().next().ok_or_else(unclosed)?;
-        // SpEL writes a quote twice.
+        // SpEL escapes a quote by doubling it.
         if dialect == Dialect::Spel && c == quote && left[1..].starts_with(quote) {
             out.push(quote);
             here += 2;
@@ -159,7 +159,7 @@ fn text(source: &str, at: usize, dialect: Dialect, raw: bool) -> Lexed<'_> {
     }
 }
 
-/// Reads the characters after a backslash; returns their length.
+/// Reads the characters after a backslash, and returns their length.
 fn escape(rest: &str, out: &mut String, dialect: Dialect) -> Result<usize, String> {
     let c = rest.chars().next().unwrap_or(' ');
     let plain = match c {
@@ -181,7 +181,7 @@ fn escape(rest: &str, out: &mut String, dialect: Dialect) -> Result<usize, Strin
         'u' => 4,
         'x' if dialect == Dialect::Cel => 2,
         'U' if dialect == Dialect::Cel => 8,
-        // JEXL leaves it: patterns are written so.
+        // JEXL keeps the backslash, because patterns are written in this way.
         _ if dialect == Dialect::Jexl => {
             out.push('\\');
             return Ok(0);
@@ -202,7 +202,7 @@ fn escape(rest: &str, out: &mut String, dialect: Dialect) -> Result<usize, Strin
     }
 }
 
-/// `~/pattern/` of JEXL.
+/// `~/pattern/` in JEXL.
 fn pattern(source: &str, at: usize) -> Lexed<'_> {
     let rest = &source[at + 2..];
     let mut escaped = false;

@@ -1,4 +1,4 @@
-//! `has`, and the macros of CEL that go over lists and maps.
+//! `has`, and the CEL macros that iterate over lists and maps.
 
 use jaq_json::Val;
 
@@ -8,7 +8,7 @@ use super::lex::Token;
 use super::parse::{Parser, Result};
 
 impl Parser<'_> {
-    /// After the parenthesis: `has(a.b)`.
+    /// Continues after the parenthesis: `has(a.b)`.
     pub fn has(&mut self, begin: usize) -> Result<Expr> {
         let whole = self.expr()?;
         self.expect(")")?;
@@ -33,7 +33,7 @@ impl Parser<'_> {
         ))
     }
 
-    /// After the parenthesis: `list.all(x, condition)`, if `name` is a macro.
+    /// Continues after the parenthesis: `list.all(x, condition)`, if `name` is a macro.
     pub fn macro_call(&mut self, name: &str) -> Result<Option<Step>> {
         if self.dialect != Dialect::Cel {
             return Ok(None);

@@ -1,9 +1,9 @@
-//! SpEL, JEXL and CEL: the part of them that conditions of workflows use (docs/language.md#decision-27).
+//! SpEL, JEXL and CEL: the subset that conditions of workflows use (docs/language.md#decision-27).
 //!
-//! One tree and one evaluator serve the three; [`dialect`] holds the differences, and a source is parsed in one pass.
-//! Nothing here makes objects of a host language, calls code or reaches beyond the data, so types, constructors,
-//! assignments and loops are refused when a source is compiled. Long chains (`1 + 1 + ...`, `a.b.c ...`) are lists in
-//! the tree, so only nesting needs the stack, and that is bounded (`docs/adr/0014-condition-languages.md`).
+//! One tree and one evaluator serve all three; [`dialect`] has the differences, and a source is parsed in one pass.
+//! Conditions cannot create objects of a host language, call code or access anything but the data, so types,
+//! constructors, assignments and loops are refused when a source is compiled. Long chains (`1 + 1 + ...`, `a.b.c ...`)
+//! are lists in the tree, so only nesting needs stack, and nesting is bounded (`docs/adr/0014-condition-languages.md`).
 //! `docs/expressions.md` lists the available parts for users.
 
 mod ast;
@@ -25,11 +25,11 @@ use crate::compile::within_length;
 use crate::compiled::{Compiled, Shape};
 use crate::error::CompileError;
 
-/// Stack that a source of the greatest nesting needs.
+/// The stack that a source with maximum nesting needs.
 const STACK: usize = 1 << 20;
 
-/// Parses and checks an expression. `vars` as in [`crate::Program::jq`]; if `error` is one of them, names are
-/// looked up in it before they are looked up in the data.
+/// Parses and checks an expression. `vars` are as in [`crate::Program::jq`]. If `error` is one of them, names are
+/// looked up in it before the data.
 pub(crate) fn compile(
     source: &str,
     vars: &[&str],

@@ -14,9 +14,9 @@ pub(crate) enum Op {
     Le,
     Gt,
     Ge,
-    /// The whole text matches.
+    /// The pattern matches the whole text.
     Matches,
-    /// In a list or a map; `=~` of JEXL, which matches a text too.
+    /// Membership in a list or a map. Also JEXL's `=~`, which matches texts too.
     In,
     NotIn,
     StartsWith,
@@ -26,7 +26,7 @@ pub(crate) enum Op {
     Between,
     And,
     Or,
-    /// Refused.
+    /// Recognised only in order to refuse it.
     Assign,
     InstanceOf,
 }

@@ -1,4 +1,4 @@
-//! From text to [`Expr`]: operators. Their operands are in [`super::primary`].
+//! Parses text to [`Expr`]: the operators. Their operands are in [`super::primary`].
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use super::values;
 use crate::compiled::Secrets;
 use crate::error::CompileError;
 
-/// Parentheses, lists, calls, choices and signs inside each other: parsed and evaluated recursively.
+/// The maximum nesting of parentheses, lists, calls, conditional expressions and signs, which are parsed and evaluated
+/// recursively.
 const NESTING_MAX: usize = 32;
 
 pub(super) type Result<T> = std::result::Result<T, CompileError>;
@@ -19,13 +20,13 @@ pub(super) struct Parser<'s> {
     pub source: &'s str,
     pub dialect: Dialect,
     pub vars: &'s [&'s str],
-    /// The place of the next token, the token, and its end.
+    /// The position of the next token, the token, and its end.
     pub at: usize,
     next: Option<(Token<'s>, usize)>,
     depth: usize,
-    /// Inside of selections and projections, where `#this` is something.
+    /// The number of enclosing selections and projections, in which `#this` is defined.
     pub inside: usize,
-    /// The names that macros around this give to elements.
+    /// The names that enclosing macros give to elements.
     pub locals: Vec<&'s str>,
     pub used: BTreeSet<String>,
     pub secrets: Secrets,
@@ -86,7 +87,7 @@ impl<'s> Parser<'s> {
         Ok(expr)
     }
 
-    /// Operators that bind as tightly as `level` or more.
+    /// Parses operators with a precedence of at least `level`.
     fn binary(&mut self, level: u8) -> Result<Expr> {
         let mut left = self.unary()?;
         while let Some((op, tightness)) = self.operator()? {
@@ -98,7 +99,7 @@ impl<'s> Parser<'s> {
         Ok(left)
     }
 
-    /// Parses all operators of one level in a row, as a flat list.
+    /// Parses a sequence of operators of one level as a flat list.
     fn links(&mut self, left: Expr, first: Op, level: u8) -> Result<Expr> {
         let mut links = Vec::new();
         let mut op = first;
@@ -123,7 +124,7 @@ impl<'s> Parser<'s> {
         Ok(Expr::Chain(Box::new(left), links))
     }
 
-    /// The operator at this place, if there is one.
+    /// The operator at this position, if there is one.
     fn operator(&mut self) -> Result<Option<(Op, u8)>> {
         let dialect = self.dialect;
         let found = match self.peek()? {
@@ -143,7 +144,7 @@ impl<'s> Parser<'s> {
     }
 
     fn unary(&mut self) -> Result<Expr> {
-        // Any number of them in a row.
+        // Any number of them in sequence.
         let (mut not, mut negative) = (0usize, 0usize);
         let dialect = self.dialect;
         loop {
@@ -187,7 +188,7 @@ impl<'s> Parser<'s> {
         Ok(expr)
     }
 
-    /// `empty x` and `size x` of JEXL are not calls; `size == 3` and `size(x)` aren't these.
+    /// `empty x` and `size x` in JEXL are operators without parentheses; `size == 3` and `size(x)` aren't.
     fn stands_before_operand(&mut self) -> Result<bool> {
         let Some((_, end)) = self.next else {
             return Ok(false);
@@ -250,7 +251,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Continues at another place.
+    /// Continues at another position.
     pub fn jump(&mut self, at: usize) {
         self.at = lex::space(self.source, at, self.dialect);
         self.next = None;

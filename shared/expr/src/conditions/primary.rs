@@ -10,7 +10,7 @@ use super::parse::{Parser, Result};
 use super::values;
 use crate::jsonpath;
 
-/// The names that specification texts give the data.
+/// The names for the data in specification texts.
 const DATA: [&str; 6] = [
     "stateData",
     "stateInputData",
@@ -77,7 +77,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// `$.error` is there though the data has none, where there is a variable of that name.
+    /// `$.error` exists even if the data has no such member, if there is a variable with that name.
     fn of_data(&mut self, steps: &mut Vec<Step>) -> Expr {
         let place = self.vars.iter().rposition(|var| *var == "error");
         let named = matches!(steps.first(), Some(Step::Member(Val::TStr(name))) if name[..] == b"error"[..]);
@@ -90,7 +90,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Notes which secret is used.
+    /// Records which secret is used.
     fn note(&mut self, step: Option<&Step>) {
         let name = match step {
             Some(Step::Member(Val::TStr(name)) | Step::Index(Expr::Literal(Val::TStr(name)))) => {
@@ -119,7 +119,7 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// The index in brackets: in SpEL a bare name is a key.
+    /// The index in brackets. In SpEL, a bare name is a key.
     fn index(&mut self) -> Result<Expr> {
         let expr = self.expr()?;
         Ok(match expr {
@@ -135,7 +135,7 @@ impl<'s> Parser<'s> {
         let begin = self.at;
         let name = match self.skip()? {
             Token::Word(name) => name.to_owned(),
-            // JEXL: an element, or a name in quotes.
+            // In JEXL, an element, or a name in quotes.
             Token::Number(index @ Val::Num(_)) if self.dialect == Dialect::Jexl => {
                 steps.push(Step::Index(Expr::Literal(index)));
                 return Ok(());
@@ -169,7 +169,7 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    /// Up to the parenthesis, which is taken too.
+    /// Reads up to and including the closing parenthesis.
     fn arguments(&mut self) -> Result<Vec<Expr>> {
         let mut arguments = Vec::new();
         if self.take(")")? {
@@ -208,7 +208,7 @@ impl<'s> Parser<'s> {
         Err(self.fail_at(at, &message))
     }
 
-    /// `given` counts the value that a method is called on.
+    /// `given` includes the value that a method is called on.
     fn count(&self, row: &Row, given: usize, at: usize, method: bool) -> Result<()> {
         if (row.least..=row.most).contains(&given) {
             return Ok(());
@@ -249,7 +249,7 @@ impl<'s> Parser<'s> {
                 self.skip()?;
                 let inner = self.expr()?;
                 self.expect(")")?;
-                // So that operators and steps around it see one value.
+                // So that enclosing operators and steps see a single value.
                 Ok(inner)
             }
             Token::Sign("$") => self.dollar(begin),
@@ -280,7 +280,7 @@ impl<'s> Parser<'s> {
         Ok(Expr::List(items))
     }
 
-    /// A map; in SpEL and JEXL a list (or set) as well.
+    /// A map. In SpEL and JEXL it may also be a list (or set).
     fn braces(&mut self) -> Result<Expr> {
         if self.take(":")? {
             self.expect("}")?;
@@ -364,7 +364,7 @@ impl<'s> Parser<'s> {
         Ok(Expr::Name(word.into()))
     }
 
-    /// `type` and `class` are names of members as well.
+    /// `type` and `class` may also be names of members.
     fn is_data_name(&self, word: &str) -> bool {
         matches!(
             word,
@@ -380,7 +380,7 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    /// A call, after its parenthesis.
+    /// A call, beginning after its parenthesis.
     fn function(&mut self, name: &str, begin: usize) -> Result<Expr> {
         if name == "jsonPath" {
             return self.nested(Self::json_path);
@@ -395,7 +395,7 @@ impl<'s> Parser<'s> {
         Ok(Expr::Call(row.function, arguments))
     }
 
-    /// The operators `empty` and `size` of JEXL.
+    /// The operators `empty` and `size` in JEXL.
     pub fn word_call(&self, word: &str, operand: Expr) -> Expr {
         let function = match word {
             "empty" => Function::IsEmpty,
@@ -404,7 +404,7 @@ impl<'s> Parser<'s> {
         Expr::Call(function, vec![operand])
     }
 
-    /// `jsonPath(data, '$..a')`, after its parenthesis.
+    /// `jsonPath(data, '$..a')`, beginning after its parenthesis.
     fn json_path(&mut self) -> Result<Expr> {
         let of = self.expr()?;
         self.expect(",")?;
@@ -424,11 +424,11 @@ impl<'s> Parser<'s> {
         Ok(Expr::Path(Box::new(of), Box::new(path)))
     }
 
-    /// `$`, `$name`, or a JSONPath that may select many.
+    /// `$`, `$name`, or a JSONPath that may select many values.
     fn dollar(&mut self, begin: usize) -> Result<Expr> {
         let mut parser = jsonpath::Parser::new(self.source, self.vars);
         parser.at = begin;
-        // A path that names one place is read by the rules of the language itself.
+        // A path to a single location is evaluated by the rules of the language itself.
         if let Ok(query) = parser.query()
             && !query.singular()
         {

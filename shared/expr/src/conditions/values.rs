@@ -1,4 +1,4 @@
-//! The effect of operators on values, language by language.
+//! The semantics of operators, language by language.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -10,7 +10,7 @@ use super::op::Op;
 use crate::value::V;
 use crate::{meter, order, regexes, text as texts};
 
-/// The reason why there is no value: a sentence.
+/// The reason why there is no value, as a sentence.
 pub(super) type Result<T> = std::result::Result<T, String>;
 
 pub(super) fn as_text(value: &Val) -> Option<Cow<'_, str>> {
@@ -20,7 +20,7 @@ pub(super) fn as_text(value: &Val) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Bare, if it is a text; else as JSON.
+/// A text without quotes, anything else as JSON.
 pub(super) fn text(value: &Val) -> String {
     match as_text(value) {
         Some(text) => {
@@ -31,7 +31,7 @@ pub(super) fn text(value: &Val) -> String {
     }
 }
 
-/// A number, or a text that is one.
+/// A number, or a text that can be read as a number.
 pub(super) fn parsed(value: &Val) -> Option<Num> {
     match value {
         Val::Num(number) => Some(number.clone()),
@@ -40,7 +40,7 @@ pub(super) fn parsed(value: &Val) -> Option<Num> {
     }
 }
 
-/// Null counts as false in SpEL and JEXL; for other values JEXL follows its own arithmetic.
+/// Null counts as false in SpEL and JEXL. For other values, JEXL follows its own arithmetic.
 pub(super) fn holds(value: &Val, dialect: Dialect) -> Result<bool> {
     match (value, dialect) {
         (Val::Bool(value), _) => Ok(*value),
@@ -58,8 +58,8 @@ pub(super) fn holds(value: &Val, dialect: Dialect) -> Result<bool> {
     }
 }
 
-/// Numbers are equal by their values. JEXL makes numbers of texts that are compared with numbers, and texts of values
-/// that are compared with texts.
+/// Numbers are compared by value. JEXL converts texts to numbers when they are compared with numbers, and other values
+/// to texts when they are compared with texts.
 pub(super) fn equal(left: &Val, right: &Val, dialect: Dialect) -> bool {
     if dialect == Dialect::Jexl {
         match (left, right) {
@@ -80,14 +80,14 @@ pub(super) fn equal(left: &Val, right: &Val, dialect: Dialect) -> bool {
     order::equal(left, right)
 }
 
-/// `None` where one of them is not there, so that neither is before the other.
+/// `None` if one of them is missing, so that neither comes before the other.
 fn compared(left: &Val, right: &Val, dialect: Dialect) -> Result<Option<Ordering>> {
     let numbers = |left: &Num, right: &Num| order::float(left).partial_cmp(&order::float(right));
     Ok(match (left, right, dialect) {
         (Val::Num(_), Val::Num(_), _)
         | (Val::TStr(_), Val::TStr(_), _)
         | (Val::Bool(_), Val::Bool(_), _) => Some(order::compare(left, right)),
-        // In SpEL null is before everything.
+        // In SpEL, null comes before everything.
         (Val::Null, Val::Null, Dialect::Spel) => Some(Ordering::Equal),
         (Val::Null, _, Dialect::Spel) => Some(Ordering::Less),
         (_, Val::Null, Dialect::Spel) => Some(Ordering::Greater),
@@ -112,7 +112,7 @@ fn both(left: &Val, right: &Val, what: &str) -> String {
     )
 }
 
-/// An operator that compares.
+/// A comparison operator.
 pub(super) fn compare(left: &Val, op: Op, right: &Val, dialect: Dialect) -> Result<bool> {
     let ordered = |wanted: fn(Ordering) -> bool| {
         compared(left, right, dialect).map(|order| order.is_some_and(wanted))
@@ -149,7 +149,7 @@ pub(super) fn compare(left: &Val, op: Op, right: &Val, dialect: Dialect) -> Resu
     }
 }
 
-/// In a list or among the keys of a map; JEXL's `=~` takes a text on the right for a pattern.
+/// Membership in a list or among the keys of a map. In JEXL, `=~` with a text on the right uses it as a pattern.
 fn within(part: &Val, whole: &Val, dialect: Dialect) -> Result<bool> {
     match (whole, dialect) {
         (Val::Arr(items), _) => Ok(items.iter().any(|item| equal(item, part, dialect))),
@@ -163,7 +163,7 @@ fn within(part: &Val, whole: &Val, dialect: Dialect) -> Result<bool> {
     }
 }
 
-/// A pattern that is known when a source is compiled.
+/// Checks a pattern that is known when a source is compiled.
 pub(super) fn check_pattern(pattern: &Val) -> Result<()> {
     match pattern {
         Val::TStr(_) => matches(&Val::from(String::new()), pattern, true).map(drop),
@@ -171,7 +171,7 @@ pub(super) fn check_pattern(pattern: &Val) -> Result<()> {
     }
 }
 
-/// Does a pattern match the whole text, or a part of it?
+/// Whether a pattern matches the whole text, or a part of it.
 pub(super) fn matches(text: &Val, pattern: &Val, whole: bool) -> Result<bool> {
     let source = as_text(pattern).ok_or("a regular expression must be a text")?;
     let Val::TStr(_) = text else {
@@ -223,7 +223,7 @@ pub(super) fn arithmetic(left: &Val, op: Op, right: &Val, dialect: Dialect) -> R
             if op == Op::Add && is_text(left) && is_text(right) {
                 return Ok(joined(left, right));
             }
-            // JEXL counts null as 0.
+            // JEXL treats null as 0.
             let number = |value: &Val| match value {
                 Val::Null => Some(Num::Int(0)),
                 value => parsed(value),
@@ -245,7 +245,7 @@ fn joined(left: &Val, right: &Val) -> Val {
     Val::from(out)
 }
 
-/// Whole numbers stay whole, also where they are divided, as in all three languages.
+/// Whole numbers stay whole, also when divided, as in all three languages.
 fn numbers(left: &Num, op: Op, right: &Num, dialect: Dialect) -> Result<Val> {
     const ZERO: &str = "a number cannot be divided by zero";
     if let (Num::Int(left), Num::Int(right)) = (left, right) {

@@ -2,15 +2,15 @@
 
 use jaq_json::Val;
 
-/// The parts of an expression. Inside of filters and at the top the same forms are allowed.
+/// The parts of an expression. The same forms are allowed at the top and inside filters.
 #[derive(Debug)]
 pub(crate) enum Expr {
     Literal(Val),
     Query(Query),
-    /// `length(@.a)`, which may also be written `@.a.length()`.
+    /// `length(@.a)`, which may also be written as `@.a.length()`.
     Call(Function, Vec<Expr>),
     Compare(Box<Expr>, Op, Box<Expr>),
-    /// `&&` if the flag is false, `||` if it is true: the flag is the value that decides the result.
+    /// `&&` if the flag is false, `||` if it is true. The flag is the value that decides the result.
     Logic(Box<Expr>, bool, Box<Expr>),
     Not(Box<Expr>),
 }
@@ -23,17 +23,17 @@ pub(crate) struct Query {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Root {
-    /// `$`: the expression's input, inside of filters too.
+    /// `$`: the expression's input, also inside filters.
     Input,
     /// `@`: the value that a filter tests.
     Current,
-    /// `$NAME`: the place of the variable.
+    /// `$NAME`: the position of the variable.
     Variable(usize),
 }
 
 #[derive(Debug)]
 pub(crate) struct Segment {
-    /// `..`: of the value and of everything in it.
+    /// `..`: applies to the value and to everything inside it.
     pub descend: bool,
     pub selectors: Vec<Selector>,
 }
@@ -49,7 +49,7 @@ pub(crate) enum Selector {
         step: i64,
     },
     Filter(Expr),
-    /// `[$i]`: a name or an index that a variable has.
+    /// `[$i]`: a name or an index in a variable.
     Computed(Query),
 }
 
@@ -61,7 +61,7 @@ pub(crate) enum Op {
     Le,
     Gt,
     Ge,
-    /// `=~`: the whole text matches.
+    /// `=~`: the pattern matches the whole text.
     Matches,
     In,
     NotIn,
@@ -69,9 +69,9 @@ pub(crate) enum Op {
     AnyOf,
     NoneOf,
     SubsetOf,
-    /// `size`: the length is.
+    /// `size`: compares the length.
     Size,
-    /// `empty true`: there is nothing in it.
+    /// `empty true`: the value contains nothing.
     Empty,
 }
 
@@ -97,7 +97,7 @@ pub(crate) enum Function {
 
 const ANY: usize = usize::MAX;
 
-/// Functions by their names: how many arguments each takes at least and at most, its first one included.
+/// Functions by name, with the minimum and maximum number of arguments, including the first one.
 pub(crate) const FUNCTIONS: [(&str, Function, usize, usize); 16] = [
     ("append", Function::Append, 2, ANY),
     ("avg", Function::Avg, 1, ANY),
@@ -118,7 +118,7 @@ pub(crate) const FUNCTIONS: [(&str, Function, usize, usize); 16] = [
 ];
 
 impl Query {
-    /// Selects one value at most.
+    /// Whether it selects at most one value.
     pub fn singular(&self) -> bool {
         let one = |segment: &Segment| {
             let one = |selector: &Selector| {
@@ -134,12 +134,12 @@ impl Query {
 }
 
 impl Expr {
-    /// Yields the list of all that is selected; else one value, or none.
+    /// Whether it yields the list of everything selected; otherwise it yields one value, or none.
     pub fn yields_list(&self) -> bool {
         matches!(self, Expr::Query(query) if !query.singular())
     }
 
-    /// Has a value that can only be compared, not true or false.
+    /// Whether it has a value that can only be compared, because it is neither true nor false.
     pub fn counts(&self) -> bool {
         use Function::{Append, Avg, Concat, Count, Keys, Length, Max, Min, Stddev, Sum};
         match self {

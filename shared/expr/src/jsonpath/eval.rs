@@ -1,4 +1,4 @@
-//! Evaluating an expression: nodes are borrowed from the data, each visited one is a step.
+//! Evaluates an expression: nodes are borrowed from the data, and each visited node is a step.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::error::EvalError;
 use crate::meter::{self, Limits};
 use crate::{order, text};
 
-/// The values that paths begin at.
+/// The values at which paths begin.
 #[derive(Clone, Copy)]
 pub(super) struct Roots<'a> {
     pub input: &'a Val,
@@ -21,7 +21,7 @@ pub(super) struct Roots<'a> {
     pub current: &'a Val,
 }
 
-/// Evaluates an expression within the limits: one value, the list of all matches, or none.
+/// Evaluates an expression within the limits, to one value, to the list of all matches, or to none.
 pub(crate) fn evaluate(
     expr: &Expr,
     input: &Data,
@@ -34,7 +34,7 @@ pub(crate) fn evaluate(
         vars,
         current: &input.0,
     };
-    // One place in the data has no loops and makes nothing new: it needs no bounds.
+    // A single location in the data needs no limits, because it has no loops and creates nothing.
     if let Expr::Query(query) = expr
         && query.singular()
     {
@@ -52,7 +52,7 @@ pub(crate) fn evaluate(
     outcome?.map_err(EvalError::Message)
 }
 
-/// The value of an expression inside of an evaluation that runs already.
+/// The value of an expression inside a running evaluation.
 pub(crate) fn value(expr: &Expr, input: &Val, vars: &[Data]) -> Result<Option<Val>> {
     let roots = Roots {
         input,
@@ -90,8 +90,8 @@ pub(super) fn yielded<'a>(expr: &'a Expr, roots: Roots<'a>) -> Result<Yield<'a>>
     })
 }
 
-/// Whether it holds. A path does if it selects something other than null and false, or is a list of
-/// matches that isn't empty.
+/// Whether a condition holds. A path holds if it selects something other than null and false, or a non-empty list of
+/// matches.
 fn holds(expr: &Expr, roots: Roots<'_>) -> Result<bool> {
     meter::tick();
     match expr {
@@ -117,7 +117,7 @@ fn compared(left: &Yield<'_>, op: Op, right: &Yield<'_>) -> Result<bool> {
         (Some(left), Some(right)) => order::equal(left, right),
         _ => false,
     };
-    // Only numbers with numbers, and texts with texts, have an order.
+    // Only numbers can be ordered with numbers, and texts with texts.
     let ordered = |wanted: fn(std::cmp::Ordering) -> bool| match (left.value(), right.value()) {
         (Some(left @ Val::Num(_)), Some(right @ Val::Num(_)))
         | (Some(left @ Val::TStr(_)), Some(right @ Val::TStr(_))) => {
@@ -188,7 +188,7 @@ fn one<'a>(query: &'a Query, roots: Roots<'a>) -> Option<&'a Val> {
     Some(here)
 }
 
-/// By a name or an index.
+/// Selects by a name or an index.
 fn step<'a>(here: &'a Val, selector: &'a Selector, roots: Roots<'a>) -> Option<&'a Val> {
     match (here, selector) {
         (Val::Obj(map), Selector::Name(name)) => map.get(name),
@@ -220,7 +220,7 @@ fn many<'a>(query: &'a Query, roots: Roots<'a>) -> Result<Vec<&'a Val>> {
     Ok(nodes)
 }
 
-/// The value itself, then everything in it. `element`: of a list, whose filter has tested it already.
+/// The value itself, then everything inside it. `element`: it is in a list whose filter has tested it already.
 fn descend<'a>(
     here: &'a Val,
     segment: &'a Segment,
@@ -247,7 +247,7 @@ fn select<'a>(
     found: &mut Vec<&'a Val>,
 ) -> Result<()> {
     let mut push = |node: &'a Val| {
-        // A list of matches that grows is copied: counted twice.
+        // A growing list of matches is copied, so it counts twice.
         meter::charge(2 * size_of::<&Val>());
         found.push(node);
     };
@@ -263,7 +263,7 @@ fn select<'a>(
                     slice(items, *start, *end, *step, &mut push);
                 }
             }
-            // Applied to an object a filter tests the object, not its members.
+            // Applied to an object, a filter tests the object and not its members.
             Selector::Filter(condition) => {
                 let one = match here {
                     Val::Obj(_) if element => continue,
@@ -283,7 +283,7 @@ fn select<'a>(
     Ok(())
 }
 
-/// The elements or the members' values, in the order of the value.
+/// The elements, or the values of the members, in their order.
 fn children(here: &Val) -> impl Iterator<Item = &Val> {
     let (items, map) = match here {
         Val::Arr(items) => (Some(items.iter()), None),
@@ -293,7 +293,7 @@ fn children(here: &Val) -> impl Iterator<Item = &Val> {
     items.into_iter().flatten().chain(map.into_iter().flatten())
 }
 
-/// As section 2.3.4.2 of the RFC has it.
+/// As defined in section 2.3.4.2 of the RFC.
 fn slice<'a>(
     items: &'a Arc<Vec<Val>>,
     start: Option<i64>,

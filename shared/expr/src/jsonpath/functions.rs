@@ -1,4 +1,4 @@
-//! Functions: those of RFC 9535, and those that older implementations put behind a path.
+//! Functions: those of RFC 9535, and those that older implementations write after a path.
 
 use std::borrow::Cow;
 
@@ -67,12 +67,12 @@ pub(super) fn call<'a>(
             };
             owned(Some(Val::Bool(found)))
         }
-        // Done above, with all arguments.
+        // Handled above, with all arguments.
         _ => Ok(None),
     }
 }
 
-/// A list with more at its end; a value that isn't a list stays as it is.
+/// Appends to a list. A value that isn't a list stays unchanged.
 fn append(arguments: &[Yield<'_>]) -> Option<Val> {
     let (first, more) = arguments.split_first()?;
     let Some(items) = first.items() else {
@@ -86,7 +86,7 @@ fn append(arguments: &[Yield<'_>]) -> Option<Val> {
     Some(items.into_iter().cloned().chain(more).collect())
 }
 
-/// All texts joined, including those of lists; numbers as they are written. Objects and null are left out.
+/// All texts joined, including those inside lists. Numbers are included as written; objects and null are skipped.
 fn concat(arguments: &[Yield<'_>]) -> Option<Val> {
     let mut out = String::new();
     let mut add = |value: &Val| {
@@ -106,8 +106,8 @@ fn concat(arguments: &[Yield<'_>]) -> Option<Val> {
     Some(Val::from(out))
 }
 
-/// The numbers to calculate with: the elements of lists, and single numbers. A path may be there only so that a
-/// function can follow it: `$.sum($.a, $.b)`.
+/// The numbers to calculate with: single numbers and the elements of lists. A path may serve only as the place where a
+/// function follows: `$.sum($.a, $.b)`.
 fn numbers<'a>(arguments: &'a [Yield<'_>]) -> Vec<&'a Val> {
     let mut found = Vec::new();
     for argument in arguments {
@@ -124,7 +124,7 @@ fn count(length: usize) -> Val {
     Val::Num(Num::from_integral(length))
 }
 
-/// Of a text in characters, of a list, of an object; the rest has none.
+/// The length of a text in characters, of a list, or of an object. Other values have none.
 pub(super) fn length(value: &Val) -> Option<usize> {
     match value {
         Val::TStr(text) => {
@@ -137,7 +137,7 @@ pub(super) fn length(value: &Val) -> Option<usize> {
     }
 }
 
-/// One of the matches, or of the elements of the one array.
+/// One of the matches, or one of the elements of a single array.
 fn at<'a>(list: Yield<'a>, index: i64) -> Option<Cow<'a, Val>> {
     match list {
         Yield::Many(nodes) => {
@@ -153,7 +153,7 @@ fn at<'a>(list: Yield<'a>, index: i64) -> Option<Cow<'a, Val>> {
     }
 }
 
-/// Of a list that holds numbers only; nothing of one that is empty, but its sum is 0.
+/// Requires a list that contains only numbers. An empty list has no value, except that its sum is 0.
 fn of_numbers(function: Function, items: &[&Val]) -> Option<Val> {
     let mut numbers = Vec::with_capacity(items.len());
     for item in items {
@@ -168,7 +168,7 @@ fn of_numbers(function: Function, items: &[&Val]) -> Option<Val> {
     let ordered = |left: &&&Num, right: &&&Num| order::float(left).total_cmp(&order::float(right));
     let mean = total / numbers.len() as f64;
     let found = match function {
-        // A whole number stays whole.
+        // Whole numbers stay whole.
         Function::Max => (*numbers.iter().max_by(ordered)?).clone(),
         Function::Min => (*numbers.iter().min_by(ordered)?).clone(),
         Function::Sum => match order::whole(total) {
@@ -185,7 +185,7 @@ fn of_numbers(function: Function, items: &[&Val]) -> Option<Val> {
     Some(Val::Num(found))
 }
 
-/// Does a pattern match the whole text, or a part of it? A value that isn't a text doesn't match.
+/// Whether a pattern matches the whole text, or a part of it. Values other than texts don't match.
 pub(super) fn matches(text: &Val, pattern: &Val, whole: bool) -> Result<bool> {
     let (Val::TStr(_), Val::TStr(source)) = (text, pattern) else {
         return match pattern {

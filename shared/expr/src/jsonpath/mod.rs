@@ -1,8 +1,8 @@
-//! JSONPath: RFC 9535, and the forms of older implementations that documents of the language use.
+//! JSONPath: RFC 9535, and forms of older implementations that existing documents use.
 //!
-//! A separate engine, because evaluations must be bounded, see variables, and run on [`jaq_json::Val`] without a
-//! conversion (`docs/adr/0010-own-jsonpath.md`). A source is parsed once into an [`ast::Expr`]; evaluating it borrows
-//! from the data, and copies its result.
+//! This is a separate engine, because evaluations must be bounded, see variables, and run on [`jaq_json::Val`] without
+//! a conversion (`docs/adr/0010-own-jsonpath.md`). A source is parsed once into an [`ast::Expr`]. Evaluation borrows
+//! from the data and copies the result.
 //!
 //! Differences from the RFC are listed for users in `docs/expressions.md`.
 

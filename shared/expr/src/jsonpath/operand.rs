@@ -55,7 +55,7 @@ impl Parser<'_> {
         Expr::Literal(value)
     }
 
-    /// A call, from the function's name on.
+    /// A call, beginning at the function's name.
     fn call(&mut self, name: &str, of: Option<Expr>) -> Result<Expr> {
         let Some((_, function, least, most)) = FUNCTIONS.iter().find(|(known, ..)| *known == name)
         else {
@@ -104,7 +104,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A list of literals, after its `[`.
+    /// A list of literals, beginning after its `[`.
     fn list(&mut self) -> Result<Val> {
         let mut items = Vec::new();
         self.space();
@@ -188,7 +188,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A text in quotes of either kind.
+    /// A text in single or double quotes.
     pub fn text(&mut self) -> Result<String> {
         let rest = self.rest();
         let mut chars = rest.char_indices();
@@ -210,7 +210,7 @@ impl Parser<'_> {
                         let (c, length) = unicode(&rest[at..])
                             .ok_or_else(|| self.fail("a `\\u` needs four hexadecimal digits"))?;
                         text.push(c);
-                        // `\u` has been taken.
+                        // `\u` has been read already.
                         chars.nth(length - 3);
                     }
                     Some(c @ ('/' | '\\' | '\'' | '"')) => text.push(c),
@@ -224,7 +224,7 @@ impl Parser<'_> {
     }
 }
 
-/// The character of a `\uXXXX` or a pair of them, and the length of that.
+/// The character of a `\uXXXX` escape or of a pair of them, and its length.
 fn unicode(text: &str) -> Option<(char, usize)> {
     let unit = |at: usize| {
         let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;

@@ -1,5 +1,4 @@
-//! From text to [`Expr`]: logic, comparisons and queries. Operands that are not queries are in
-//! [`super::operand`].
+//! Parses text to [`Expr`]: logic, comparisons and queries. Operands other than queries are in [`super::operand`].
 
 use std::collections::BTreeSet;
 
@@ -10,9 +9,9 @@ use super::script;
 use crate::compiled::Secrets;
 use crate::error::CompileError;
 
-/// Parentheses, filters and calls inside each other: they are parsed and evaluated recursively.
+/// The maximum nesting of parentheses, filters and calls, which are parsed and evaluated recursively.
 const NESTING_MAX: usize = 32;
-/// Operators in the order of the search: the longer ones first.
+/// Operators in the order in which they are tried: longer ones first.
 const SIGNS: [(&str, Op); 7] = [
     ("==", Op::Eq),
     ("!=", Op::Ne),
@@ -51,7 +50,7 @@ pub(crate) struct Parser<'s> {
     pub at: usize,
     vars: &'s [&'s str],
     depth: usize,
-    /// Inside of a filter, where `@` is something.
+    /// The number of enclosing filters, in which `@` is defined.
     filters: usize,
     pub used: BTreeSet<String>,
     pub secrets: Secrets,
@@ -70,7 +69,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// The variables that were used, and how secrets were.
+    /// The variables that were used, and how secrets were used.
     pub fn uses(&mut self) -> (BTreeSet<String>, Secrets) {
         let used = std::mem::take(&mut self.used);
         (used, std::mem::take(&mut self.secrets))
@@ -107,7 +106,7 @@ impl<'s> Parser<'s> {
         part: fn(&mut Self) -> Result<Expr>,
     ) -> Result<Expr> {
         let mut left = part(self)?;
-        // Evaluated recursively, on the left: a row of links is a nesting of the same depth.
+        // Evaluation is recursive on the left, so a sequence of links counts as nesting.
         let mut links = 0;
         loop {
             self.space();
@@ -125,7 +124,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// A condition must be one that can hold.
+    /// Checks that a condition can be true.
     fn tested(&self, expr: &Expr) -> Result<()> {
         match expr.counts() {
             true => Err(self.fail("this is not a condition; compare it with something")),
@@ -175,7 +174,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Refuses a list of matches where one value is needed.
+    /// Refuses a list of matches where a single value is needed.
     fn compared(&self, side: &Expr, op: Op, at: usize) -> Result<()> {
         let lists = matches!(
             op,
@@ -232,7 +231,7 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// A query, from its `$` or `@` on. A name with `(` after it is left for the caller.
+    /// A query, beginning at its `$` or `@`. A name followed by `(` is left to the caller.
     pub fn query(&mut self) -> Result<Query> {
         let root = self.root()?;
         let mut segments = Vec::new();
@@ -247,7 +246,7 @@ impl<'s> Parser<'s> {
                 self.at += 1;
                 match self.member()? {
                     Some(selector) => segments.push(child(vec![selector])),
-                    // `$.` alone, and `$.[0]`, as older documents have them.
+                    // `$.` alone, and `$.[0]`, which occur in older documents.
                     None if self.rest().starts_with('[') => {}
                     None if segments.is_empty() && self.rest().trim().is_empty() => break,
                     None if self.method().is_some() => {
@@ -298,7 +297,7 @@ impl<'s> Parser<'s> {
         Ok(Root::Variable(place))
     }
 
-    /// Notes how secrets are used.
+    /// Records how secrets are used.
     fn note(&mut self, place: usize, segments: &[Segment]) {
         if self.vars.get(place) != Some(&"SECRETS") {
             return;
@@ -334,7 +333,7 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// The selector after a dot, if it is `*` or the name of a member.
+    /// The selector after a dot, if it is `*` or a member's name.
     fn member(&mut self) -> Result<Option<Selector>> {
         if self.take("*") {
             return Ok(Some(Selector::Wild));
@@ -348,14 +347,14 @@ impl<'s> Parser<'s> {
         Ok(Some(Selector::Name(Val::from(rest[..end].to_owned()))))
     }
 
-    /// The name of a function, with its `(` after it.
+    /// The name of a function, including its `(`.
     pub fn method(&self) -> Option<&'s str> {
         let word = self.word();
         let call = self.rest()[word.len()..].starts_with('(');
         (call && !word.is_empty()).then_some(word)
     }
 
-    /// The selectors after `[`, up to and with the `]`.
+    /// The selectors after `[`, up to and including the `]`.
     fn bracket(&mut self) -> Result<Vec<Selector>> {
         let mut selectors = Vec::new();
         loop {
@@ -440,7 +439,7 @@ impl<'s> Parser<'s> {
         if end == 0 {
             return Ok(None);
         }
-        // As the RFC bounds them.
+        // The RFC's bounds.
         let fits = |int: &i64| int.unsigned_abs() < 1 << 53;
         match rest[..end].parse::<i64>().ok().filter(fits) {
             Some(int) => {
@@ -459,7 +458,7 @@ fn child(selectors: Vec<Selector>) -> Segment {
     }
 }
 
-/// In the name of a member without quotes. `-` isn't in the RFC, but in many documents.
+/// The characters of an unquoted member name. The RFC doesn't allow `-`, but many documents use it.
 fn in_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-' || !c.is_ascii()
 }
@@ -502,7 +501,7 @@ impl<'s> Parser<'s> {
         &rest[..end.unwrap_or(rest.len())]
     }
 
-    /// An error about the place that the parser is at.
+    /// An error at the current position.
     pub fn fail(&self, message: &str) -> CompileError {
         CompileError::at(message, self.source, self.shown())
     }

@@ -1,4 +1,4 @@
-//! Queries that name one place in the data, as `toStateData` needs them.
+//! Queries that name one location in the data, as `toStateData` needs them.
 
 use jaq_json::Val;
 
@@ -9,15 +9,15 @@ use crate::compiled::{Compiled, Secrets, Shape};
 use crate::error::CompileError;
 use crate::program::Program;
 
-/// One step of the way to a place.
+/// One step on the way to a location.
 pub(crate) enum Place {
     Key(Val),
     Index(i64),
-    /// By the value of a variable.
+    /// The step is the value of a variable.
     Computed(Program),
 }
 
-/// The steps of a query that is one place in the input.
+/// The steps of a query that denotes one location in the input.
 pub(crate) fn place(source: &str, vars: &[&str]) -> Result<Vec<Place>, CompileError> {
     within_length(source)?;
     let mut parser = Parser::new(source, vars);

@@ -1,7 +1,7 @@
-//! Scripts as indexes, `[(@.length-1)]`, from before JSONPath had a standard: only those that count
-//! from the end.
+//! Scripts as indexes, `[(@.length-1)]`, from the time before JSONPath was standardised. Only those that count from the
+//! end are supported.
 
-/// The index that a script means, and its length with both parentheses.
+/// The index that a script stands for, and the script's length with both parentheses.
 pub(super) fn index(text: &str) -> Result<(i64, usize), String> {
     let none = || {
         "a script as index may only be of the form `(@.length-1)`; write a number, as `[-1]`"

@@ -1,4 +1,4 @@
-//! The values that expressions yield.
+//! The results of expressions.
 
 use std::borrow::Cow;
 
@@ -6,11 +6,11 @@ use jaq_json::{Num, Val};
 
 use crate::order;
 
-/// The value that an expression yields while it is evaluated.
+/// The result of an expression during its evaluation.
 pub(super) enum Yield<'a> {
     Nothing,
     One(Cow<'a, Val>),
-    /// The matches of a query that may select many.
+    /// The matches of a query that may select many values.
     Many(Vec<&'a Val>),
 }
 
@@ -22,7 +22,7 @@ impl<'a> Yield<'a> {
         }
     }
 
-    /// The matches, or the elements of the one array.
+    /// The matches, or the elements of a single array.
     pub fn items(&self) -> Option<Vec<&Val>> {
         match self {
             Yield::Many(nodes) => Some(nodes.clone()),
@@ -35,7 +35,7 @@ impl<'a> Yield<'a> {
     }
 }
 
-/// The reason why there is no value: a sentence.
+/// The reason why there is no value, as a sentence.
 pub(super) type Result<T> = std::result::Result<T, String>;
 
 pub(super) fn whole(number: &Num) -> Option<i64> {

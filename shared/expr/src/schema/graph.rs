@@ -1,4 +1,4 @@
-//! Finds the parts of a document that are schemas, and the number of them that apply to one value.
+//! Finds the parts of a document that are schemas, and the number of schemas that apply to one value.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,29 +6,31 @@ use serde_json::Value;
 
 use super::METER;
 
-/// Schemas in one document, and references between them.
+/// The maximum number of schemas in a document, including references between them.
 const SCHEMAS_MAX: usize = 30_000;
-/// Looks at places, and bytes of their pointers: with long names these are more than the document.
+/// The maximum number of visits, and the maximum bytes of their pointers. With long names, the pointers are larger than
+/// the document.
 const LOOKS_MAX: usize = 4 * SCHEMAS_MAX;
 const PLACES_BYTES_MAX: usize = 32 << 20;
-/// Schemas that are applied to one and the same value: each `allOf` that leads twice to the next doubles them.
+/// The maximum number of schemas that apply to the same value. Each `allOf` that leads twice to the next schema doubles
+/// the number.
 const AT_ONCE_MAX: u64 = 20_000;
 
-/// References that lead from one to the next at the same place.
+/// The maximum length of a chain of references at the same location.
 const CHAIN_MAX: u32 = 100;
 
-/// The cost of a schema, with all that apply with it, for one value.
+/// The cost for one value of a schema and everything that applies together with it.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     schemas: u64,
     depth: u32,
 }
 
-/// Keywords of which the value is a schema that applies at the same place.
+/// Keywords whose value is a schema that applies at the same location.
 const HERE: [&str; 4] = ["not", "if", "then", "else"];
-/// A list of those.
+/// Keywords whose value is a list of such schemas.
 const HERE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-/// Schemas by name.
+/// Keywords whose value has schemas by name.
 const MAPS: [&str; 6] = [
     "properties",
     "patternProperties",
@@ -37,7 +39,7 @@ const MAPS: [&str; 6] = [
     "dependentSchemas",
     "dependencies",
 ];
-/// Data.
+/// Keywords whose value is data.
 const DATA: [&str; 7] = [
     "enum",
     "const",
@@ -49,10 +51,10 @@ const DATA: [&str; 7] = [
 ];
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// The schema with a step in each part of it that can be applied.
+/// Adds a step to each part of the schema that can be applied.
 ///
 /// # Errors
-/// It is too large, or the references multiply.
+/// It is too large, or its references multiply.
 pub(super) fn metered(schema: &Value) -> Result<Value, String> {
     let mut graph = Graph {
         root: schema,
@@ -79,9 +81,9 @@ pub(super) fn metered(schema: &Value) -> Result<Value, String> {
 
 struct Graph<'a> {
     root: &'a Value,
-    /// Places by the name or address that references may use.
+    /// Locations by the names or addresses that references may use.
     named: HashMap<String, Vec<String>>,
-    /// Places that pointers may count from.
+    /// Locations that pointers may be relative to.
     bases: Vec<String>,
     seen: HashSet<String>,
     left: Vec<String>,
@@ -90,7 +92,7 @@ struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    /// Gathers anchors and addresses.
+    /// Collects anchors and addresses.
     fn names(&mut self, value: &'a Value, place: &mut String) -> Result<(), String> {
         let length = place.len();
         match value {
@@ -178,7 +180,7 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// Where a reference may lead: too many places rather than too few.
+    /// The possible targets of a reference. The result may include too many, but never too few.
     fn targets(&self, to: &str) -> Vec<String> {
         let (address, fragment) = to.split_once('#').unwrap_or((to, ""));
         let fragment = decoded(fragment);
@@ -197,10 +199,11 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Refuses a schema that meets one value too often, or recurses too deeply.
+    /// Refuses a schema that applies to one value too often, or recurses too deeply.
     fn bounded(&self) -> Result<(), String> {
         let mut counted: HashMap<&str, Option<Cost>> = HashMap::new();
-        // Depth first, without recursion. `None` is under way: a circle is left by the validator, and costs nothing.
+        // Depth-first without recursion. `None` marks a schema in progress: the validator leaves such a cycle at no
+        // cost.
         for start in &self.seen {
             let mut stack: Vec<(&str, bool)> = vec![(start, false)];
             while let Some((place, done)) = stack.pop() {
@@ -239,7 +242,7 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// The schemas that apply where this one does.
+    /// The schemas that apply at the same location as this one.
     fn here(&self, place: &str) -> Vec<&str> {
         let Some(Value::Object(members)) = self.root.pointer(place) else {
             return Vec::new();
@@ -283,7 +286,7 @@ fn joined(place: &str, name: &str) -> String {
     place
 }
 
-/// A fragment without its percent signs. An invalid escape stays: it leads nowhere.
+/// Decodes the percent escapes of a fragment. An invalid escape stays, and leads nowhere.
 fn decoded(fragment: &str) -> String {
     let bytes = fragment.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());

@@ -1,5 +1,4 @@
-//! The operations that jaq's library needs of a value: making it from others, taking it apart, and
-//! its order.
+//! The operations that jaq's library needs of a value: conversion from and to other types, and ordering.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -90,7 +89,7 @@ impl From<String> for V {
     }
 }
 
-/// As `path(.[a:b])` shows a slice.
+/// In the form in which `path(.[a:b])` returns a slice.
 impl From<Range<V>> for V {
     fn from(range: Range<V>) -> V {
         let bound = |bound: Option<V>| bound.unwrap_or_else(V::null);
@@ -111,7 +110,7 @@ impl FromIterator<V> for V {
     }
 }
 
-/// Shortened: error messages show this.
+/// Shortened, because error messages use this.
 impl fmt::Display for V {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&text::shortened(&self.val))

@@ -1,4 +1,4 @@
-//! The operators of arithmetic.
+//! The arithmetic operators.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -70,7 +70,7 @@ impl std::ops::Rem for V {
         let (Val::Num(left), Val::Num(right)) = (&self.val, &other.val) else {
             return Err(both(&self, &other, "cannot be divided"));
         };
-        // jq cuts off fractions first.
+        // jq truncates fractions first.
         let integer = |number: &Num| match number {
             Num::Int(_) | Num::BigInt(_) => number.clone(),
             _ => Num::Int(float(number) as isize),
@@ -98,7 +98,7 @@ impl std::ops::Neg for V {
     }
 }
 
-/// A reference that is compared in counted steps.
+/// A reference whose comparison counts steps.
 struct Counted<'a>(&'a Val);
 
 impl PartialEq for Counted<'_> {

@@ -1,4 +1,4 @@
-//! Places of parts in a value, and the parts between them.
+//! Finds the positions of parts in a value, and splits values.
 
 use jaq_core::ValR;
 use jaq_json::Val;
@@ -7,7 +7,7 @@ use super::{V, both};
 use crate::meter;
 use crate::order::equal;
 
-/// The places of `part` in an array, or of a substring in a string (in characters).
+/// The positions of `part` in an array, or of a substring in a string (in characters).
 pub(crate) fn indices(whole: &V, part: &V) -> ValR<V> {
     match (&whole.val, &part.val) {
         (Val::Null, _) => Ok(V::null()),
@@ -49,7 +49,7 @@ pub(crate) fn indices(whole: &V, part: &V) -> ValR<V> {
     }
 }
 
-/// The parts of a string between the separators.
+/// The parts of a string between separators.
 pub(crate) fn split(whole: &V, separator: &str) -> ValR<V> {
     let text = whole.try_str()?;
     let part = |part: &str| {

@@ -1,4 +1,4 @@
-//! `+` and `*`, the operations that make big values of small ones.
+//! `+` and `*`, the operations that create large values from small ones.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{Error, V, both};
 use crate::{meter, order};
 
 impl V {
-    /// Adds the elements of an array, or the members of an object.
+    /// Appends the elements of an array, or the members of an object.
     fn extended(mut self, more: V) -> V {
         self.charge_copy();
         let inner = self.depth.max(more.depth).saturating_sub(1);
@@ -27,7 +27,7 @@ impl V {
         V::made(self.val, inner)
     }
 
-    /// `a * b` of objects.
+    /// `a * b` for objects.
     fn merged(mut self, more: V) -> V {
         fn merge(left: &mut Arc<Map>, right: &Map) {
             meter::charge(right.len() * 48);

@@ -1,9 +1,9 @@
-//! Refused sources, variables, places to write to, and differences from jq.
+//! Refused sources, variables, target locations, and differences from jq.
 
 use super::*;
 
 #[test]
-fn what_is_refused() {
+fn invalid_sources_are_rejected() {
     for name in [
         "env",
         "$ENV",
@@ -66,7 +66,7 @@ fn sources_nested_as_deeply_as_they_are_long() {
     ] {
         let times = (n / (open.len() + close.len())).min(10_000);
         let source = format!("{}{inner}{}", open.repeat(times), close.repeat(times));
-        // An error or not, but an answer.
+        // It may be an error, but there must be a result.
         if let Ok(program) = Program::jq(&source, &[]) {
             let _ = program.one(&Data::NULL, &[], &env());
         }

@@ -1,4 +1,4 @@
-//! The language, one line a fact: `give(input, filter, output)`.
+//! The language, one fact per line: `give(input, filter, output)`.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod basics;
@@ -34,7 +34,7 @@ fn eval(input: &str, filter: &str) -> Result<Option<Data>, EvalError> {
     )
 }
 
-/// The one output. Compared as text, so that the order of keys counts.
+/// The single output. Compared as text, so the order of keys matters.
 #[track_caller]
 fn give(input: &str, filter: &str, output: &str) {
     match eval(input, filter) {

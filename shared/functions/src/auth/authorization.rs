@@ -1,4 +1,4 @@
-//! Credentials as the `Authorization` header, for services that don't describe how to send them.
+//! Credentials in an `Authorization` header, for services that don't describe how to send them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,17 +7,18 @@ use reqwest::header::HeaderValue;
 use super::{Auth, Hints, Secret, Tokens};
 use crate::{CallError, CallErrorKind};
 
-/// A header's value.
+/// The value of the header.
 pub(crate) struct Authorization {
     pub(crate) value: Secret,
-    /// To be cut out of the service's answers.
+    /// These are removed from the service's answers.
     pub(crate) secrets: Vec<String>,
-    /// The token in it, if a fresh one can replace it.
+    /// The token in the header, if it can be replaced by a fresh one.
     token: Option<Secret>,
 }
 
 impl Authorization {
-    /// Gets a token first, if one is needed. `refused` is a token that the service did not accept: it isn't used again.
+    /// Obtains a token first, if one is needed. `refused` is a token that the service did not accept, so it isn't used
+    /// again.
     ///
     /// # Errors
     /// No token could be obtained.
@@ -68,7 +69,7 @@ impl Authorization {
         }
     }
 
-    /// Whether another try with a fresh token makes sense when the service refuses this one.
+    /// Whether it makes sense to retry with a fresh token when the service refuses this one.
     pub(crate) fn can_renew(&self) -> bool {
         self.token.is_some()
     }

@@ -1,15 +1,14 @@
 //! OAuth2 tokens: requested from the token endpoint, and cached until shortly before they expire.
 //!
-//! Language 0.7 and 0.8, "OAuth2 Properties Definition". The endpoint is found thus:
+//! Language 0.7 and 0.8, "OAuth2 Properties Definition". The endpoint is found as follows:
 //! - an `authority` whose path ends in `token` is the endpoint itself;
 //! - else `<authority>/.well-known/openid-configuration` or `.../oauth-authorization-server` names it;
 //! - else, where neither exists, it is `<authority>/oauth2/token` for an authority without a path,
 //!   and the authority itself for one with a path;
-//! - without an `authority` the OpenAPI document's `tokenUrl` or `openIdConnectUrl` is taken.
+//! - without an `authority`, the OpenAPI document's `tokenUrl` or `openIdConnectUrl` is used.
 //!
-//! Tokens are cached by everything in their request, including the credentials, so no workflow gets
-//! a token with credentials that it doesn't have. Callers that want the same token at once wait for
-//! one request.
+//! Tokens are cached by everything in their request, including the credentials, so a workflow never gets a token for
+//! credentials that it doesn't have. Concurrent callers that need the same token wait for one request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,19 +27,19 @@ use crate::http::{Answer, Http, shown};
 use crate::watch;
 use crate::{CallError, CallErrorKind};
 
-/// How long before its expiry a token is renewed; at most a tenth of its lifetime.
+/// A token is renewed this long before it expires, or a tenth of its lifetime before, whichever is shorter.
 const LEEWAY: Duration = Duration::from_secs(30);
 
-/// The lifetime of a token whose response doesn't give it.
+/// The lifetime of a token whose response doesn't state it.
 const LIFE_DEFAULT: Duration = Duration::from_secs(300);
 
 /// The longest lifetime that is accepted.
 const LIFE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// How many tokens are cached; beyond that, unused ones are dropped.
+/// The maximum number of cached tokens. Beyond it, unused ones are dropped.
 const TOKENS_MAX: usize = 1024;
 
-/// The data for requesting a token.
+/// The data of a token request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OAuth2 {
     pub authority: Option<String>,
@@ -71,7 +70,7 @@ pub(crate) struct Hints {
     pub(crate) discovery_url: Option<String>,
 }
 
-/// Gets tokens and keeps them.
+/// Requests tokens and caches them.
 #[derive(Debug)]
 pub struct Tokens {
     http: Http,
@@ -88,7 +87,7 @@ struct Token {
 
 struct Endpoint {
     url: Url,
-    /// The endpoint accepts the client's secret only in the form.
+    /// The endpoint accepts the client's secret only in the form body.
     secret_in_form: bool,
 }
 
@@ -100,8 +99,8 @@ impl Tokens {
         }
     }
 
-    /// A token that is valid for a while, from the cache or the token endpoint. `refused` is one that a service did not
-    /// accept: it isn't used again.
+    /// A token that stays valid for a while, from the cache or the token endpoint. `refused` is a token that a service
+    /// did not accept, so it isn't used again.
     ///
     /// # Errors
     /// `auth` if the endpoint cannot be found or refuses, `connection` if it cannot be reached.
@@ -229,7 +228,7 @@ impl Tokens {
         Ok(direct(url))
     }
 
-    /// The endpoint that a configuration names, or none if there is no configuration.
+    /// The endpoint that a configuration names, or `None` if there is no configuration.
     async fn discover(&self, url: Url) -> Result<Option<Endpoint>, CallError> {
         let what = format!("OAuth2 discovery: GET {}", shown(&url));
         let request = self
@@ -273,7 +272,7 @@ fn http_url(text: &str, name: &str) -> Result<Url, CallError> {
         .ok_or_else(|| refuse(format!("OAuth2: {name} is not an http or https URL")))
 }
 
-/// RFC 6749, section 2.3.1: both halves are form-encoded before.
+/// RFC 6749, section 2.3.1: both halves are form-encoded first.
 fn basic(client_id: &str, secret: &Secret) -> Result<HeaderValue, CallError> {
     let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
     let pair = format!("{}:{}", encode(client_id), encode(secret.expose()));

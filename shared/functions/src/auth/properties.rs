@@ -1,7 +1,7 @@
-//! From an `auth` definition's evaluated properties to credentials.
+//! Converts an `auth` definition's evaluated properties to credentials.
 //!
-//! Language 0.7 and 0.8, "Basic", "Bearer" and "OAuth2 Properties Definition". Errors name the
-//! property, never its value.
+//! Language 0.7 and 0.8, "Basic", "Bearer" and "OAuth2 Properties Definition". Errors name the property and never its
+//! value.
 
 use swirl_model::Data;
 use swirl_model::workflow::AuthScheme;
@@ -10,10 +10,10 @@ use super::{Auth, GrantType, OAuth2, Secret};
 use crate::{CallError, CallErrorKind};
 
 impl Auth {
-    /// Reads evaluated properties; `metadata` and properties of other schemes are left alone.
+    /// Reads evaluated properties. `metadata` and properties of other schemes are ignored.
     ///
     /// # Errors
-    /// `auth` if a property is missing or no text.
+    /// `auth` if a property is missing or not a string.
     pub fn from_properties(scheme: AuthScheme, properties: &Data) -> Result<Auth, CallError> {
         let properties = Properties(properties);
         Ok(match scheme {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_named() {
+    fn missing_and_invalid_properties_are_named() {
         for (scheme, properties, expected) in [
             (
                 AuthScheme::Basic,

@@ -1,10 +1,10 @@
-//! A text that must not be seen.
+//! A text that must not be shown.
 
 use std::fmt;
 
 use swirl_model::redact::Redactor;
 
-/// A secret text. Formatting it shows `***`.
+/// A secret text. Its formatted form is `***`.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Secret(String);
 
@@ -13,7 +13,7 @@ impl Secret {
         Secret(text.into())
     }
 
-    /// The text itself, for the request that needs it and nothing else.
+    /// The text itself. Use it only in the request that needs it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -25,7 +25,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Cuts secrets out of a text that a service answered.
+/// Removes secrets from a text that a service answered.
 pub(crate) fn redact(text: &str, secrets: &[String]) -> String {
     Redactor::new(secrets).text(text).into_owned()
 }

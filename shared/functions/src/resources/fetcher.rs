@@ -1,12 +1,12 @@
-//! The resources that a definition's reader gets: files and documents over HTTP together.
+//! The resources for a definition's reader: files, and documents over HTTP.
 
 use swirl_spec::resource::{FileResources, MapResources, ResourceError, Resources, scheme};
 use url::Url;
 
 use super::HttpResources;
 
-/// Resources that came with the document are used first; then `http:` and `https:` URIs, and URIs relative to a
-/// document behind one, are fetched; all else is a file.
+/// Resources that came with the document are used first. Then `http:` and `https:` URIs are fetched, and so are URIs
+/// relative to a document that was fetched. All others are files.
 #[derive(Debug, Clone)]
 pub struct Fetcher {
     pub given: MapResources,
@@ -32,7 +32,7 @@ impl Resources for Fetcher {
                     let joined = Url::parse(base).and_then(|base| base.join(uri));
                     Some(joined.map_err(|error| failed(error.to_string()))?.into())
                 }
-                // The author of a document on the web has no right to read this machine's files.
+                // The author of a document on the web must not read this machine's files.
                 Some(own) if is_file(own) => {
                     return Err(failed(
                         "a document on the web cannot refer to a file".to_owned(),

@@ -2,7 +2,7 @@
 
 use url::{Host, Url};
 
-/// An allow-list. This machine's loopback addresses are in it, unless [`Hosts::without_loopback`] is called.
+/// An allow-list. It includes this machine's loopback addresses, unless [`Hosts::without_loopback`] is called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hosts {
     patterns: Vec<Pattern>,
@@ -12,16 +12,16 @@ pub struct Hosts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Pattern {
     All,
-    /// The host itself, at one port if one is given.
+    /// The host itself, at one port if the pattern has a port.
     One {
         host: String,
         port: Option<u16>,
     },
-    /// `*.example.org`: all below, with the dot in front.
+    /// `*.example.org`: all subdomains. The text begins with the dot.
     Below(String),
 }
 
-/// A text that is not an entry of an allow-list.
+/// A text that is not a valid entry of an allow-list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a valid host: write example.org, example.org:8443, *.example.org, or * for all"
@@ -29,7 +29,7 @@ enum Pattern {
 pub struct HostsError(pub String);
 
 impl Hosts {
-    /// Each entry is a host name or address, `host:port`, `*.domain` (all below it, not itself), or
+    /// Each entry is a host name or address, `host:port`, `*.domain` (all subdomains, but not the domain itself), or
     /// `*`. Case doesn't matter.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Hosts {
             })
     }
 
-    /// This machine's services are contacted only if an entry names them: for processes that read documents of others.
+    /// Excludes this machine's services unless an entry names them. For processes that read documents of others.
     #[must_use]
     pub fn without_loopback(mut self) -> Hosts {
         self.no_loopback = true;
@@ -76,13 +76,13 @@ fn pattern(entry: &str) -> Result<Pattern, HostsError> {
         Some(rest) => (true, rest),
         None => (false, entry),
     };
-    // The URL's form of the host is compared with the form in other URLs: case, IDNA, addresses.
+    // The host is compared in the form that URLs have: lower case, IDNA, normalised addresses.
     let is_plain = !text.is_empty() && !text.contains(['/', '?', '#', '@', '\\', '*', ' ']);
     let url = Url::parse(&format!("http://{text}/"))
         .ok()
         .filter(|_| is_plain);
     let url = url.ok_or_else(wrong)?;
-    // `Url` leaves the default port out, so the text shows whether there is one.
+    // `Url` drops the default port, so only the text shows whether a port was given.
     let has_port = text
         .rsplit_once(':')
         .is_some_and(|(_, port)| port.parse::<u16>().is_ok())
@@ -102,7 +102,7 @@ fn pattern(entry: &str) -> Result<Pattern, HostsError> {
     }
 }
 
-/// A URL's host without the dot of a full domain name at its end.
+/// A URL's host, without the trailing dot of a full domain name.
 pub(super) fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     host.strip_suffix('.').unwrap_or(host).to_owned()
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_may_be_left_out() {
+    fn this_machine_can_be_excluded() {
         let url = Url::parse("http://127.0.0.1:8090/a").unwrap();
         for (entries, expected) in [(&[][..], false), (&["*"], false), (&["127.0.0.1"], true)] {
             let hosts = Hosts::parse(entries).unwrap();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_allow_what_they_name() {
+    fn entries_allow_the_hosts_they_name() {
         for (entry, url, expected) in [
             ("*", "http://10.0.0.1/", true),
             ("example.org", "https://EXAMPLE.org:8443/a", true),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused() {
+    fn invalid_hosts_are_rejected() {
         for entry in [
             "",
             "http://example.org",

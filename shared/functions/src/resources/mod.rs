@@ -1,8 +1,9 @@
-//! Documents that a definition refers to by an http or https URI, fetched at deployment.
+//! Fetches, at deployment, documents that a definition refers to by an http or https URI.
 //!
-//! A definition says which documents are fetched, so it could make this machine probe its network. Only hosts that the
-//! operator allows are contacted ([`Hosts`]); by default that is this machine itself. Redirects are followed within the
-//! same rule. Documents are bounded in size and time, and are kept with the definition: no run of it fetches anything.
+//! A definition decides which documents are fetched, so it could make this machine probe its network. Therefore only
+//! hosts that the operator allows are contacted ([`Hosts`]); by default that is only this machine itself. The same rule
+//! applies to redirects. Documents are limited in size and time. They are kept with the definition, so running it
+//! fetches nothing.
 
 mod fetcher;
 mod hosts;
@@ -22,22 +23,21 @@ use crate::auth::Auth;
 use crate::http::{Answer, Http, HttpConfig, HttpError, shown};
 use crate::{CallError, CallErrorKind};
 
-/// The preferred formats; any is accepted.
+/// The preferred formats. Any format is accepted.
 const ACCEPTED: &str = "application/json, application/yaml, text/yaml, */*;q=0.5";
 
-/// How documents are fetched.
+/// Options for fetching documents.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// Default: this machine only.
     pub hosts: Hosts,
     /// The largest document, in bytes. Default: 4 MiB.
     pub bytes_max: usize,
-    /// For a whole fetch, redirects included. Default: 10 s.
+    /// The limit for a whole fetch, including redirects. Default: 10 s.
     pub timeout: Duration,
-    /// How many redirects are followed. Default: 5.
+    /// The maximum number of redirects. Default: 5.
     pub redirects_max: usize,
-    /// Whether the proxy variables of the environment are honoured for other hosts than this
-    /// machine. Default: yes.
+    /// Whether the proxy variables of the environment apply to hosts other than this machine. Default: yes.
     pub proxy_from_env: bool,
 }
 
@@ -57,7 +57,7 @@ impl Default for HttpOptions {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{uri}`: {cause}")]
 pub struct FetchError {
-    /// Where it went wrong: the document's own URI, or that of a redirect.
+    /// The URI that failed: the document's own, or the target of a redirect.
     pub uri: String,
     pub cause: Cause,
 }
@@ -77,7 +77,7 @@ pub enum Cause {
     Auth(String),
     #[error("it answered {0} instead of a document")]
     Status(u16),
-    /// Trying again can help.
+    /// A retry can help.
     #[error("{0}")]
     Unreachable(String),
     #[error("it has more than {limit} bytes")]
@@ -96,7 +96,7 @@ impl FetchError {
         }
     }
 
-    /// Whether the same fetch may succeed later.
+    /// Whether a repeated fetch may succeed later.
     pub fn can_retry(&self) -> bool {
         match self.cause {
             Cause::Unreachable(_) | Cause::Timeout { .. } => true,
@@ -110,7 +110,7 @@ impl FetchError {
 #[derive(Debug, Clone)]
 pub struct HttpResources {
     options: HttpOptions,
-    /// For this machine: without a proxy, which would ask another machine's loopback address.
+    /// The client for this machine. It has no proxy, because a proxy would use its own machine's loopback address.
     direct: Http,
     other: Http,
     auth: Vec<(String, Auth)>,
@@ -146,22 +146,22 @@ impl HttpResources {
         })
     }
 
-    /// Credentials for one document (`authRef.resource`), by its URI without a fragment.
+    /// The credentials for one document (`authRef.resource`), by its URI without a fragment.
     #[must_use]
     pub fn with_auth(mut self, uri: &str, auth: Auth) -> HttpResources {
         self.auth.push((without_fragment(uri).to_owned(), auth));
         self
     }
 
-    /// Fetching stops once the result is no longer awaited.
+    /// Stops fetching when the result is no longer awaited.
     #[must_use]
     pub fn while_wanted(mut self, wanted: Wanted) -> HttpResources {
         self.wanted = wanted;
         self
     }
 
-    /// Fetches a document, with the credentials that [`HttpResources::with_auth`] gave for it.
-    /// Blocks for at most the time limit; in async code call it on a thread for blocking work.
+    /// Fetches a document, with the credentials from [`HttpResources::with_auth`]. This blocks for at most the time
+    /// limit; async code must call it on a thread for blocking work.
     ///
     /// # Errors
     /// [`FetchError`].
@@ -169,7 +169,7 @@ impl HttpResources {
         blocking(uri, async || self.fetch(uri).await)
     }
 
-    /// Posts a JSON query and returns the answer as [`HttpResources::get`] does, without following redirects.
+    /// Posts a JSON query and returns the answer like [`HttpResources::get`], but follows no redirects.
     ///
     /// # Errors
     /// [`FetchError`].
@@ -231,7 +231,7 @@ impl HttpResources {
     async fn follow(&self, start: Url, auth: Option<&Auth>) -> Result<Vec<u8>, FetchError> {
         let mut url = start.clone();
         for _ in 0..=self.options.redirects_max {
-            // Credentials for one host are never sent to another.
+            // Credentials for one host are never sent to another host.
             let auth = auth.filter(|_| url.origin() == start.origin());
             let answer = self.ask(&url, auth, None).await?;
             match answer.status {
@@ -254,7 +254,7 @@ impl HttpResources {
         ))
     }
 
-    /// Where a redirect leads, if it may be followed.
+    /// The target of a redirect, if it may be followed.
     fn target(&self, from: &Url, location: &str) -> Result<Url, FetchError> {
         let refused = |target: String, reason: &str| {
             let reason = reason.to_owned();
@@ -329,7 +329,7 @@ impl HttpResources {
                 CallErrorKind::Timeout => Cause::Timeout {
                     limit: self.options.timeout,
                 },
-                // Only a header can be wrong in a request that has nothing else.
+                // In a request without a body, only a header can be wrong.
                 CallErrorKind::Arguments => Cause::Auth(reason),
                 _ => Cause::Unreachable(reason),
             };
@@ -338,7 +338,7 @@ impl HttpResources {
     }
 }
 
-/// On a separate thread, because the caller's thread may belong to a runtime and must not block.
+/// Runs on a separate thread, because the caller's thread may belong to a runtime and must not block.
 fn blocking<T: Send>(
     uri: &str,
     work: impl AsyncFnOnce() -> Result<T, FetchError> + Send,
@@ -363,7 +363,7 @@ fn without_fragment(uri: &str) -> &str {
     uri.split('#').next().unwrap_or_default()
 }
 
-/// Any text as errors show it: a URL without its secrets, otherwise its beginning.
+/// Any text as errors show it: a URL without its secrets, or else the beginning of the text.
 fn shown_uri(text: &str) -> String {
     match Url::parse(text) {
         Ok(url) if url.has_host() => shown(&url),
@@ -382,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn redirects_that_would_widen_what_is_reached_are_refused() {
+    fn redirects_to_forbidden_targets_are_rejected() {
         let hosts = Hosts::parse(&["example.org", "*.example.org"]).unwrap();
         let resources = HttpResources::new(HttpOptions {
             hosts,

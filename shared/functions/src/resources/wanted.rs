@@ -1,4 +1,4 @@
-//! Whether the outcome of some work is still awaited.
+//! Tells work in progress whether its outcome is still awaited.
 
 use tokio::sync::watch;
 
@@ -6,7 +6,7 @@ use tokio::sync::watch;
 #[derive(Debug, Clone, Default)]
 pub struct Wanted(Option<watch::Receiver<()>>);
 
-/// Held by the caller that waits: when it is dropped, the work may stop.
+/// Held by the waiting caller. When it is dropped, the work may stop.
 #[derive(Debug)]
 pub struct Waiting {
     _held: watch::Sender<()>,

@@ -9,11 +9,11 @@ use super::collect;
 /// The prefix of the variables' names.
 pub const PREFIX: &str = "SWIRL_SECRET_";
 
-/// The secret `api-key` is the variable `SWIRL_SECRET_API_KEY`: the name in upper case, with `_` for
-/// everything but letters and digits of ASCII. Values are strings.
+/// The secret `api-key` is in the variable `SWIRL_SECRET_API_KEY`: the name in upper case, with `_` instead of all
+/// characters except ASCII letters and digits. Values are strings.
 ///
-/// The prefix keeps a definition from reading other variables of the process. Names that map to the
-/// same variable have the same value.
+/// The prefix prevents a definition from reading other variables of the process. Names that map to the same variable
+/// have the same value.
 pub struct Environment {
     look_up: LookUp,
 }
@@ -21,19 +21,19 @@ pub struct Environment {
 type LookUp = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 impl Environment {
-    /// The variables of this process.
+    /// Reads the variables of this process.
     pub fn new() -> Environment {
         Environment::over(|variable| std::env::var(variable).ok())
     }
 
-    /// Other variables: a function from a variable's name to its value.
+    /// Reads other variables, with a function from a variable's name to its value.
     pub fn over(look_up: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Environment {
         Environment {
             look_up: Box::new(look_up),
         }
     }
 
-    /// The variable of a secret.
+    /// The name of a secret's variable.
     pub fn variable(name: &str) -> String {
         let mapped = name.chars().map(|c| match c.to_ascii_uppercase() {
             c if c.is_ascii_alphanumeric() => c,
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_process_has_no_such_variable() {
+    async fn a_missing_variable_is_a_missing_secret() {
         let names = ["a name that nobody sets".to_owned()];
         assert_eq!(Environment::new().get(&names).await, data!({}));
     }

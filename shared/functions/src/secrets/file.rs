@@ -1,4 +1,4 @@
-//! Secrets from one file.
+//! Secrets from a single file.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -11,8 +11,8 @@ use swirl_ports::Secrets;
 
 use super::{SecretsError, collect, read};
 
-/// A JSON or YAML object of names and values, of any kind. It is read again when it has changed; a
-/// change that cannot be read is warned about, and the values before it stay.
+/// A JSON or YAML object of names and values of any type. The file is read again when it changes. If a change cannot be
+/// read, a warning is logged, and the previous values stay.
 pub struct File {
     path: PathBuf,
     state: Mutex<State>,
@@ -23,7 +23,7 @@ struct State {
     stamp: Stamp,
 }
 
-/// Shows that a file has changed.
+/// Detects changes of a file.
 type Stamp = Option<(SystemTime, u64)>;
 
 impl File {
@@ -39,7 +39,7 @@ impl File {
         })
     }
 
-    /// The values as the file has them now.
+    /// The current values.
     fn values(&self) -> Data {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = stamp(&self.path);
@@ -48,7 +48,7 @@ impl File {
                 Ok(values) => state.values = values,
                 Err(error) => tracing::warn!(%error, "the secrets read before are used further"),
             }
-            // Also after a failure, so that one change gives one warning.
+            // Also after a failure, so that each change is reported only once.
             state.stamp = now;
         }
         state.values.clone()
@@ -85,7 +85,7 @@ fn load(path: &Path) -> Result<Data, SecretsError> {
     })
 }
 
-/// The reason of a failure is only a place: parsers quote the text, which is secret.
+/// Errors only state a position, because parsers quote the text, which is secret.
 fn parse(bytes: &[u8]) -> Result<Data, String> {
     let value: Value = match serde_json::from_slice(bytes) {
         Ok(value) => value,
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn json_and_yaml_are_read_and_a_change_is_seen() {
+    async fn json_and_yaml_are_read_and_changes_are_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secrets.yaml");
         std::fs::write(&path, "key: s3cret\npin: 5\nunused: x\n").unwrap();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused_without_its_content() {
+    fn a_file_without_an_object_is_rejected_without_quoting_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secrets");
         for (content, expected) in [

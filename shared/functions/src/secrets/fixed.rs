@@ -1,4 +1,4 @@
-//! Secrets that are given when the process starts.
+//! Secrets that are provided when the process starts.
 
 use std::path::Path;
 
@@ -13,13 +13,13 @@ use super::{SecretsError, collect, read_text};
 pub struct Fixed(Data);
 
 impl Fixed {
-    /// The members of an object; nothing for another kind.
+    /// The members of an object, or none for another type.
     pub fn new(values: Data) -> Fixed {
         Fixed(values)
     }
 
-    /// Arguments `NAME=VALUE`, or `NAME=@FILE` for the text of a file without its last line end.
-    /// `NAME=@@VALUE` is a value that begins with one `@`. The last of several for a name wins.
+    /// Arguments `NAME=VALUE`, or `NAME=@FILE` for the text of a file without its last line end. `NAME=@@VALUE` is a
+    /// value that begins with `@`. If a name occurs several times, the last one counts.
     ///
     /// # Errors
     /// [`SecretsError::NoName`], or [`SecretsError::Unreadable`] for a file.
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_without_the_value() {
+    fn errors_do_not_contain_the_value() {
         for argument in ["s3cret", "=s3cret"] {
             let error = Fixed::parse(&[argument]).unwrap_err();
             assert_eq!(error, SecretsError::NoName);

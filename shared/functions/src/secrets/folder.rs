@@ -28,8 +28,8 @@ impl Folder {
     }
 
     fn look_up(&self, name: &str) -> Option<Data> {
-        // A name comes from a definition: it must not lead out of the folder. Names with a dot in
-        // front are the mount's own.
+        // A name comes from a definition and must not lead out of the folder. Names that begin with a dot belong to the
+        // mount itself.
         if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', '\0']) {
             return None;
         }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_folder_is_refused() {
+    fn a_missing_folder_is_rejected() {
         let error = Folder::new("/nowhere/at/all").unwrap_err().to_string();
         assert!(
             error.starts_with("/nowhere/at/all is not a readable folder: "),

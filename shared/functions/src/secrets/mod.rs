@@ -1,8 +1,8 @@
-//! Where the values of `$SECRETS` come from (language 0.8, "Workflow Secrets").
+//! Providers of the values of `$SECRETS` (language 0.8, "Workflow Secrets").
 //!
-//! A provider is queried for names when a call needs them, and caches as little as possible, so the next call sees
-//! rotated files. A secret that it lacks is missing from its answer; the engine turns that into
-//! `SecretNotFound`. No provider shows a value in its `Debug`, an error or a log.
+//! A provider is queried for names when a call needs them, and caches as little as possible, so the next call uses
+//! rotated files. If a provider lacks a secret, its answer doesn't contain it, and the engine turns that into
+//! `SecretNotFound`. No provider shows a value in its `Debug` form, an error or a log.
 
 mod environment;
 mod file;
@@ -32,12 +32,12 @@ pub enum SecretsError {
     Invalid { path: PathBuf, reason: String },
     #[error("{} is not a readable folder: {reason}", path.display())]
     NoFolder { path: PathBuf, reason: String },
-    /// Without the argument: a user who forgets the name may have written the value alone.
+    /// The argument isn't quoted: a user who forgets the name may have written only the value.
     #[error("a secret is given as NAME=VALUE or NAME=@FILE, with a name before the `=`")]
     NoName,
 }
 
-/// Several providers: each one is queried for the secrets that the earlier ones lack.
+/// A list of providers. Each one is queried only for the secrets that the earlier ones lack.
 #[derive(Default)]
 pub struct Chain(Vec<Box<dyn Secrets>>);
 
@@ -46,7 +46,7 @@ impl Chain {
         Chain::default()
     }
 
-    /// Adds a provider after the others.
+    /// Adds a provider after the existing ones.
     #[must_use]
     pub fn then(mut self, provider: impl Secrets + 'static) -> Chain {
         self.0.push(Box::new(provider));
@@ -82,7 +82,7 @@ impl std::fmt::Debug for Chain {
     }
 }
 
-/// The object of those names that `look_up` has a value for.
+/// An object with those names for which `look_up` returns a value.
 fn collect(names: &[String], look_up: impl Fn(&str) -> Option<Data>) -> Data {
     let mut found = Data::object();
     for name in names {
@@ -93,7 +93,7 @@ fn collect(names: &[String], look_up: impl Fn(&str) -> Option<Data>) -> Data {
     found
 }
 
-/// Reads a small file; the reason of a failure holds nothing of its content.
+/// Reads a small file. Errors contain nothing of its content.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     use std::io::Read;
     let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
@@ -108,7 +108,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// A file that is one secret: its text without the line end that editors add.
+/// Reads a file that contains one secret: its text without the line end that editors add.
 fn read_text(path: &Path) -> Result<String, String> {
     let mut text =
         String::from_utf8(read(path)?).map_err(|_| "it is not valid UTF-8".to_owned())?;
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_first_provider_that_has_a_name_gives_it() {
+    async fn the_first_provider_with_a_name_wins() {
         let first = Fixed::parse(&["a=1", "b=2"]).unwrap();
         let second = Fixed::parse(&["b=3", "c=4"]).unwrap();
         let chain = Chain::new().then(first).then(second);

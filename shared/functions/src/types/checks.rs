@@ -1,7 +1,7 @@
-//! Arguments and answers against the documents that describe services.
+//! Checks arguments and answers against the documents that describe services.
 //!
-//! A deployment is refused for the problems found here, since they would fail at a call. Only certain ones are
-//! reported: an expression is assumed to give a value that fits, unless its text says otherwise.
+//! The problems found here fail a deployment, because they would fail at each call. Only certain problems are reported:
+//! an expression is assumed to return a matching value, unless its text shows otherwise.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use swirl_model::workflow::{ActionKind, Function, Template, Workflow};
 use super::{Compiled, Documents, Known, Settings, TYPES, word};
 use crate::problem::{Problem, Site};
 
-/// The key of a function's `metadata` that switches off the checks of its calls.
+/// The key in a function's `metadata` that switches off the checks of its calls.
 const CHECK: &str = "checkArguments";
 
 /// The functions of a definition, with the documents that describe them.
@@ -23,7 +23,7 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// The functions of the definition whose documents are among the resources and can be read.
+    /// The functions of the definition whose documents are available and readable.
     pub fn new(workflow: &Workflow, resources: &[(String, String)], settings: &Settings) -> Checks {
         let documents = Documents {
             resources,
@@ -98,7 +98,7 @@ impl Checks {
                 };
                 (message, site)
             });
-            // A problem with the credentials is reported once, for all calls together.
+            // A problem with credentials is reported once for all calls together.
             let refused = auth.and_then(|auth| compiled.check_auth(auth, &arguments));
             let refused = refused.map(|reason| (reason, Site::Auth));
             for (message, site) in named.chain(refused) {
@@ -116,7 +116,7 @@ impl Checks {
     }
 
     fn checked(&self, function: &Function) -> Option<&Compiled> {
-        // For documents that are themselves wrong.
+        // An option for documents that are themselves wrong.
         let check = function.metadata.get(CHECK);
         let on = check.and_then(|check| check.as_bool()) != Some(false);
         self.functions.get(&function.name).filter(|_| on)
@@ -133,7 +133,7 @@ impl Checks {
         }
     }
 
-    /// The reasons why the service of a function would not give this answer.
+    /// The reasons why the service of a function would not return this answer.
     pub fn answer(&self, function: &Function, answer: &Data) -> Vec<String> {
         match self.checked(function) {
             Some(compiled) => compiled.check_answer(&Known::from(Value::from(answer))),

@@ -1,7 +1,7 @@
-//! Whether a value, as far as it is known, fits a JSON schema of a document.
+//! Checks whether a value, as far as it is known, fits a JSON schema of a document.
 //!
-//! Kinds, enumerations, dates, required and unknown members are checked; lengths, ranges and
-//! patterns are left to the service. Where a schema can't be followed, anything fits.
+//! It checks types, enumerations, dates, and required and unknown members. Lengths, ranges and patterns are left to the
+//! service. Where a schema can't be followed, any value fits.
 
 use std::cell::Cell;
 
@@ -12,14 +12,13 @@ use super::Known;
 use super::misfit::{Misfit, below};
 use super::rest::Node;
 
-/// The number of schemas that are examined for one value. A schema may refer to itself many times
-/// over.
+/// The number of schemas that are examined for one value. A schema may contain itself many times.
 const SCHEMAS_MAX: u32 = 10_000;
 
-/// How deep schemas are followed.
+/// The maximum depth of nested schemas.
 const DEPTH_MAX: u32 = 64;
 
-/// How much a name must be like another to be suggested for it.
+/// The minimum similarity for suggesting a name.
 const LIKENESS_MIN: f64 = 0.85;
 
 /// Follows references within a document and to other documents.
@@ -27,21 +26,21 @@ pub(crate) trait Resolve {
     fn follow<'a>(&'a self, node: Node<'a>) -> Option<Node<'a>>;
 }
 
-/// How values are written.
+/// The encoding of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// As JSON, sent to the service.
     Sent,
-    /// As JSON, answered by the service.
+    /// As JSON, received from the service.
     Answered,
-    /// As the text of a parameter: a number may be one of digits.
+    /// As the text of a parameter: a number may be a string of digits.
     Text,
 }
 
-/// A value, as messages and pointers name it.
+/// A value's location, for messages and pointers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At<'a> {
-    /// Below the arguments.
+    /// A pointer relative to the arguments.
     pointer: &'a str,
     what: &'a str,
 }
@@ -67,7 +66,7 @@ impl<'d> Fits<'d> {
         }
     }
 
-    /// The misfits, as sentences about the value at `at`.
+    /// The mismatches, as sentences about the value at `at`.
     pub(crate) fn check(&self, schema: Node<'d>, value: &Known, at: At<'_>) -> Vec<Misfit> {
         let mut found = Vec::new();
         self.look(schema, value, at, DEPTH_MAX, &mut found);
@@ -95,7 +94,7 @@ impl<'d> Fits<'d> {
             return;
         }
         let types = types(&schema);
-        // A parameter's single value is a list of one.
+        // For a parameter, a single value is a list with one element.
         if self.form == Form::Text
             && types == ["array"]
             && !matches!(value, Known::List(_) | Known::Object(_))
@@ -182,7 +181,7 @@ impl<'d> Fits<'d> {
             ("string", Known::Number(_) | Known::Bool(_)) => text,
             ("array", Known::List(_)) => true,
             ("object", Known::Object(_)) => true,
-            // A kind that isn't one of JSON Schema is ignored.
+            // A type that JSON Schema doesn't define is ignored.
             (kind, _) => !KINDS.contains(&kind),
         }
     }
@@ -283,7 +282,7 @@ impl<'d> Fits<'d> {
                     let at = At::new(&pointer, &what);
                     self.look(schema.clone(), value, at, depth - 1, found);
                 }
-                // The finding about the missing name covers it.
+                // The finding about the missing name covers this one.
                 None if meant.contains(&name.as_str()) => {}
                 None if closed => {
                     let free = properties.iter().map(|(name, _)| *name);
@@ -296,7 +295,7 @@ impl<'d> Fits<'d> {
         }
     }
 
-    /// Whether a member is for the other direction: one that the service sets, or never shows.
+    /// Whether a member belongs to the other direction: only the service sets it, or the service never returns it.
     fn is_others(&self, declared: Option<&(&str, Node<'d>)>) -> bool {
         let Some(schema) = declared.and_then(|(_, node)| self.document.follow(node.clone())) else {
             return false;
@@ -358,7 +357,7 @@ fn is_date(text: &str) -> bool {
     text.len() == 10 && Timestamp::parse(&format!("{text}T00:00:00Z")).is_ok()
 }
 
-/// The name that is most like another, if one is.
+/// The most similar name, if one is similar enough.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let lower = name.to_lowercase();
     let likeness = |other: &str| strsim::jaro_winkler(&lower, &other.to_lowercase());
@@ -366,7 +365,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
     best.filter(|best| likeness(best) >= LIKENESS_MIN)
 }
 
-/// The sentence about a name that must be there; `stray`: the one that may be meant to be it.
+/// The sentence about a missing required name. `stray`: a name that may be a misspelling of it.
 pub(crate) fn missing(what: &str, name: &str, stray: Option<&str>) -> String {
     match stray {
         Some(stray) => {
@@ -376,7 +375,7 @@ pub(crate) fn missing(what: &str, name: &str, stray: Option<&str>) -> String {
     }
 }
 
-/// The end of a sentence, or nothing.
+/// The end of a sentence with a suggestion, or nothing.
 pub(crate) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     match nearest(name, known) {
         Some(best) => format!("; did you mean `{best}`?"),
@@ -417,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_lists_and_dates_are_compared() {
+    fn types_enums_and_dates_are_checked() {
         for (schema, value, expected) in [
             (json!({"type": "string"}), json!("x"), ""),
             (
@@ -473,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_known_and_there() {
+    fn members_are_checked() {
         let schema = json!({
             "type": "object", "required": ["customer", "id", "total"], "additionalProperties": false,
             "properties": {
@@ -515,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_stands_for_a_number_where_all_is_text() {
+    fn strings_of_digits_are_numbers_in_parameters() {
         for (schema, value, fits) in [
             (json!({"type": "integer"}), json!("5"), true),
             (json!({"type": "integer"}), json!("five"), false),
@@ -545,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_contains_itself_many_times_ends() {
+    fn a_recursive_schema_is_bounded() {
         let schema = json!({
             "allOf": [{"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}],
         });

@@ -1,4 +1,4 @@
-//! Knowledge of a value before an instance runs.
+//! Static knowledge about a value before an instance runs.
 
 use serde_json::{Number, Value};
 use swirl_model::workflow::{ExprSource, Language, Template, Workflow};
@@ -8,9 +8,9 @@ use swirl_model::workflow::{ExprSource, Language, Template, Workflow};
 pub(crate) enum Known {
     Null,
     Bool(bool),
-    /// None: some number.
+    /// `None`: an unknown number.
     Number(Option<Number>),
-    /// None: some text.
+    /// `None`: an unknown text.
     Text(Option<String>),
     List(Vec<Known>),
     Object(Vec<(String, Known)>),
@@ -35,7 +35,7 @@ impl Known {
         }
     }
 
-    /// As messages call it.
+    /// The type's name in messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Known::Null => "null",
@@ -60,7 +60,7 @@ impl Known {
         }
     }
 
-    /// The value, if all of it is known.
+    /// The value, if it is completely known.
     pub(crate) fn whole(&self) -> Option<Value> {
         Some(match self {
             Known::Null => Value::Null,
@@ -99,7 +99,7 @@ impl From<Value> for Known {
     }
 }
 
-/// Filters of jq that give a number, or a text, for any input.
+/// jq filters that return a number, or a text, for any input.
 const NUMBERS: [&str; 7] = [
     "ceil",
     "floor",
@@ -119,13 +119,14 @@ const TEXTS: [&str; 7] = [
     "tostring",
 ];
 
-/// The value of an expression, where its text shows it: a literal, or an expression that ends in a filter of one kind.
+/// The value of an expression, as far as its text shows it: a literal, or an expression that ends in a filter with a
+/// fixed result type.
 fn infer(source: &ExprSource) -> Known {
     if source.language != Language::Jq {
         return Known::Unknown;
     }
     let text = source.text.trim();
-    // An interpolation isn't valid JSON, so a text that parses as a string has none.
+    // An interpolation isn't valid JSON, so a text that parses as a string contains none.
     if let Ok(value @ (Value::Number(_) | Value::String(_) | Value::Bool(_))) =
         serde_json::from_str::<Value>(text)
     {
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn some_expressions_tell_what_they_give() {
+    fn some_expressions_reveal_their_result_type() {
         for (text, expected) in [
             (" now ", Known::Number(None)),
             (".items | length", Known::Number(None)),

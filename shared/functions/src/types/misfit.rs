@@ -1,11 +1,11 @@
-//! An argument that a service would refuse.
+//! An argument that a service would reject.
 
-/// The reason why arguments don't fit, with the arguments concerned.
+/// The reason why arguments don't fit, and which arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Misfit {
-    /// JSON pointer below the arguments; empty for all of them.
+    /// JSON pointer below the arguments; empty if it concerns all of them.
     pub(crate) at: String,
-    /// A sentence.
+    /// The reason as a sentence.
     pub(crate) message: String,
 }
 
@@ -18,14 +18,14 @@ impl Misfit {
     }
 }
 
-/// Of the arguments as a whole.
+/// A misfit of the arguments as a whole.
 impl From<String> for Misfit {
     fn from(message: String) -> Misfit {
         Misfit::new("", message)
     }
 }
 
-/// The sentences alone.
+/// Only the sentences.
 pub(crate) fn messages(misfits: Vec<Misfit>) -> Vec<String> {
     misfits.into_iter().map(|misfit| misfit.message).collect()
 }

@@ -1,7 +1,7 @@
-//! The function types that call the outside world, one folder each.
+//! The function types that call the outside world, with one folder for each.
 //!
-//! `expression` isn't here: the engine evaluates it. Deployment checks a definition's function
-//! types against the table below; adding a type means a folder and a line.
+//! `expression` isn't here, because the engine evaluates it. Deployment checks a definition's function types against
+//! the table below. To add a type, add a folder and a line.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +30,8 @@ pub mod rest;
 pub mod rpc;
 pub(crate) mod service;
 
-/// The function types that the worker calls, by their name in a definition (language 0.8,
-/// "Function Definition"). Kept in alphabetical order.
+/// The function types that the worker calls, by their names in definitions (language 0.8, "Function Definition"). Kept
+/// in alphabetical order.
 pub static TYPES: [FunctionType; 7] = [
     asyncapi::TYPE,
     custom::TYPE,
@@ -42,23 +42,23 @@ pub static TYPES: [FunctionType; 7] = [
     rpc::TYPE,
 ];
 
-/// A function type: its two halves are reading a definition's operation, and calling it.
+/// A function type. It has two parts: one reads a definition's operation, the other calls it.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionType {
     pub word: &'static str,
-    /// The URI of the document that a function's `operation` refers to; none if it needs none.
+    /// The URI of the document that a function's `operation` refers to; `None` if it needs none.
     pub(crate) document: fn(&Function) -> Option<&str>,
-    /// Compiles functions of this type, all of a definition at once so that a document which
-    /// several share is read once; gives one result for each, in the same order.
+    /// Compiles functions of this type, all functions of a definition together so that shared documents are read only
+    /// once. Returns one result for each, in the same order.
     pub(crate) compile: fn(&[&Function], &Documents<'_>) -> Vec<CompileResult>,
 }
 
-/// The type of this name.
+/// Finds a type by its name.
 pub fn find(word: &str) -> Option<&'static FunctionType> {
     TYPES.iter().find(|known| known.word == word)
 }
 
-/// The name in the table of a function's type: `custom` for those that the language doesn't know.
+/// The name of a function's type in the table: `custom` for types that the language doesn't define.
 pub fn word(kind: &FunctionKind) -> &str {
     match kind {
         FunctionKind::Custom(_) => custom::TYPE.word,
@@ -66,23 +66,23 @@ pub fn word(kind: &FunctionKind) -> &str {
     }
 }
 
-/// The URI of the document that describes a function's service; none if it needs none.
+/// The URI of the document that describes a function's service; `None` if it needs none.
 pub fn document(function: &Function) -> Option<&str> {
     find(word(&function.kind)).and_then(|kind| (kind.document)(function))
 }
 
-/// A service that describes itself at deployment, if it is asked.
+/// A service that can be queried for its description at deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Telling {
-    /// Where it is asked; its answer is a document under this URI for [`Checks`].
+    /// The address of the query. The answer becomes a document with this URI for [`Checks`].
     pub uri: String,
     /// The request body.
     pub question: String,
-    /// The credentials: those for documents, otherwise those of calls.
+    /// The credentials for documents if defined, otherwise those for calls.
     pub auth: Option<AuthId>,
 }
 
-/// The services of a definition that describe themselves, each once.
+/// The services of a definition that can be queried for their descriptions, each once.
 pub fn telling(workflow: &Workflow) -> Vec<Telling> {
     let mut all: Vec<Telling> = Vec::new();
     for function in &workflow.functions {
@@ -100,10 +100,10 @@ pub fn telling(workflow: &Workflow) -> Vec<Telling> {
     all
 }
 
-/// The reason why the answer of such a service is unusable, as a clause about the service.
+/// Checks the description that such a service returned.
 ///
 /// # Errors
-/// See above.
+/// The reason why it is unusable, as a clause about the service.
 pub fn check_answer(answer: &str) -> Result<(), String> {
     graphql::readable(answer)
 }
@@ -113,16 +113,16 @@ pub fn check_answer(answer: &str) -> Result<(), String> {
 pub struct Settings {
     /// The implementations of custom function types.
     pub connectors: custom::Connectors,
-    /// Where gRPC services listen; takes precedence over a definition.
+    /// The addresses of gRPC services. They take precedence over the definition's.
     pub rpc_servers: rpc::Servers,
-    /// Variables that commands get besides the usual ones.
+    /// The variables that commands get in addition to the usual ones.
     pub connector_environment: Vec<String>,
 }
 
 /// A function that can be called.
 pub(crate) type Compiled = Arc<dyn CompiledFunction>;
 
-/// Or why it cannot be, as a sentence.
+/// A compiled function, or a sentence that says why it cannot be called.
 pub(crate) type CompileResult = Result<Compiled, String>;
 
 /// A function as its type compiles it at deployment.
@@ -140,17 +140,17 @@ pub(crate) trait CompiledFunction: Send + Sync {
         Vec::new()
     }
 
-    /// The reason why this kind of credentials can never be sent with these arguments.
+    /// The reason why credentials of this kind can never be sent with these arguments.
     fn check_auth(&self, _auth: AuthScheme, _arguments: &Known) -> Option<String> {
         None
     }
 
-    /// The same of a call's selection of the result; empty: nothing.
+    /// The reasons why the service would reject a call's selection of the result. An empty selection means nothing.
     fn check_selection(&self, _set: &str) -> Vec<String> {
         Vec::new()
     }
 
-    /// The parts of an answer that the service would not give.
+    /// The parts of an answer that the service would not return.
     fn check_answer(&self, _answer: &Known) -> Vec<String> {
         Vec::new()
     }
@@ -163,14 +163,14 @@ pub(crate) struct Clients {
     pub(crate) custom: custom::CustomCaller,
     pub(crate) rpc: rpc::RpcCaller,
     pub(crate) rest: rest::RestCaller,
-    /// For `asyncapi` over HTTP, `graphql` and `odata`.
+    /// Shared by `asyncapi` over HTTP, `graphql` and `odata`.
     pub(crate) services: service::Services,
 }
 
-/// The call's data that the adapter has prepared.
+/// The data of a call that the adapter has prepared.
 pub(crate) struct Context<'a> {
     pub(crate) auth: Option<&'a Auth>,
-    /// For the whole call.
+    /// The limit for the whole call.
     pub(crate) timeout: Duration,
 }
 
@@ -178,7 +178,7 @@ pub(crate) struct Context<'a> {
 pub(crate) struct Documents<'a> {
     pub(crate) resources: &'a [(String, String)],
     pub(crate) settings: &'a Settings,
-    /// Whether the compiled function keeps its document, so that arguments can be checked.
+    /// Whether compiled functions keep their documents, so that arguments can be checked.
     pub(crate) for_checks: bool,
 }
 
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_found_by_its_name() {
+    fn types_are_found_by_name() {
         assert_eq!(find("rest").map(|known| known.word), Some("rest"));
         assert!(find("REST").is_none() && find("expression").is_none());
     }

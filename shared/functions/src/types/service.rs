@@ -1,5 +1,4 @@
-//! An HTTP exchange with credentials, for function types whose services don't say where they want
-//! them.
+//! An HTTP exchange with credentials, for function types whose services don't describe how to send credentials.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,13 +11,13 @@ use crate::auth::{Auth, Authorization, Tokens};
 use crate::http::{Answer, Http};
 use crate::{CallError, CallErrorKind};
 
-/// The header that shows a receiver which calls are the same one.
+/// The header by which a receiver recognises repeated calls.
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// The header that gives a receiver the span it is called by.
+/// The header that passes the caller's span to the receiver.
 pub(crate) const TRACEPARENT: &str = "traceparent";
 
-/// Sends requests over a shared client; keeps OAuth2 tokens.
+/// Sends requests over a shared client, and caches OAuth2 tokens.
 #[derive(Debug)]
 pub(crate) struct Services {
     http: Http,
@@ -32,19 +31,19 @@ pub(crate) struct Ask<'a> {
     pub(crate) url: &'a Url,
     pub(crate) headers: &'a [(&'a str, &'a str)],
     pub(crate) body: Option<&'a [u8]>,
-    /// Names the request in errors.
+    /// The request's name in errors.
     pub(crate) what: &'a str,
-    /// Cut out of the parts of the answer that are kept or shown, besides the credentials.
+    /// These are removed from the kept or shown parts of the answer, in addition to the credentials.
     pub(crate) secrets: &'a [String],
 }
 
-/// An answer of any status.
+/// An answer with any status.
 pub(crate) struct Reply {
     pub(crate) answer: Answer,
-    /// To be cut out of the shown parts.
+    /// These are removed from the shown parts.
     pub(crate) secrets: Vec<String>,
-    /// Those of them that were sent to be let in: they are cut out of names and codes too, which are otherwise as
-    /// the service gave them, since handlers match by them.
+    /// The secrets that were sent as credentials. They are removed from names and codes too, which otherwise stay as
+    /// the service sent them, because handlers match by them.
     pub(crate) credentials: Vec<String>,
 }
 
@@ -64,7 +63,7 @@ impl Services {
         &self.tokens
     }
 
-    /// Sends a request; again with a fresh token if the service refuses one that can be renewed.
+    /// Sends a request. If the service refuses a renewable token, sends it again with a fresh one.
     ///
     /// # Errors
     /// [`CallError`] if there is no answer; an answer of any status is not an error.
@@ -132,7 +131,7 @@ impl Services {
     }
 }
 
-/// Bounds a whole call.
+/// Applies the time limit of a whole call.
 pub(crate) async fn in_time<T>(
     limit: Duration,
     what: &str,
@@ -147,7 +146,7 @@ pub(crate) async fn in_time<T>(
     }
 }
 
-/// The URL of a service in an operation; an error names it as `what`.
+/// Parses a service's URL in an operation; errors call it `what`.
 pub(crate) fn service_url(text: &str, what: &str) -> Result<Url, String> {
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),

@@ -9,7 +9,7 @@ use swirl_servers::{PATIENCE, eventually};
 
 use crate::fixture::{as_sent, call, caller, config, function, prepare};
 
-/// A connector that is a script of the shell.
+/// A connector that is a shell script.
 fn shell(script: &str) -> String {
     format!("mail=exec:/bin/sh -c '{script}' script")
 }
@@ -27,7 +27,7 @@ async fn the_call_is_on_stdin_and_the_result_on_stdout() {
         run("exec cat > /dev/null", data!({})).await.unwrap(),
         Data::NULL
     );
-    // It need not read its input, however long that is.
+    // It need not read its input, however long it is.
     let long = data!({"long": "x".repeat(1_000_000)});
     assert_eq!(
         run("echo 7; exec <&-", long.clone()).await.unwrap(),
@@ -95,7 +95,7 @@ async fn output_is_bounded() {
         (error.name.as_str(), error.code.as_deref()),
         ("LimitExceeded", Some("limit"))
     );
-    // Of stderr only the end is kept.
+    // Only the end of stderr is kept.
     let error = run(
         "i=0; while [ $i -lt 5000 ]; do echo line $i >&2; i=$((i+1)); done; exit 1",
         data!({}),
@@ -104,19 +104,19 @@ async fn output_is_bounded() {
     assert!(error.message.ends_with("line 4998; line 4999"), "{error}");
 }
 
-/// Whether a process of this id is there, and is more than a zombie.
-fn lives(id: &str) -> bool {
+/// Whether a process with this id exists and isn't a zombie.
+fn is_alive(id: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     !status.is_empty() && !status.contains("State:\tZ")
 }
 
-/// The text that a script has written, once the line is whole.
+/// The text that a script has written, once the line is complete.
 fn written(file: &Path) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     text.ends_with('\n').then(|| text.trim().to_owned())
 }
 
-/// With all that it has started.
+/// The command is killed together with all processes that it started.
 #[tokio::test]
 #[cfg(target_os = "linux")]
 async fn a_call_that_ends_early_kills_its_command() {
@@ -137,7 +137,7 @@ async fn a_call_that_ends_early_kills_its_command() {
         })
         .await;
     };
-    // On a slow machine the command has not come so far when its time is over: then it gets more.
+    // On a slow machine, the command may not have started when its time is over. Then it gets more time.
     let mut limit = Duration::from_millis(500);
     let ids = loop {
         let error = call(&slow(limit), data!({}), None).await.unwrap_err();
@@ -167,7 +167,7 @@ async fn a_command_takes_no_auth() {
     );
 }
 
-/// The command doesn't get this process's own environment: here, the variables that cargo sets for its tests.
+/// The command doesn't get this process's own environment; here these are the variables that cargo sets for its tests.
 #[tokio::test]
 async fn a_command_gets_a_clean_environment() {
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());

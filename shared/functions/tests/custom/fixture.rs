@@ -1,4 +1,4 @@
-//! Definitions with a function of a custom type, and calls of it.
+//! Definitions with a function of a custom type, and calls of that function.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ pub async fn call(
     call_seen(caller, arguments, auth, Seen::default()).await
 }
 
-/// `seen`: notes which service the call spoke to.
+/// `seen` records the service that the call contacted.
 pub async fn call_seen(
     caller: &Caller,
     arguments: Data,

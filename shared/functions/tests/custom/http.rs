@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::fixture::{as_sent, call, caller, config, function, prepare};
 
-/// A service that answers as the argument says, with the request that it got.
+/// A service that answers according to the arguments, with the request that it received.
 async fn serve() -> String {
     let answer = |headers: HeaderMap, Json(call): Json<Value>| async move {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -78,7 +78,7 @@ async fn credentials_are_sent() {
 }
 
 #[tokio::test]
-async fn failures_keep_what_the_service_says() {
+async fn failures_keep_the_services_error() {
     let given = data!({"error": {"name": "MailboxFull", "code": 552, "message": "no room"}});
     for (status, body, expected) in [
         (
@@ -134,7 +134,7 @@ async fn failures_keep_what_the_service_says() {
 }
 
 #[tokio::test]
-async fn a_type_without_a_connector_is_refused() {
+async fn a_type_without_a_connector_is_rejected() {
     let caller = caller("mail=http://127.0.0.1:1/", config());
     let problems = prepare(&caller, &function("fax", false)).unwrap_err();
     assert_eq!(

@@ -1,6 +1,6 @@
-//! Custom function types: services and commands that carry them out.
+//! Custom function types, implemented by services and commands.
 
-// Clippy's leave for tests doesn't reach the helpers of an integration test.
+// Clippy's exceptions for tests don't cover helper functions of integration tests.
 #![allow(clippy::unwrap_used)]
 
 #[cfg(unix)]

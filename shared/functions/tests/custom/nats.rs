@@ -16,7 +16,7 @@ fn seen(error: &WorkflowError) -> (&str, Option<&str>) {
     (error.name.as_str(), error.code.as_deref())
 }
 
-/// Returns when the server knows the client's subscriptions.
+/// Returns when the server has processed the client's subscriptions.
 async fn settle(client: &async_nats::Client) {
     let inbox = client.new_inbox();
     let mut echo = client.subscribe(inbox.clone()).await.unwrap();
@@ -24,7 +24,7 @@ async fn settle(client: &async_nats::Client) {
     echo.next().await.unwrap();
 }
 
-/// Replies to each call with the call itself, or as its arguments say.
+/// Replies to each call with the call itself, or as the arguments specify.
 async fn replier(server: &NatsServer) -> async_nats::Client {
     let client = async_nats::connect(server.address()).await.unwrap();
     let mut calls = client.subscribe("f.mail").await.unwrap();
@@ -80,7 +80,7 @@ async fn a_reply_is_the_result() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_at_once_and_no_reply_in_time() {
+async fn a_missing_responder_fails_at_once_and_a_silent_one_in_time() {
     let server = NatsServer::start().unwrap();
     let target = format!("mail=nats://{}/f.mail", server.address());
     let patient = caller(&target, config());
@@ -104,7 +104,7 @@ async fn nobody_there_is_told_at_once_and_no_reply_in_time() {
 }
 
 #[tokio::test]
-async fn credentials_are_the_definitions_or_the_operators() {
+async fn credentials_come_from_the_definition_or_the_operator() {
     let options = NatsOptions {
         config: "authorization { user: me, password: \"p@w\" }".to_owned(),
         ..NatsOptions::default()
@@ -139,7 +139,7 @@ async fn credentials_are_the_definitions_or_the_operators() {
     assert_eq!(call(&own, data!({}), None).await.unwrap(), data!(7));
 }
 
-/// Ended with the test.
+/// Killed when the test ends.
 struct Program(Child);
 
 impl Drop for Program {
@@ -153,7 +153,7 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/nats-function")
 }
 
-/// The program of the guide, exactly as printed there.
+/// The program from the guide, exactly as printed there.
 #[tokio::test]
 async fn a_function_in_python_is_called() {
     let python = Command::new("python3").arg("--version").output();
@@ -165,7 +165,7 @@ async fn a_function_in_python_is_called() {
     let mut program = Command::new("python3");
     program.arg(examples().join("price.py"));
     program.args([server.address().as_str(), "f.price"]);
-    asked_for_prices(&server, &mut program).await;
+    call_price_service(&server, &mut program).await;
 }
 
 /// The same in Rust, where it has been built: `cargo test` builds the examples of this crate.
@@ -181,10 +181,10 @@ async fn a_function_in_rust_is_called() {
     let server = NatsServer::start().unwrap();
     let mut program = Command::new(program);
     program.args([server.address().as_str(), "f.price"]);
-    asked_for_prices(&server, &mut program).await;
+    call_price_service(&server, &mut program).await;
 }
 
-async fn asked_for_prices(server: &NatsServer, program: &mut Command) {
+async fn call_price_service(server: &NatsServer, program: &mut Command) {
     let program = program.stdout(Stdio::null()).spawn().unwrap();
     let _program = Program(program);
     let caller = caller(

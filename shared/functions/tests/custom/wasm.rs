@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::fixture::{as_sent, call, caller, config, function, prepare};
 
-/// Code that modules share: memory that is given out and never taken back.
+/// Code that modules share: an allocator that never frees memory.
 const HEAD: &str = r#"(module
   (memory (export "memory") 2)
   (global $next (mut i32) (i32.const 4096))
@@ -21,7 +21,7 @@ const HEAD: &str = r#"(module
     global.set $next)
 "#;
 
-/// Returns its input.
+/// Returns its input unchanged.
 const ECHO: &str = r#"
   (func (export "call") (param $at i32) (param $length i32) (result i64)
     local.get $at
@@ -32,8 +32,8 @@ const ECHO: &str = r#"
     i64.extend_i32_u
     i64.or))"#;
 
-/// Gives this answer to any input.
-fn says(answer: &str) -> String {
+/// Returns this answer for any input.
+fn answering(answer: &str) -> String {
     let (quoted, length) = (answer.replace('"', "\\\""), answer.len());
     format!(
         "(data (i32.const 16) \"{quoted}\")
@@ -43,8 +43,8 @@ fn says(answer: &str) -> String {
     ) + ")"
 }
 
-/// Its body is this.
-fn does(body: &str) -> String {
+/// A module with this body.
+fn with_body(body: &str) -> String {
     format!("(func (export \"call\") (param i32 i32) (result i64) {body}))")
 }
 
@@ -61,20 +61,20 @@ async fn run(text: &str, arguments: Data, config: HttpConfig) -> Result<Data, Wo
 }
 
 #[tokio::test]
-async fn a_module_gets_the_call_and_gives_the_result() {
+async fn a_module_takes_the_call_and_returns_the_result() {
     let arguments = data!({"to": "ada"});
     let seen = run(ECHO, arguments.clone(), config()).await.unwrap();
     assert_eq!(seen, as_sent(arguments));
-    let answer = run(&says("{\"a\": [1]}"), data!({}), config()).await;
+    let answer = run(&answering("{\"a\": [1]}"), data!({}), config()).await;
     assert_eq!(answer.unwrap(), data!({"a": [1]}));
-    let nothing = run(&says(""), data!({}), config()).await;
+    let nothing = run(&answering(""), data!({}), config()).await;
     assert_eq!(nothing.unwrap(), Data::NULL);
 }
 
 #[tokio::test]
 async fn calls_share_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    // The second call of one instance would give 1.
+    // A second call of the same instance would return 1.
     let count = "(global $calls (mut i32) (i32.const 0))
         (func (export \"call\") (param i32 i32) (result i64)
           i32.const 16
@@ -97,29 +97,36 @@ async fn calls_share_nothing() {
 async fn a_module_that_fails_is_an_error() {
     let given = "{\"error\": {\"name\": \"Full\", \"message\": \"no room\"}}";
     for (text, name, code, message) in [
-        (says(given), "Full", "failed", "no room"),
-        (says("{"), "FunctionError", "response", "not valid JSON"),
+        (answering(given), "Full", "failed", "no room"),
         (
-            does("unreachable"),
+            answering("{"),
+            "FunctionError",
+            "response",
+            "not valid JSON",
+        ),
+        (
+            with_body("unreachable"),
             "FunctionError",
             "failed",
             "unreachable",
         ),
         (
-            does("i64.const 0x7fffffff00000001"),
+            with_body("i64.const 0x7fffffff00000001"),
             "FunctionError",
             "failed",
             "its answer is outside of its memory",
         ),
         (
-            does("i64.const 0x7fffffff"),
+            with_body("i64.const 0x7fffffff"),
             "LimitExceeded",
             "limit",
             "its answer has 2147483647 bytes",
         ),
-        // 65 MiB of memory, of which two pages are there.
+        // 65 MiB of memory, with two pages initially.
         (
-            does("i32.const 1040 memory.grow i32.const -1 i32.ne if unreachable end i64.const 0"),
+            with_body(
+                "i32.const 1040 memory.grow i32.const -1 i32.ne if unreachable end i64.const 0",
+            ),
             "",
             "",
             "",
@@ -149,19 +156,19 @@ async fn a_module_that_fails_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_module_without_an_end_is_stopped() {
+async fn an_endless_module_is_stopped() {
     let short = HttpConfig {
         timeout: Duration::from_millis(300),
         ..config()
     };
-    let text = does("(loop br 0) i64.const 0");
+    let text = with_body("(loop br 0) i64.const 0");
     let error = run(&text, data!({}), short).await.unwrap_err();
     assert_eq!(error.code.as_deref(), Some("timeout"));
-    // The runtime waits for the threads of its calls before the test ends: this one has been given up.
+    // The runtime waits for the threads of its calls before the test ends, so this one must have been stopped.
 }
 
 #[test]
-fn what_is_no_module_is_refused_at_once() {
+fn invalid_modules_are_rejected_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |text: &str| {
         let connector = written(&folder, text);

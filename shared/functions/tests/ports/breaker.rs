@@ -1,4 +1,4 @@
-//! A host that is away is left alone for a while, and found again.
+//! Circuit breakers: an unreachable host isn't called for a while, and is called again when it recovers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ use crate::serve;
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(60 * 60);
 
-/// By how long a host may be silent, and for how long it is left alone then.
+/// How long a host may stay silent, and how long it isn't called afterwards.
 #[derive(Clone, Copy)]
 struct Limits {
     timeout: Duration,
@@ -35,7 +35,7 @@ const PATIENT: Limits = Limits {
     pause: LONG,
 };
 
-/// Answers with this status; 0: not at all.
+/// Answers with this status; with 0 it doesn't answer.
 #[derive(Default)]
 struct Host {
     status: AtomicU16,
@@ -49,7 +49,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// `timeout` is the action's own.
+    /// `timeout` is the action's own timeout.
     async fn new(limits: Limits, timeout: Option<IsoDuration>) -> Fixture {
         let host = Arc::new(Host::default());
         let own = host.clone();
@@ -91,7 +91,7 @@ impl Fixture {
         }
     }
 
-    /// The code of the error, if there is one.
+    /// The code of the error, if the call failed.
     async fn call(&self) -> Option<String> {
         let called = self
             .caller
@@ -113,14 +113,14 @@ impl Fixture {
         self.host.asked.load(Ordering::Relaxed)
     }
 
-    /// Calls, and lets go of the call once the host has been asked `count` times and `time` is over.
-    async fn gives_up(&self, count: usize, time: Duration) {
+    /// Makes a call, and drops it once the host has received `count` requests and `time` has passed.
+    async fn drop_call_after(&self, count: usize, time: Duration) {
         let asked = async {
             eventually("the request", async || {
                 (self.asked() == count).then_some(())
             })
             .await;
-            // Time has to pass: the host is judged by how much of it.
+            // Time has to pass: the breaker measures it.
             tokio::time::sleep(time).await;
         };
         tokio::select! {
@@ -146,7 +146,7 @@ impl Host {
 }
 
 #[tokio::test]
-async fn a_host_is_left_alone() {
+async fn a_failing_host_is_not_called() {
     let fixture = Fixture::new(PATIENT, None).await;
     for status in [502, 503, 504] {
         fixture.answers(status);
@@ -161,14 +161,14 @@ async fn a_host_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_host_is_tried_until_it_answers() {
+async fn a_host_is_probed_until_it_answers() {
     let limits = Limits {
         pause: Duration::from_millis(1),
         ..PATIENT
     };
     let fixture = Fixture::new(limits, None).await;
     fixture.answers(503);
-    // Some calls try it, and fail; those between them are not made.
+    // Some calls probe the host and fail. The calls between them are not made.
     eventually("some tries", async || {
         let code = fixture.call().await.unwrap();
         assert!(
@@ -189,7 +189,7 @@ async fn a_host_is_tried_until_it_answers() {
 }
 
 #[tokio::test]
-async fn answers_that_say_somebody_is_there_close_it() {
+async fn error_answers_close_the_circuit() {
     let fixture = Fixture::new(PATIENT, None).await;
     for status in [500, 429, 404, 401, 501] {
         fixture.answers(status);
@@ -205,7 +205,7 @@ async fn answers_that_say_somebody_is_there_close_it() {
 }
 
 #[tokio::test]
-async fn a_host_that_says_nothing_is_away() {
+async fn a_silent_host_opens_the_circuit() {
     let limits = Limits {
         timeout: Duration::from_millis(150),
         ..PATIENT
@@ -223,7 +223,7 @@ async fn a_host_that_says_nothing_is_away() {
 }
 
 #[tokio::test]
-async fn a_port_that_nobody_listens_at_is_a_host_that_is_away() {
+async fn a_closed_port_opens_the_circuit() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -237,12 +237,12 @@ async fn a_port_that_nobody_listens_at_is_a_host_that_is_away() {
     );
 }
 
-/// The engine gives a call up after the action's own time, which is before the client's.
+/// The engine drops a call after the action's own timeout, which comes before the client's.
 #[tokio::test]
-async fn what_is_given_up_in_time_says_nothing_of_the_host() {
+async fn calls_dropped_in_time_do_not_count() {
     let fixture = Fixture::new(PATIENT, Some(IsoDuration::from_secs(60 * 60))).await;
     for count in 1..=5 {
-        fixture.gives_up(count, Duration::ZERO).await;
+        fixture.drop_call_after(count, Duration::ZERO).await;
     }
     assert_eq!(fixture.circuits(), Circuits::default());
     let own = IsoDuration {
@@ -251,7 +251,9 @@ async fn what_is_given_up_in_time_says_nothing_of_the_host() {
     };
     let fixture = Fixture::new(PATIENT, Some(own)).await;
     for count in 1..=3 {
-        fixture.gives_up(count, Duration::from_millis(120)).await;
+        fixture
+            .drop_call_after(count, Duration::from_millis(120))
+            .await;
     }
     assert_eq!(fixture.circuits().open, 1);
 }

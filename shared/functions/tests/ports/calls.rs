@@ -45,7 +45,7 @@ pub fn rest(name: &str, operation: &str) -> Function {
     function(name, FunctionKind::Rest, operation)
 }
 
-/// A workflow with an action for each function, of this timeout.
+/// A workflow with an action for each function. The actions have this timeout.
 pub fn workflow(functions: Vec<Function>, timeout: Option<IsoDuration>) -> Workflow {
     let actions = (0..functions.len() as u32).map(|index| Action {
         kind: ActionKind::Call(Call {
@@ -152,7 +152,7 @@ async fn the_demo_service_is_called_by_a_workflows_functions() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_called_is_told_at_deployment() {
+async fn uncallable_functions_are_rejected_at_deployment() {
     let document = "openapi: 3.0.3\npaths: {/a: {get: {operationId: getA}}}";
     let resources = [
         ("http://127.0.0.1:1/a.yaml".to_owned(), document.to_owned()),
@@ -289,14 +289,14 @@ async fn the_longest_timeout_of_the_actions_bounds_a_call() {
         seen(error),
         ("FunctionError".into(), Some("timeout".into()), None)
     );
-    // The engine's own timeout is to come first: the call is still under way.
+    // The engine's own timeout must come first, so the call is still under way.
     let timed = workflow(vec![wait.clone()], Some(IsoDuration::from_secs(60 * 60)));
     caller.prepare(&definition(), &timed, &resources).unwrap();
     assert!(call(Duration::from_secs(1)).await.is_err());
 }
 
 #[test]
-fn a_document_is_needed_once_with_the_auth_that_any_function_gives() {
+fn a_document_is_needed_once_with_the_auth_of_any_function() {
     let with_auth = Function {
         resource_auth: Some(AuthId(0)),
         ..rest("b", "http://h/a#b")

@@ -1,4 +1,4 @@
-//! The demo service has everything that the examples call.
+//! The demo service provides everything that the examples call.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ fn definitions() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_example_is_read_and_its_functions_can_be_called() {
+fn all_functions_of_all_examples_can_be_called() {
     const URI: &str = "http://127.0.0.1:8090/openapi.json";
     let resources = [(URI.to_owned(), swirl_demo_service::openapi().to_string())];
     let settings = Settings {
@@ -43,7 +43,7 @@ fn every_example_is_read_and_its_functions_can_be_called() {
         let Some(workflow) = reading.workflow else {
             panic!("{}: {:#?}", path.display(), reading.diagnostics);
         };
-        // Those of other editions may name functions of types that a user adds.
+        // Examples of other editions may use function types that a user adds.
         if workflow.edition != "0.8" {
             let mut codes = reading
                 .diagnostics

@@ -1,4 +1,4 @@
-//! Documents are fetched within the limits.
+//! Fetching of documents, and its limits.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn failed(uri: String, cause: Cause) -> Result<Vec<u8>, FetchError> {
     Err(FetchError { uri, cause })
 }
 
-/// Answers with the `Authorization` that came, or `none`.
+/// Answers with the received `Authorization` header, or `none`.
 async fn who(headers: HeaderMap) -> String {
     let value = headers
         .get("authorization")
@@ -37,7 +37,7 @@ async fn who(headers: HeaderMap) -> String {
 }
 
 #[tokio::test]
-async fn the_demo_services_document_is_fetched_also_from_blocking_code() {
+async fn the_demo_document_can_be_fetched_from_blocking_code() {
     let base = serve(swirl_demo_service::router()).await;
     let uri = format!("{base}/openapi.json#greet");
     let resources = HttpResources::new(HttpOptions::default()).unwrap();
@@ -47,7 +47,7 @@ async fn the_demo_services_document_is_fetched_also_from_blocking_code() {
         serde_json::from_slice::<serde_json::Value>(&bytes).unwrap(),
         expected
     );
-    // Twice: nothing of the first fetch's runtime is used by the second.
+    // Twice, because the second fetch must not use anything from the first fetch's runtime.
     for _ in 0..2 {
         let (resources, uri) = (resources.clone(), uri.clone());
         let again = tokio::task::spawn_blocking(move || resources.get(&uri))
@@ -58,7 +58,7 @@ async fn the_demo_services_document_is_fetched_also_from_blocking_code() {
 }
 
 #[tokio::test]
-async fn size_status_and_connection_are_told() {
+async fn errors_state_size_status_and_connection() {
     let router = Router::new()
         .route("/large", get(async || "x".repeat(1001)))
         .route("/full", get(async || "x".repeat(1000)))
@@ -100,7 +100,7 @@ async fn size_status_and_connection_are_told() {
 }
 
 #[tokio::test]
-async fn a_document_that_does_not_come_ends_the_fetch() {
+async fn a_fetch_without_an_answer_times_out() {
     let router = Router::new().route("/slow", get(std::future::pending::<()>));
     let uri = format!("{}/slow", serve(router).await);
     let limit = Duration::from_millis(200);
@@ -117,7 +117,7 @@ async fn a_document_that_does_not_come_ends_the_fetch() {
 }
 
 #[tokio::test]
-async fn other_hosts_are_asked_only_if_they_are_allowed() {
+async fn other_hosts_are_contacted_only_if_allowed() {
     let uri = "http://example.invalid/openapi.json?key=s3cret";
     let error = resources().fetch(uri).await.unwrap_err();
     assert_eq!(
@@ -211,7 +211,7 @@ async fn credentials_go_to_their_document_and_no_other_host() {
 }
 
 #[tokio::test]
-async fn a_fetcher_takes_files_and_allowed_hosts_by_what_refers_to_them() {
+async fn the_referring_document_decides_between_files_and_hosts() {
     let router = Router::new().route("/docs/a.json", get(async || "over http"));
     let base = serve(router).await;
     let folder = tempfile::tempdir().unwrap();
@@ -225,7 +225,7 @@ async fn a_fetcher_takes_files_and_allowed_hosts_by_what_refers_to_them() {
         files: None,
         ..fetcher.clone()
     };
-    // As the reader of a definition calls it: from blocking code.
+    // From blocking code, as the reader of a definition calls it.
     let check = move || {
         let remote = format!("{base}/docs/index.json");
         let fetch = |uri: &str, base: Option<&str>| match fetcher.fetch(uri, base) {

@@ -1,6 +1,6 @@
-//! Functions behind their port: documents over HTTP, and calls of a workflow's functions.
+//! Functions behind their port: fetched documents, and calls of a workflow's functions.
 
-// Clippy's leave for tests doesn't reach the helpers of an integration test.
+// Clippy's exceptions for tests don't cover helper functions of integration tests.
 #![allow(clippy::unwrap_used)]
 
 mod breaker;
@@ -11,7 +11,7 @@ mod fetch;
 use axum::Router;
 use tokio::net::TcpListener;
 
-/// Serves a router; gives its base URL.
+/// Serves a router, and returns its base URL.
 async fn serve(router: Router) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! Credentials on the wire, and OAuth2 against a fake token endpoint.
+//! Credentials as they are sent, and OAuth2 with a fake token endpoint.
 
 use std::sync::{Arc, Mutex};
 
@@ -41,9 +41,9 @@ fn echo(base: &str, security: &str) -> Operation {
     )
 }
 
-/// The document says how the credentials are sent.
+/// The document determines how the credentials are sent.
 #[tokio::test]
-async fn credentials_go_where_the_document_wants_them() {
+async fn credentials_are_sent_as_the_document_requires() {
     let base = demo().await;
     let basic_header = "Basic bWU6cMOkc3M6d29yZA==";
     for (security, auth, place, expected) in [
@@ -92,7 +92,7 @@ async fn an_api_key_may_be_an_argument_beside_auth() {
 }
 
 #[tokio::test]
-async fn credentials_that_fit_nothing_are_refused() {
+async fn credentials_without_a_use_are_rejected() {
     let base = demo().await;
     for (security, auth, wanted) in [
         ("[{header: []}]", basic(), "an API key `X-Key` (header)"),
@@ -123,7 +123,7 @@ async fn credentials_that_fit_nothing_are_refused() {
 }
 
 #[tokio::test]
-async fn an_authorization_argument_beside_auth_is_refused() {
+async fn an_authorization_argument_excludes_auth() {
     let base = demo().await;
     let operation = operation(
         &base,
@@ -140,14 +140,14 @@ async fn an_authorization_argument_beside_auth_is_refused() {
     assert_eq!(error.kind, CallErrorKind::Arguments);
 }
 
-/// The requests that the fake token endpoint and the service behind it saw, and their answers.
+/// The requests to the fake token endpoint and the service behind it, and their answers.
 #[derive(Default)]
 struct Fake {
-    /// The token requests: the form, with the `Authorization` header as `authorization`.
+    /// The token requests: the form fields, plus the `Authorization` header as `authorization`.
     asked: Vec<Value>,
-    /// The `Authorization` headers of the service.
+    /// The `Authorization` headers that the service received.
     used: Vec<String>,
-    /// Tokens that the service refuses.
+    /// Tokens that the service rejects.
     revoked: Vec<String>,
     expires_in: Option<Value>,
     discovery: Option<Value>,
@@ -201,7 +201,7 @@ async fn discovery(State(fake): State<Shared>) -> Response {
     }
 }
 
-/// The fake, its base URL, an operation of the service and a caller.
+/// The fake server, its base URL, an operation of the service and a caller.
 async fn fake() -> (Shared, String, Operation, RestCaller) {
     let fake = Shared::default();
     let router = Router::new()
@@ -244,7 +244,7 @@ async fn run(caller: &RestCaller, operation: &Operation, oauth2: &OAuth2) -> Res
 const BASIC: &str = "Basic aWQ6Y2wlM0FpZW50LXMzY3JldA==";
 
 #[tokio::test]
-async fn each_grant_type_asks_in_its_way() {
+async fn each_grant_type_sends_its_own_request() {
     let (fake, base, operation, caller) = fake().await;
     let credentials = client(&format!("{base}/direct/token"));
     let password = OAuth2 {
@@ -299,7 +299,7 @@ async fn each_grant_type_asks_in_its_way() {
 #[tokio::test]
 async fn the_token_endpoint_is_found() {
     let (fake, base, operation, caller) = fake().await;
-    // No configuration: the authority's own path, or `/oauth2/token`.
+    // Without a configuration: the authority's own path, or `/oauth2/token`.
     run(&caller, &operation, &client(&format!("{base}/realm")))
         .await
         .unwrap();
@@ -310,7 +310,7 @@ async fn the_token_endpoint_is_found() {
         "token_endpoint": format!("{base}/direct/token"),
         "token_endpoint_auth_methods_supported": ["client_secret_post"],
     }));
-    // A slash at the end, so that it isn't the cached token of above.
+    // With a trailing slash, so that the token cached above isn't used.
     run(&caller, &operation, &client(&format!("{base}/realm/")))
         .await
         .unwrap();
@@ -324,7 +324,7 @@ async fn the_token_endpoint_is_found() {
         ])
     );
 
-    // Without an authority the document's token URL.
+    // Without an authority, the document's token URL is used.
     let operation = self::operation(
         &base,
         &format!(
@@ -342,7 +342,7 @@ async fn the_token_endpoint_is_found() {
 }
 
 #[tokio::test]
-async fn a_token_is_kept_until_it_expires_and_for_its_credentials_only() {
+async fn tokens_are_cached_per_credentials_until_they_expire() {
     let (fake, base, operation, caller) = fake().await;
     let oauth2 = client(&format!("{base}/direct/token"));
     let asked = || fake.lock().unwrap().asked.len();
@@ -363,7 +363,7 @@ async fn a_token_is_kept_until_it_expires_and_for_its_credentials_only() {
         run(&caller, &operation, &other).await.unwrap();
     }
     assert_eq!(asked(), 3);
-    // One that is over at once is asked for each time.
+    // A token that expires immediately is requested each time.
     fake.lock().unwrap().expires_in = Some(json!(0));
     let short = OAuth2 {
         audiences: vec!["short".to_owned()],
@@ -376,7 +376,7 @@ async fn a_token_is_kept_until_it_expires_and_for_its_credentials_only() {
 }
 
 #[tokio::test]
-async fn calls_at_once_ask_for_one_token() {
+async fn concurrent_calls_share_one_token_request() {
     let (fake, base, operation, caller) = fake().await;
     let oauth2 = client(&format!("{base}/direct/token"));
     let (a, b, c) = tokio::join!(
@@ -412,7 +412,7 @@ async fn a_refused_token_is_renewed_once() {
 }
 
 #[tokio::test]
-async fn a_token_that_cannot_be_had() {
+async fn a_failed_token_request_is_an_error() {
     let (fake, base, operation, caller) = fake().await;
     let oauth2 = client(&format!("{base}/direct/token"));
     let refusal = |status, body| fake.lock().unwrap().refusal = Some((status, body));
@@ -477,7 +477,7 @@ async fn a_token_that_cannot_be_had() {
 }
 
 #[tokio::test]
-async fn a_missing_auth_is_told() {
+async fn missing_auth_is_an_error() {
     let base = serve(Router::new().route("/echo", on_get(async || StatusCode::UNAUTHORIZED))).await;
     let error = call(&echo(&base, "[{bearer: []}]"), Data::NULL)
         .await

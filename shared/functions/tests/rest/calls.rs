@@ -133,7 +133,7 @@ async fn an_argument_may_set_the_idempotency_key() {
 
 #[tokio::test]
 async fn forms_and_files_arrive() {
-    // A service each: one alone would take the second call for a repeat of the first.
+    // Each content type has its own service, because one service would treat the second call as a repeat of the first.
     let body = async |content: &str| {
         let yaml = format!(
             "paths: {{/echo: {{post: {{operationId: op, requestBody: {{content: {content}}}}}}}}}"
@@ -227,9 +227,9 @@ async fn results_follow_the_content_type() {
     }
 }
 
-/// The second call of a caller goes over the connection of the first.
+/// A caller's second call uses the connection of the first.
 #[tokio::test]
-async fn connections_are_used_again() {
+async fn connections_are_reused() {
     let (listener, base) = listener().await;
     let accepted = Arc::new(AtomicUsize::new(0));
     let counter = accepted.clone();
@@ -273,7 +273,7 @@ async fn a_failed_call_can_be_tried_again() {
 }
 
 #[tokio::test]
-async fn an_argument_too_many_sends_nothing() {
+async fn an_unknown_argument_sends_nothing() {
     let hits = Arc::new(AtomicUsize::new(0));
     let counter = hits.clone();
     let base = serve(Router::new().route(

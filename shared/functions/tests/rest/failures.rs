@@ -1,4 +1,4 @@
-//! How calls fail.
+//! Failures of calls.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -120,7 +120,7 @@ async fn redirects_are_followed_to_the_same_origin() {
     }
 }
 
-/// A compressed answer is read as its original, and the limit applies to its uncompressed size.
+/// A compressed answer is decoded, and the limit applies to the decoded size.
 #[tokio::test]
 async fn compressed_answers_are_read_within_the_limit() {
     let json = b"{\"a\":1}";
@@ -131,7 +131,7 @@ async fn compressed_answers_are_read_within_the_limit() {
     };
     let mut deflate = ZlibEncoder::new(Vec::new(), Compression::default());
     deflate.write_all(json).unwrap();
-    // A stream of one uncompressed block.
+    // A stream with one uncompressed block.
     let brotli = [&[0x0b, 0x03, 0x80][..], json, &[0x03]].concat();
     let bomb = gzip(&vec![b'0'; 9 << 20]);
     assert!(bomb.len() < 20_000);
@@ -181,7 +181,7 @@ async fn no_connection() {
 }
 
 #[tokio::test]
-async fn no_tls_where_it_is_asked_for() {
+async fn https_to_a_plain_http_server_fails() {
     let base = demo().await.replace("http:", "https:");
     let error = fails(&get(&base, "/items"), CallErrorKind::Connection).await;
     assert!(error.message.starts_with(&format!(
@@ -190,7 +190,7 @@ async fn no_tls_where_it_is_asked_for() {
     assert!(error.message.contains("corrupt message"), "{error}");
 }
 
-/// Answers the first request with these bytes and closes the connection.
+/// Answers the first request with these bytes, then closes the connection.
 async fn answer_once(bytes: &'static [u8]) -> String {
     let (listener, base) = listener().await;
     tokio::spawn(async move {
@@ -203,7 +203,7 @@ async fn answer_once(bytes: &'static [u8]) -> String {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_or_is_no_http() {
+async fn broken_and_invalid_answers_are_errors() {
     for bytes in [
         &b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort"[..],
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel",
@@ -220,7 +220,7 @@ async fn an_answer_that_breaks_off_or_is_no_http() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_what_it_says() {
+async fn a_body_that_contradicts_its_content_type_is_an_error() {
     let base = answer_once(
         b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 3\r\n\r\n{a}",
     )
@@ -233,7 +233,7 @@ async fn a_body_that_is_not_what_it_says() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_large() {
+async fn a_too_large_answer_is_an_error() {
     let http = Http::new(HttpConfig {
         response_bytes_max: 10,
         ..config()
@@ -280,7 +280,7 @@ async fn an_answer_that_is_too_large() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_not_sent() {
+async fn a_too_large_body_is_not_sent() {
     let http = Http::new(HttpConfig {
         request_bytes_max: 10,
         ..config()
@@ -356,7 +356,7 @@ async fn a_dropped_call_is_aborted() {
 }
 
 #[tokio::test]
-async fn secrets_of_the_call_are_cut_out_of_errors() {
+async fn secrets_of_the_call_are_removed_from_errors() {
     let echo = async |headers: axum::http::HeaderMap, uri: axum::http::Uri| {
         let auth = headers
             .get("authorization")

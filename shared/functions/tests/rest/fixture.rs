@@ -14,7 +14,7 @@ pub async fn listener() -> (TcpListener, String) {
     (listener, base)
 }
 
-/// Serves a router; gives its base URL.
+/// Serves a router, and returns its base URL.
 pub async fn serve(router: Router) -> String {
     let (listener, base) = listener().await;
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -33,7 +33,7 @@ pub fn demo_operation(base: &str, id: &str) -> Operation {
         .unwrap()
 }
 
-/// An operation `op`: `paths` and other top-level keys as YAML.
+/// An operation `op`, with `paths` and other top-level keys given as YAML.
 pub fn operation(base: &str, yaml: &str) -> Operation {
     let document = format!("openapi: 3.0.3\n{yaml}");
     OpenApi::parse(document.as_bytes(), base)
@@ -42,7 +42,7 @@ pub fn operation(base: &str, yaml: &str) -> Operation {
         .unwrap()
 }
 
-/// `GET /`, with anything as an answer.
+/// `GET /` with any answer.
 pub fn get(base: &str, path: &str) -> Operation {
     operation(
         base,

@@ -1,4 +1,4 @@
-//! Requests that go out and answers that come back.
+//! Requests that are sent and answers that are received.
 
 use axum::routing::post;
 use axum::{Json, Router};
@@ -39,7 +39,7 @@ async fn each_kind_of_method_is_called() {
 }
 
 #[tokio::test]
-async fn a_call_carries_its_key_its_deadline_and_who_calls() {
+async fn a_call_carries_its_key_deadline_and_trace() {
     let (server, seen) = service::serve().await;
     let get = Callable::new(&server, "GetUser", config());
     get.call(data!({"name": "Ada"})).await.unwrap();
@@ -86,9 +86,9 @@ async fn credentials_are_metadata() {
     assert!(sent.eq(["Basic bWU6cHc=", "Bearer t0ken"]));
 }
 
-/// The server refuses the first token; a fresh one is got, once.
+/// The server rejects the first token. A fresh one is requested once.
 #[tokio::test]
-async fn a_token_that_is_refused_is_got_anew() {
+async fn a_rejected_token_is_renewed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let tokens = format!("http://{}/token", listener.local_addr().unwrap());
     let mut given = ["old-token", "new-token"].into_iter().cycle();
@@ -119,7 +119,7 @@ async fn a_token_that_is_refused_is_got_anew() {
 }
 
 #[tokio::test]
-async fn the_operators_address_goes_before_the_definitions() {
+async fn the_operators_address_takes_precedence() {
     let (server, _) = service::serve().await;
     let settings = Settings {
         rpc_servers: Servers::parse(&[format!("acme.v1.UserService={server}")]).unwrap(),
@@ -130,10 +130,10 @@ async fn the_operators_address_goes_before_the_definitions() {
     assert_eq!(answer.get("age"), Some(data!(36)));
 }
 
-/// The certificate is trusted through a variable of the process, so the call that succeeds is made
-/// by another one: this test again.
+/// The process trusts the certificate through an environment variable, so a second process makes the call that
+/// succeeds: it runs this test again.
 #[tokio::test]
-async fn certificates_are_checked_against_those_of_the_host() {
+async fn certificates_are_checked_against_the_hosts_authorities() {
     const SERVER: &str = "TEST_RPC_TLS_SERVER";
     if let Ok(server) = std::env::var(SERVER) {
         let get = Callable::new(&server, "GetUser", config());
@@ -148,7 +148,7 @@ async fn certificates_are_checked_against_those_of_the_host() {
         code == "connection" && message.contains("certificate"),
         "{message}"
     );
-    let name = "calls::certificates_are_checked_against_those_of_the_host";
+    let name = "calls::certificates_are_checked_against_the_hosts_authorities";
     let done = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args([name, "--exact"])
         .env(

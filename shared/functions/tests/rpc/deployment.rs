@@ -1,4 +1,4 @@
-//! Definitions that are refused at deployment.
+//! Definitions that are rejected at deployment.
 
 use swirl_functions::Caller;
 use swirl_functions::http::Http;
@@ -15,7 +15,7 @@ fn refused(operation: &str, metadata: Data, proto: &str) -> String {
 }
 
 #[test]
-fn what_cannot_be_called_is_told() {
+fn uncallable_functions_are_rejected() {
     let server = data!({"server": "grpc://users:9000"});
     for (operation, metadata, expected) in [
         (
@@ -66,7 +66,7 @@ fn what_cannot_be_called_is_told() {
 }
 
 #[test]
-fn where_the_server_is_missing_the_message_says_how_to_give_it() {
+fn the_message_for_a_missing_server_says_how_to_set_it() {
     let error = refused(&format!("{URI}#UserService#GetUser"), Data::NULL, PROTO);
     assert!(
         error.contains("`metadata: {server: \"grpc://host:port\"}`")
@@ -76,7 +76,7 @@ fn where_the_server_is_missing_the_message_says_how_to_give_it() {
 }
 
 #[test]
-fn the_proto_file_is_a_document_that_is_needed() {
+fn the_proto_file_is_a_needed_document() {
     let workflow = swirl_model::workflow::Workflow {
         functions: vec![function(&format!("{URI}#UserService#GetUser"), Data::NULL)],
         ..Default::default()
@@ -88,9 +88,9 @@ fn the_proto_file_is_a_document_that_is_needed() {
     assert_eq!(needed, [URI]);
 }
 
-/// A file in the folder of its package, with an import; a missing file is asked for until it is there.
+/// A file in the folder of its package, with an import. Missing files are requested until all are there.
 #[test]
-fn imports_are_needed_also() {
+fn imports_are_needed_documents() {
     let root = "http://h/protos/acme/v1/s.proto";
     let function = function(
         &format!("{root}#acme.v1.S#M"),

@@ -1,4 +1,4 @@
-//! Failures, and how a workflow sees them.
+//! Failures as a workflow sees them.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ async fn a_status_is_the_code_of_the_error() {
             format!("gRPC /acme.v1.UserService/GetUser: {name}: code {number}")
         );
     }
-    // In the middle of a stream, too.
+    // Also in the middle of a stream.
     let list = Callable::new(&server, "ListUsers", config());
     let (code, message) = list.fails(data!({"count": -2})).await;
     assert!(
@@ -61,7 +61,7 @@ async fn a_status_is_the_code_of_the_error() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_never_sent() {
+async fn invalid_arguments_are_never_sent() {
     let (server, seen) = service::serve().await;
     let get = Callable::new(&server, "GetUser", config());
     let (code, message) = get.fails(data!({"name": "Ada", "nick": "A"})).await;
@@ -95,7 +95,7 @@ async fn answers_are_bounded() {
         ..config()
     };
     let list = Callable::new(&server, "ListUsers", small);
-    // One message, many messages, many tiny messages.
+    // One large message, many messages, many tiny messages.
     for arguments in [
         data!({"count": 1, "padding": 20_000}),
         data!({"count": 20, "padding": 1_000}),
@@ -113,7 +113,7 @@ async fn answers_are_bounded() {
 }
 
 #[tokio::test]
-async fn an_answer_of_the_wrong_count_is_no_answer() {
+async fn an_answer_with_the_wrong_number_of_messages_is_an_error() {
     let (server, _) = service::serve().await;
     let get = Callable::new(&server, "GetUser", config());
     for (name, expected) in [("nobody", "no message"), ("twins", "more than one message")] {
@@ -126,7 +126,7 @@ async fn an_answer_of_the_wrong_count_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_call_ends_with_its_time() {
+async fn a_call_times_out() {
     let (server, seen) = service::serve().await;
     let brief = HttpConfig {
         timeout: Duration::from_secs(2),
@@ -142,7 +142,7 @@ async fn a_call_ends_with_its_time() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_ends_at_the_server() {
+async fn a_dropped_call_is_cancelled_on_the_server() {
     let (server, seen) = service::serve().await;
     let get = Callable::new(&server, "GetUser", config());
     let arrived = eventually("the call", async || {
@@ -153,12 +153,12 @@ async fn a_call_that_is_dropped_ends_at_the_server() {
         () = arrived => {}
     }
     cancelled(&seen).await;
-    // The connection is as good as before.
+    // The connection still works.
     get.call(data!({"name": "Ada"})).await.unwrap();
 }
 
 #[tokio::test]
-async fn no_server_and_no_grpc_server_are_told_apart() {
+async fn missing_servers_and_non_grpc_servers_have_different_errors() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let nobody = format!("grpc://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -168,14 +168,14 @@ async fn no_server_and_no_grpc_server_are_told_apart() {
         code == "connection" && message.contains(&format!("no connection to {nobody}")),
         "{message}"
     );
-    // A server of HTTP/1.1.
+    // An HTTP/1.1 server.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let other = format!("grpc://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let answer = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
         stream.write_all(answer).await.unwrap();
-        // Until the other side has read it.
+        // Waits until the other side has read it.
         let _ = stream.read_to_end(&mut Vec::new()).await;
     });
     let get = Callable::new(&other, "GetUser", config());
@@ -184,7 +184,7 @@ async fn no_server_and_no_grpc_server_are_told_apart() {
         code == "connection" && message.contains("broke"),
         "{message}"
     );
-    // A server of HTTP/2 that isn't one of gRPC.
+    // An HTTP/2 server without gRPC.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let other = format!("grpc://{}", listener.local_addr().unwrap());
     let routes = tonic::service::Routes::from(Router::new());
@@ -192,7 +192,7 @@ async fn no_server_and_no_grpc_server_are_told_apart() {
     tokio::spawn(serving.serve_with_incoming(TcpListenerStream::new(listener)));
     let get = Callable::new(&other, "GetUser", config());
     assert_eq!(get.fails(data!({})).await.0, "UNIMPLEMENTED");
-    // A server that doesn't speak TLS.
+    // A server without TLS.
     let (server, _) = service::serve().await;
     let tls = server.replace("grpc:", "grpcs:");
     let get = Callable::new(&tls, "GetUser", config());
@@ -201,7 +201,7 @@ async fn no_server_and_no_grpc_server_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_server_that_comes_back_is_found_again() {
+async fn a_restarted_server_is_found_again() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -216,7 +216,7 @@ async fn a_server_that_comes_back_is_found_again() {
 }
 
 #[tokio::test]
-async fn secrets_that_a_server_tells_are_cut_out() {
+async fn secrets_in_a_servers_message_are_removed() {
     let (server, _) = service::serve().await;
     let get = Callable::new(&server, "GetUser", config());
     let auth = Some((AuthScheme::Bearer, data!({"token": "hunter22"})));
@@ -230,7 +230,7 @@ async fn secrets_that_a_server_tells_are_cut_out() {
     );
 }
 
-/// The library panics on this answer; the process must not.
+/// The library panics on this answer, but the process must not.
 #[tokio::test]
 async fn a_malformed_answer_is_an_error() {
     use axum::http::HeaderMap;

@@ -1,4 +1,4 @@
-//! Definitions with functions of `users.proto`, and calls of them.
+//! Definitions with functions of `users.proto`, and calls of those functions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use swirl_ports::{CallRequest, FunctionCaller as _};
 use crate::service;
 
 pub const URI: &str = "file://users.proto";
-/// Longer than any call takes; servers get the rest of it as their deadline.
+/// Longer than any call takes. The rest of it is the deadline that is sent to servers.
 pub const TIMEOUT: Duration = Duration::from_secs(90);
 
 pub fn config() -> HttpConfig {
@@ -109,14 +109,14 @@ impl Callable {
         self.caller.call(request).await
     }
 
-    /// The code and the message of the failure.
+    /// The code and message of the failure.
     pub async fn fails(&self, arguments: Data) -> (String, String) {
         let error = self.call(arguments).await.unwrap_err();
         (error.code.unwrap(), error.message)
     }
 }
 
-/// Calls one method of a server of the test's own.
+/// Calls one method of a server that the test itself runs.
 pub async fn call(method: &str, arguments: Data) -> Result<Data, WorkflowError> {
     let (server, _) = service::serve().await;
     Callable::new(&server, method, config())

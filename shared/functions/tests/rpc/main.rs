@@ -1,6 +1,6 @@
 //! Calls of gRPC services over real connections, to servers on this machine.
 
-// Clippy's leave for tests doesn't reach the helpers of an integration test.
+// Clippy's exceptions for tests don't cover helper functions of integration tests.
 #![allow(clippy::unwrap_used)]
 
 mod calls;

@@ -1,5 +1,5 @@
-//! A gRPC server for `users.proto`, without generated code: it handles messages as they are
-//! described. `GetUser` behaves by the name that it is asked for.
+//! A gRPC server for `users.proto`. It has no generated code: messages are handled by their descriptors. The behaviour
+//! of `GetUser` depends on the requested name.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 pub const PROTO: &str = include_str!("users.proto");
 
-/// The requests that the server has seen.
+/// The requests that the server received.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub metadata: Vec<MetadataMap>,
@@ -37,14 +37,14 @@ pub struct Users {
     pub seen: Arc<Mutex<Seen>>,
 }
 
-/// Serves on a free port; gives its address.
+/// Serves on a free port, and returns the address.
 pub async fn serve() -> (String, Arc<Mutex<Seen>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     (format!("grpc://{address}"), serve_on(listener))
 }
 
-/// Serves over TLS, with a certificate of `localhost` that nobody but this test trusts.
+/// Serves over TLS, with a certificate for `localhost` that only this test trusts.
 pub async fn serve_tls() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -72,7 +72,7 @@ fn serve_with(mut server: Server, listener: TcpListener) -> Arc<Mutex<Seen>> {
 }
 
 fn pool() -> DescriptorPool {
-    // Without the annotations, which are known to the client's side only.
+    // Without the annotations, because only the client side knows them.
     let mut text = PROTO.replace("import \"google/api/annotations.proto\";", "");
     let start = text.find("    option (google.api.http)").unwrap();
     let end = start + text[start..].find(";\n").unwrap() + 1;
@@ -253,7 +253,7 @@ impl Drop for Guard {
     }
 }
 
-/// Waits until the server has seen a call end early.
+/// Waits until the server has noticed the early end of a call.
 pub async fn cancelled(seen: &Mutex<Seen>) {
     eventually("the call's early end", async || {
         (seen.lock().unwrap().cancelled > 0).then_some(())

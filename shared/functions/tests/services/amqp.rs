@@ -48,7 +48,7 @@ async fn get(channel: &Channel, queue: &str) -> Option<(Value, BasicProperties)>
     Some((payload, got.delivery.properties.clone()))
 }
 
-// One test: a broker takes many seconds to start.
+// A single test, because a broker takes many seconds to start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_go_over_amqp() {
     let mut server = RabbitServer::start().unwrap();
@@ -70,7 +70,7 @@ async fn messages_go_over_amqp() {
     let headers = properties.headers().as_ref().unwrap().inner();
     let place = headers["place"].as_long_string().unwrap();
     assert_eq!(place.as_bytes(), b"north");
-    // A queue that isn't there loses nothing in silence.
+    // A missing queue is an error; the message isn't lost silently.
     let (found, message) = code(
         tell.call(data!({"lumens": 3, "id": "8"}))
             .await
@@ -90,7 +90,7 @@ async fn messages_go_over_amqp() {
     publish(&own, "", "light.7", "{\"lumens\": 2}").await;
     assert_eq!(hear.call(data!({})).await.unwrap(), data!({"lumens": 1}));
     assert_eq!(get(&own, "light.7").await.unwrap().0, json!({"lumens": 2}));
-    // It is acknowledged when it is stored, and goes back to the queue if it isn't going to be.
+    // It is acknowledged when it is stored. If it is never stored, it returns to the queue.
     publish(&own, "", "light.7", "{\"lumens\": 4}").await;
     let (result, stored) = hear.call_unstored(data!({})).await;
     assert_eq!(result.unwrap(), data!({"lumens": 4}));
@@ -104,7 +104,7 @@ async fn messages_go_over_amqp() {
     stored.notify().await;
     assert_eq!(get(&own, "light.7").await, None, "it is acknowledged");
 
-    // A wait that was given up takes none.
+    // An abandoned wait takes no message.
     assert!(
         timeout(Duration::from_secs(1), hear.call(data!({})))
             .await
@@ -158,7 +158,7 @@ async fn messages_go_over_amqp() {
     let (found, message) = code(nowhere.call(data!({"lumens": 5})).await.unwrap_err());
     assert_eq!(found, "failed", "{message}");
 
-    // A queue of another name.
+    // A queue with another name than the channel.
     declare(&own, "readings").await;
     let binding = json!({"is": "queue", "queue": {"name": "readings"}});
     let named = document(&url, "light.{id}", json!({"bindings": {"amqp": binding}}));
@@ -171,7 +171,7 @@ async fn messages_go_over_amqp() {
         data!({"lumens": 6})
     );
 
-    // Credentials.
+    // With credentials.
     server.control(&["add_user", "ada", "s3cret"]).unwrap();
     server
         .control(&["set_permissions", "ada", "", ".*", ".*"])
@@ -188,7 +188,7 @@ async fn messages_go_over_amqp() {
         );
     }
 
-    // A broker that is gone.
+    // A broker that has gone away.
     server.kill().unwrap();
     for (operation, arguments) in [("tell", data!({"lumens": 1})), ("hear", data!({}))] {
         let call = function(&plain, operation);

@@ -1,4 +1,4 @@
-//! Messages to brokers and services that an AsyncAPI document describes.
+//! Messages to brokers and services that are described by an AsyncAPI document.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use swirl_servers::{MosquittoOptions, MosquittoServer, PATIENCE, eventually};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::fixture::{Callable, Server, basic, bearer, config, json as answer, told};
+use crate::fixture::{Callable, Server, basic, bearer, config, error_parts, json as answer};
 
 pub const URI: &str = "file://streetlightsapi.yaml";
 
-/// The document of the language's own example, with this server, and a channel with parameters.
+/// The example document of the language specification, with this server, and with a parameter in the channel.
 pub fn document(server: &str) -> String {
     format!(
         "
@@ -65,12 +65,12 @@ pub fn make(document: &str, operation: &str, metadata: Data) -> Result<Callable,
 }
 
 pub fn code(error: WorkflowError) -> (String, String) {
-    let (_, code, _, message) = told(error);
+    let (_, code, _, message) = error_parts(error);
     (code, message)
 }
 
-/// A call of a server that was stopped doesn't end. It may take a moment until it stops.
-pub async fn hangs(call: impl AsyncFn() -> Result<Data, WorkflowError>) {
+/// Checks that a call of a stopped server doesn't end. The server may take a moment to stop.
+pub async fn does_not_end(call: impl AsyncFn() -> Result<Data, WorkflowError>) {
     eventually("a call without an answer", async || {
         // Time has to pass: more than an answer takes.
         let answered = timeout(Duration::from_secs(1), call()).await;
@@ -86,7 +86,7 @@ fn mqtt(broker: &MosquittoServer, more: &str) -> String {
     ))
 }
 
-/// The messages that come to a topic.
+/// The messages that are published to a topic.
 async fn subscribe(port: u16, topic: &str) -> UnboundedReceiver<Publish> {
     let options = MqttOptions::new("the-test", "127.0.0.1", port);
     let (client, mut events) = AsyncClient::new(options, 10);
@@ -99,7 +99,7 @@ async fn subscribe(port: u16, topic: &str) -> UnboundedReceiver<Publish> {
             match event {
                 Event::Incoming(Packet::SubAck(_)) => ready.send(()).unwrap(),
                 Event::Incoming(Packet::Publish(publish)) => {
-                    // The receiver is gone where a test has ended.
+                    // The receiver is gone after a test has ended.
                     let _ = sender.send(publish);
                 }
                 _ => {}
@@ -115,7 +115,7 @@ async fn next<T>(receiver: &mut UnboundedReceiver<T>) -> T {
 }
 
 #[tokio::test]
-async fn the_texts_example_is_sent_over_mqtt() {
+async fn the_specifications_example_is_sent_over_mqtt() {
     let broker = MosquittoServer::start().unwrap();
     let mut messages = subscribe(broker.port(), "light/#").await;
     let publish = function(&mqtt(&broker, ""), "onLightMeasured");
@@ -132,11 +132,11 @@ async fn the_texts_example_is_sent_over_mqtt() {
         let key = ("Idempotency-Key".to_owned(), "key-1".to_owned());
         assert_eq!(properties.user_properties, [key]);
     }
-    // One connection served all three.
+    // One connection served all three calls.
     let log = broker.log().unwrap();
     assert_eq!(log.matches("as swirl").count(), 1, "{log}");
 
-    // Parameters; one that the payload has too stays there. Quality of service 2.
+    // Parameters. One that the payload has too stays in the payload. Quality of service 2.
     let publish = function(&mqtt(&broker, ""), "onLight");
     publish.call(data!({"id": 7, "what": "on"})).await.unwrap();
     let message = next(&mut messages).await;
@@ -164,7 +164,7 @@ async fn the_texts_example_is_sent_over_mqtt() {
 }
 
 #[tokio::test]
-async fn mqtt_3_is_spoken_where_the_document_says_so() {
+async fn mqtt_3_is_used_if_the_document_says_so() {
     let broker = MosquittoServer::start().unwrap();
     let mut messages = subscribe(broker.port(), "light/#").await;
     let document = mqtt(&broker, ", protocolVersion: 3.1.1");
@@ -175,13 +175,13 @@ async fn mqtt_3_is_spoken_where_the_document_says_so() {
             .unwrap();
         assert_eq!(&next(&mut messages).await.payload[..], b"{\"id\":1}");
     }
-    // `p2` in the broker's words; 5 would be `p5`.
+    // `p2` means MQTT 3.1.1 in the broker's log; version 5 would be `p5`.
     let log = broker.log().unwrap();
     assert_eq!(log.matches("(p2, c1, k30)").count(), 2, "{log}");
 }
 
 #[tokio::test]
-async fn a_broker_asks_for_credentials() {
+async fn credentials_are_sent_to_a_broker() {
     let broker = MosquittoServer::start_with(MosquittoOptions {
         login: Some(("ada".to_owned(), "s3cret".to_owned())),
     })
@@ -204,7 +204,7 @@ async fn a_broker_asks_for_credentials() {
 }
 
 #[tokio::test]
-async fn a_broker_that_comes_back_is_used_again() {
+async fn a_restarted_broker_is_used_again() {
     let mut broker = MosquittoServer::start().unwrap();
     let publish = function(&mqtt(&broker, ""), "onLightMeasured");
     let call = async || publish.call(data!({"id": 1})).await;
@@ -215,13 +215,13 @@ async fn a_broker_that_comes_back_is_used_again() {
     let start = format!("message to `light/measured` at {}: ", broker.address());
     assert!(message.starts_with(&start), "{message}");
     broker.restart().unwrap();
-    // The connection that is kept is an old one.
+    // The kept connection is broken.
     call().await.unwrap();
     broker.restart().unwrap();
     call().await.unwrap();
-    // One that says nothing any more costs no more than the call's time.
+    // A silent broker costs only the time limit of the call.
     broker.pause().unwrap();
-    hangs(call).await;
+    does_not_end(call).await;
 }
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn over_http_the_answer_is_the_result() {
         .call(data!({"id": 7, "what": "a/b ?"}))
         .await
         .unwrap_err();
-    let (_, code, status, message) = told(error);
+    let (_, code, status, message) = error_parts(error);
     assert_eq!((code.as_str(), status), ("503", Some(503)));
     assert!(
         message.contains("/api/light/7/a%2Fb%20%3F: 503"),
@@ -260,7 +260,7 @@ async fn over_http_the_answer_is_the_result() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_the_schema_is_not_sent() {
+async fn invalid_messages_are_not_sent() {
     let server = Server::start(|_| answer(200, &json!(null))).await;
     let document = document(&format!("{{url: '{}', protocol: http}}", server.base));
     let measured = function(&document, "onLightMeasured");
@@ -298,7 +298,7 @@ async fn a_server_can_be_chosen() {
     );
     let document = document("{url: 'b', protocol: pulsar}")
         .replace("\nchannels:", &format!("{two}\nchannels:"));
-    // The first that is carried out; one by name; one by its URL.
+    // The first supported one; one by name; one by URL.
     for (metadata, is_ok) in [
         (data!(null), true),
         (data!({"server": "third"}), false),
@@ -331,7 +331,7 @@ async fn a_server_can_be_chosen() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_told_at_deployment() {
+async fn unsupported_operations_are_rejected_at_deployment() {
     let good = document("{url: 'mqtt://b', protocol: mqtt}");
     for (document, operation, reason) in [
         (
@@ -392,7 +392,7 @@ async fn what_cannot_be_sent_is_told_at_deployment() {
 }
 
 #[tokio::test]
-async fn documents_refer_to_others() {
+async fn documents_may_refer_to_other_documents() {
     let server = Server::start(|seen| answer(200, &json!({"got": seen.body}))).await;
     let main = format!(
         "

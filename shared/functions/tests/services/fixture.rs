@@ -1,4 +1,4 @@
-//! Servers on free ports, and functions that are called.
+//! Servers on free ports, and functions that call them.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use swirl_ports::call::CallAuth;
 use swirl_ports::{CallRequest, FunctionCaller as _, Stored};
 use tokio::net::TcpListener;
 
-/// A request that a server got.
+/// A request that a server received.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub method: Method,
@@ -35,7 +35,7 @@ impl Seen {
     }
 }
 
-/// A server's answer to a request: status, content type, body.
+/// A server's answer to a request: status, content type and body.
 pub type Answer = (u16, &'static str, String);
 
 type Answering = Arc<dyn Fn(&Seen) -> Answer + Send + Sync>;
@@ -46,7 +46,7 @@ struct Shared {
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
-/// A server that gives the answers that it was given, and remembers the requests.
+/// A server that returns prepared answers and records the requests.
 pub struct Server {
     pub base: String,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -108,7 +108,7 @@ pub fn config() -> HttpConfig {
     }
 }
 
-/// A function that can be called.
+/// A callable function.
 pub struct Callable {
     caller: Caller,
     function: Function,
@@ -145,7 +145,7 @@ impl Callable {
             .map(|(uri, text)| ((*uri).to_owned(), (*text).to_owned()))
             .collect();
         let caller = Caller::new(Http::new(config).unwrap());
-        // The given documents are those that are asked for, and those that they lead to.
+        // The given documents contain the requested ones and those that they refer to.
         let mut asked: Vec<(String, String)> = Vec::new();
         loop {
             let missing = caller.gather(&workflow).missing(&asked);
@@ -211,7 +211,7 @@ impl Callable {
         result
     }
 
-    /// The result, and by whom to tell that it is stored.
+    /// The result, and the handle for reporting that it is stored.
     pub async fn call_unstored(&self, arguments: Data) -> (Result<Data, WorkflowError>, Stored) {
         let request = self.made(arguments, None, None);
         let stored = request.stored.clone();
@@ -227,7 +227,7 @@ fn definition() -> DefinitionId {
 }
 
 /// Name, code and status of an error, and its message.
-pub fn told(error: WorkflowError) -> (String, String, Option<u16>, String) {
+pub fn error_parts(error: WorkflowError) -> (String, String, Option<u16>, String) {
     let code = error.code.unwrap_or_default();
     (error.name, code, error.status, error.message)
 }

@@ -7,7 +7,7 @@ use swirl_functions::http::HttpConfig;
 use swirl_model::data;
 use swirl_model::workflow::FunctionKind;
 
-use crate::fixture::{Answer, Callable, Seen, Server, basic, bearer, config, json, told};
+use crate::fixture::{Answer, Callable, Seen, Server, basic, bearer, config, error_parts, json};
 
 const SELECTION: &str = "{ id, name, favoriteTreat { id } }";
 
@@ -15,7 +15,7 @@ fn is_introspection(seen: &Seen) -> bool {
     seen.body["query"].as_str().unwrap().contains("__schema")
 }
 
-/// The schema of the language's own example, as a service gives it.
+/// The schema of the example in the language specification, as a service returns it.
 fn schema(seen: &Seen) -> Value {
     let asked = seen.body["query"].as_str().unwrap();
     let (root, field, argument, of) = if asked.contains("mutationType") {
@@ -30,8 +30,8 @@ fn schema(seen: &Seen) -> Value {
     ]}}}})
 }
 
-/// A service with introspection that answers anything else thus.
-async fn telling(answer: Answer) -> Server {
+/// A service with introspection that answers all other requests with this.
+async fn with_introspection(answer: Answer) -> Server {
     Server::start(move |seen| {
         if is_introspection(seen) {
             json(200, &schema(seen))
@@ -42,8 +42,8 @@ async fn telling(answer: Answer) -> Server {
     .await
 }
 
-/// One without.
-async fn silent(answer: Answer) -> Server {
+/// A service without introspection.
+async fn without_introspection(answer: Answer) -> Server {
     Server::start(move |seen| {
         if is_introspection(seen) {
             json(400, &json!({"errors": [{"message": "no introspection"}]}))
@@ -62,16 +62,16 @@ fn function(server: &Server, operation: &str) -> Callable {
 }
 
 #[tokio::test]
-async fn the_texts_examples_run() {
+async fn the_specifications_examples_run() {
     let pet = json!({"pet": {"id": 42, "name": "Snuffles", "favoriteTreat": {"id": 9001}}});
-    let server = telling(json(200, &json!({"data": pet}))).await;
+    let server = with_introspection(json(200, &json!({"data": pet}))).await;
     let get = function(&server, "query#pet");
     for _ in 0..2 {
         let result = get.select(data!({"id": 42}), SELECTION).await.unwrap();
         assert_eq!(Value::from(&result), pet);
     }
     let seen = server.seen();
-    // Asked once, for both calls.
+    // Introspection was requested once for both calls.
     assert_eq!(seen.len(), 3);
     assert!(is_introspection(&seen[0]));
     let call = &seen[1];
@@ -104,7 +104,7 @@ async fn the_texts_examples_run() {
 
 #[tokio::test]
 async fn without_introspection_arguments_are_literals() {
-    let server = silent(json(200, &json!({"data": {"pet": null}}))).await;
+    let server = without_introspection(json(200, &json!({"data": {"pet": null}}))).await;
     let get = function(&server, "query#pet");
     for _ in 0..2 {
         let result = get
@@ -121,8 +121,8 @@ async fn without_introspection_arguments_are_literals() {
 }
 
 #[tokio::test]
-async fn types_can_be_given() {
-    let server = telling(json(200, &json!({"data": {"ping": 1}}))).await;
+async fn types_can_be_stated() {
+    let server = with_introspection(json(200, &json!({"data": {"ping": 1}}))).await;
     let operation = format!("{}/#query#ping", server.base);
     let metadata = data!({"argumentTypes": {"kind": "Kind!", "at": "[DateTime!]"}});
     let ping =
@@ -184,11 +184,11 @@ async fn errors_have_the_services_code() {
             "neither `data` nor `errors`",
         ),
     ] {
-        let server = silent(answer).await;
+        let server = without_introspection(answer).await;
         let error = function(&server, "query#pet")
             .select(data!({"id": 1}), "{ id }")
             .await;
-        let (name, found, seen_status, text) = told(error.unwrap_err());
+        let (name, found, seen_status, text) = error_parts(error.unwrap_err());
         assert_eq!(
             (name, found.as_str(), seen_status),
             (function_error.clone(), code, status)
@@ -202,8 +202,8 @@ async fn errors_have_the_services_code() {
 }
 
 #[tokio::test]
-async fn what_expressions_put_in_cannot_change_the_query() {
-    let server = silent(json(200, &json!({"data": {}}))).await;
+async fn values_from_expressions_cannot_change_the_query() {
+    let server = without_introspection(json(200, &json!({"data": {}}))).await;
     let get = function(&server, "query#pet");
     for (selection, arguments, message) in [
         (
@@ -224,7 +224,7 @@ async fn what_expressions_put_in_cannot_change_the_query() {
         ),
     ] {
         let error = get.select(arguments, selection).await.unwrap_err();
-        let (_, code, _, text) = told(error);
+        let (_, code, _, text) = error_parts(error);
         assert_eq!(code, "arguments", "{text}");
         assert!(text.contains(message), "{text}");
     }
@@ -244,7 +244,7 @@ async fn credentials_are_sent_and_not_shown() {
             .request(data!({"id": 1}), Some("{ id }"), auth)
             .await
             .unwrap_err();
-        let (_, code, status, text) = told(error);
+        let (_, code, status, text) = error_parts(error);
         assert_eq!(status, Some(401));
         assert!(
             text.contains("***") && code.contains("***"),
@@ -287,7 +287,7 @@ async fn calls_have_limits() {
             .select(data!({"name": name}), "{ id }")
             .await
             .unwrap_err();
-        let (name, code, _, message) = told(error);
+        let (name, code, _, message) = error_parts(error);
         (name, code, message)
     };
     let (_, code, message) = call("slow", "a").await;
@@ -301,7 +301,7 @@ async fn calls_have_limits() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_called_is_told_at_deployment() {
+async fn uncallable_functions_are_rejected_at_deployment() {
     for (operation, reason) in [
         (
             "ftp://example.org#query#pet",

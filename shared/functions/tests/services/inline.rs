@@ -1,13 +1,13 @@
-//! Requests that a definition describes itself: `http`, and `rest` with inline OpenAPI paths.
+//! Requests that a definition itself describes: `http`, and `rest` with inline OpenAPI paths.
 
 use serde_json::json;
 use swirl_model::workflow::FunctionKind;
 use swirl_model::{Data, data};
 
-use crate::fixture::{Callable, Server, config, json, told};
+use crate::fixture::{Callable, Server, config, error_parts, json};
 
 #[tokio::test]
-async fn an_http_function_sends_what_it_says() {
+async fn an_http_function_sends_its_request() {
     let server = Server::start(|seen| match seen.uri.path() {
         "/pet/3" => json(200, &json!({"name": "Lulu"})),
         "/pet" => json(201, &seen.body),
@@ -18,10 +18,10 @@ async fn an_http_function_sends_what_it_says() {
     let get = Callable::new(FunctionKind::Http, &operation.to_string());
     let found = get.call(data!({"petId": 3})).await.unwrap();
     assert_eq!(found, data!({"name": "Lulu"}));
-    let (_, code, status, message) = told(get.call(data!({"petId": 4})).await.unwrap_err());
+    let (_, code, status, message) = error_parts(get.call(data!({"petId": 4})).await.unwrap_err());
     assert_eq!((code.as_str(), status), ("404", Some(404)));
     assert!(message.contains("no such pet"), "{message}");
-    let unplaced = told(get.call(data!({"petId": 3, "x": 1})).await.unwrap_err());
+    let unplaced = error_parts(get.call(data!({"petId": 3, "x": 1})).await.unwrap_err());
     assert!(unplaced.3.contains("`x` has no place"), "{unplaced:?}");
 
     let operation =
@@ -65,7 +65,7 @@ async fn inline_paths_need_a_server_to_be_called() {
     );
     assert_eq!(server.seen()[0].uri.path(), "/users/5");
     let unknown = with(Data::NULL).unwrap();
-    let (_, _, _, message) = told(unknown.call(data!({"id": 5})).await.unwrap_err());
+    let (_, _, _, message) = error_parts(unknown.call(data!({"id": 5})).await.unwrap_err());
     assert!(message.contains("without `servers`"), "{message}");
     assert!(with(data!({"server": "nowhere"})).is_err());
 }

@@ -1,4 +1,4 @@
-//! Messages over Kafka, to the brokers that librdkafka mocks.
+//! Messages over Kafka, with librdkafka's mock brokers.
 
 use serde_json::{Value, json};
 use swirl_functions::egress::Egress;
@@ -30,7 +30,7 @@ async fn messages_go_over_kafka() {
         "{message}"
     );
 
-    // Messages of one key go to one partition, in the order in which they were sent.
+    // Messages with one key go to one partition, in the order in which they were sent.
     server.produce("light.7", "k:{\"lumens\": 0}\n").unwrap();
     for lumens in [1, 2, 3] {
         let arguments = json!({"lumens": lumens, "key": "abc", "headers": {"place": "north"}});
@@ -56,8 +56,7 @@ async fn messages_go_over_kafka() {
         }
     }
 
-    // Messages that were sent before aren't heard; messages to any partition that are sent later
-    // are.
+    // Messages that were sent before the wait aren't received. Later messages to any partition are.
     let result = heard(hear.call(data!({})), async || {
         server
             .produce("light.7", "x:{\"lumens\": 50}\ny:{\"lumens\": 50}\n")
@@ -88,7 +87,7 @@ async fn messages_go_over_kafka() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_leads_nobody_where_calls_may_not_go() {
+async fn a_cluster_cannot_redirect_to_forbidden_addresses() {
     let server = loop {
         let server = KafkaMock::start(2).unwrap();
         server.produce("light.7", "k:{\"lumens\": 0}\n").unwrap();
@@ -105,7 +104,8 @@ async fn a_cluster_leads_nobody_where_calls_may_not_go() {
         Callable::with(kind, &operation, Data::NULL, &[(URI, &text)], config).unwrap()
     };
     let port = |address: &str| address.rsplit(':').next().unwrap().parse().unwrap();
-    // The first broker that is asked, and one that it names: only messages to its partitions need that one.
+    // The first broker that is contacted, and another one that it names. Only messages to that one's partitions need
+    // it.
     for own in [port(server.address()), port(&server.brokers()[1])] {
         let mut refused = None;
         for key in 0..32 {
@@ -126,7 +126,7 @@ async fn a_cluster_leads_nobody_where_calls_may_not_go() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_not_there_is_told() {
+async fn a_missing_cluster_is_an_error() {
     let text = document("kafka://127.0.0.1:1", "light.{id}", json!({}));
     for (operation, arguments) in [("tell", data!({"lumens": 1})), ("hear", data!({}))] {
         let call = function(&text, operation);

@@ -1,4 +1,4 @@
-//! Kafka with SASL PLAIN, to a broker of the test's own that speaks just enough of the protocol.
+//! Kafka with SASL PLAIN, against a broker that this test implements with the minimal subset of the protocol.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ const SASL_HANDSHAKE: i16 = 17;
 const API_VERSIONS: i16 = 18;
 const SASL_AUTHENTICATE: i16 = 36;
 
-/// Each request that is answered, with the one version of it that is protocol.
+/// Each supported request, with the only version that is implemented.
 const VERSIONS: [(i16, i16); 5] = [
     (PRODUCE, 3),
     (METADATA, 1),
@@ -25,17 +25,17 @@ const VERSIONS: [(i16, i16); 5] = [
     (SASL_AUTHENTICATE, 0),
 ];
 
-/// The error code of a refused login.
+/// The error code of a rejected login.
 const SASL_AUTHENTICATION_FAILED: i16 = 58;
 
 const TOPIC: &str = "light.7";
 
-/// One broker, with a topic of one partition.
+/// A single broker with one topic that has one partition.
 struct Broker {
     address: String,
     /// The offered mechanisms.
     mechanism: &'static str,
-    /// The names of the requests that came, those after a login marked.
+    /// The names of received requests. Those after a login are marked.
     seen: Mutex<Vec<String>>,
 }
 
@@ -51,7 +51,7 @@ impl Broker {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let own = own.clone();
-                // A connection that ends in the middle of a request is of no interest.
+                // It doesn't matter if a connection ends in the middle of a request.
                 tokio::spawn(async move { own.serve(stream).await.ok() });
             }
         });
@@ -66,7 +66,7 @@ impl Broker {
             stream.read_exact(&mut request).await?;
             let number = |at: usize| i16::from_be_bytes([request[at], request[at + 1]]);
             let key = number(0);
-            // Behind key, version and correlation id stands the client's name.
+            // The client's name follows after key, version and correlation id.
             let body = &request[10 + number(8).max(0) as usize..];
             let mut answer = Answer(request[4..8].to_vec());
             match key {
@@ -83,12 +83,12 @@ impl Broker {
                     };
                     answer.i16(error).i16(-1).i32(0);
                 }
-                // A broker that wants a login closes the connection of who goes on without one.
+                // A broker that requires a login closes the connection of a client that continues without one.
                 _ if !is_known => return Ok(()),
                 METADATA => self.metadata(&mut answer),
                 PRODUCE => {
                     answer.i32(1).text(TOPIC).i32(1);
-                    // Partition, error, offset, time; how long the client is to wait.
+                    // Partition, error, offset and time, then the throttle time.
                     answer.i32(0).i16(0).i64(0).i64(-1).i32(0);
                 }
                 other => panic!("a request of kind {other}"),
@@ -101,12 +101,12 @@ impl Broker {
 
     fn metadata(&self, answer: &mut Answer) {
         let (host, port) = self.address.split_once(':').unwrap();
-        // The brokers: this one, without a rack. The controller.
+        // The brokers (only this one, without a rack), then the controller.
         answer.i32(1).i32(1).text(host).i32(port.parse().unwrap());
         answer.i16(-1).i32(1);
-        // The topics: no error, the name, not an internal one, and its partitions.
+        // The topics: no error, the name, not internal, and its partitions.
         answer.i32(1).i16(0).text(TOPIC).byte(0).i32(1);
-        // No error, partition, leader, replicas, those of them that keep up.
+        // No error, partition, leader, replicas, in-sync replicas.
         answer.i16(0).i32(0).i32(1).i32(1).i32(1).i32(1).i32(1);
     }
 
@@ -168,7 +168,7 @@ async fn a_message_is_sent_after_a_login() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_an_error_of_its_own() {
+async fn a_wrong_password_has_its_own_error() {
     let broker = Broker::start("PLAIN").await;
     for operation in ["tell", "hear"] {
         let arguments = match operation {
@@ -188,7 +188,7 @@ async fn a_wrong_password_is_an_error_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_broker_without_the_mechanism_is_told() {
+async fn a_missing_mechanism_is_an_error() {
     let broker = Broker::start("SCRAM-SHA-256").await;
     let tell = function(&of(&broker), "tell");
     let result = tell.request(data!({"lumens": 1}), None, basic("ada", "s3cret"));

@@ -1,4 +1,4 @@
-//! Operations by which a service sends messages, and a function waits for one.
+//! Operations in which the service sends messages and the function waits for one.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use tokio::time::timeout;
 use crate::asyncapi::{URI, code};
 use crate::fixture::{Callable, basic, config};
 
-/// AsyncAPI 3: messages that the service takes by `tell`, it sends by `hear`. `channel`: more of the channel.
+/// AsyncAPI 3: `tell` sends a message to the service, `hear` waits for one from it. `channel`: further members of the
+/// channel.
 pub fn document(server: &str, address: &str, channel: Value) -> String {
     let (protocol, host) = server.split_once("://").unwrap();
     let mut readings = json!({
@@ -59,14 +60,14 @@ pub fn made(document: &str, operation: &str, metadata: Data) -> Result<Callable,
     )
 }
 
-/// The result of a wait while messages keep being sent.
+/// The result of a wait while messages are sent repeatedly.
 pub async fn heard(
     wait: impl Future<Output = Result<Data, WorkflowError>>,
     send: impl AsyncFn(),
 ) -> Result<Data, WorkflowError> {
     let mut wait = std::pin::pin!(wait);
     let heard = eventually("a message", async || {
-        // Time has to pass: messages sent before it listens aren't heard.
+        // Time has to pass: messages sent before the wait begins aren't received.
         match timeout(Duration::from_millis(200), &mut wait).await {
             Ok(result) => Some(result),
             Err(_) => {
@@ -78,13 +79,13 @@ pub async fn heard(
     heard.await
 }
 
-/// Until a wait listens, which cannot be seen from outside.
+/// Waits until a wait has begun, which cannot be observed from outside.
 async fn begun(wait: impl Future<Output = Result<Data, WorkflowError>>) {
-    // Time has to pass: far more than it takes to connect.
+    // Time has to pass: much more than connecting takes.
     assert!(timeout(Duration::from_secs(2), wait).await.is_err());
 }
 
-/// Sends by `tell` the messages that `hear` must receive, and those that it must not receive.
+/// Sends messages through `tell` that `hear` must receive, and others that it must not receive.
 async fn exchange(document: &str) {
     let (tell, hear) = (function(document, "tell"), function(document, "hear"));
     let say = async |arguments: Data| {
@@ -95,7 +96,7 @@ async fn exchange(document: &str) {
     })
     .await;
     assert_eq!(result.unwrap(), data!({"lumens": 3}));
-    // Elsewhere something else is said.
+    // Other messages are sent to another address.
     let result = heard(hear.call(data!({"id": "8"})), async || {
         say(data!({"lumens": 3})).await;
         say(data!({"id": "8", "payload": "a note"})).await;
@@ -119,12 +120,12 @@ async fn exchange(document: &str) {
 }
 
 #[tokio::test]
-async fn a_message_is_heard_over_nats() {
+async fn a_message_is_received_over_nats() {
     let mut server = NatsServer::start().unwrap();
     let text = document(&server.url(), "light.{id}", json!({}));
     exchange(&text).await;
 
-    // A payload that doesn't fit any message of the operation.
+    // A payload that fits no message of the operation.
     let client = async_nats::connect(server.url()).await.unwrap();
     let send = async |payload: &'static str| {
         client.publish("light.7", payload.into()).await.unwrap();
@@ -140,7 +141,7 @@ async fn a_message_is_heard_over_nats() {
         "{message}"
     );
 
-    // A wait outlives the server.
+    // A wait survives a restart of the server.
     let wait = hear.call(data!({}));
     let mut wait = std::pin::pin!(wait);
     begun(&mut wait).await;
@@ -150,7 +151,7 @@ async fn a_message_is_heard_over_nats() {
         let _ = tell.call(data!({"lumens": 4})).await;
     });
     assert_eq!(result.await.unwrap(), data!({"lumens": 4}));
-    // One that cannot begin is an error.
+    // A wait that cannot begin is an error.
     server.kill().unwrap();
     let hear = function(&text, "hear");
     let (found, message) = code(hear.call(data!({})).await.unwrap_err());
@@ -158,7 +159,7 @@ async fn a_message_is_heard_over_nats() {
 }
 
 #[tokio::test]
-async fn one_of_a_group_hears_a_message_over_nats() {
+async fn one_of_a_group_receives_a_message_over_nats() {
     let server = NatsServer::start().unwrap();
     let text = document(&server.url(), "light.{id}", json!({}));
     let mut grouped: Value = serde_json::from_str(&text).unwrap();
@@ -168,23 +169,23 @@ async fn one_of_a_group_hears_a_message_over_nats() {
     let mut waits = futures::stream::FuturesUnordered::new();
     waits.push(hear.call(data!({})));
     waits.push(hear.call(data!({})));
-    // One of them receives each message; none receives messages sent before they listen.
+    // Only one of them receives each message, and messages sent before the wait are not received.
     let sent = Cell::new(0);
     let mut all = Vec::new();
     while !waits.is_empty() {
         let next = futures::StreamExt::next(&mut waits);
-        let told = heard(async { next.await.unwrap() }, async || {
+        let error_parts = heard(async { next.await.unwrap() }, async || {
             sent.set(sent.get() + 1);
             let payload = format!("{{\"lumens\": {}}}", sent.get());
             client.publish("light.7", payload.into()).await.unwrap();
         });
-        all.push(told.await.unwrap());
+        all.push(error_parts.await.unwrap());
     }
     assert_ne!(all[0], all[1]);
 }
 
 #[tokio::test]
-async fn a_message_is_heard_over_mqtt() {
+async fn a_message_is_received_over_mqtt() {
     let mut broker = MosquittoServer::start().unwrap();
     for version in ["5", "3.1.1"] {
         let server = format!("mqtt://{}", broker.address());
@@ -193,7 +194,7 @@ async fn a_message_is_heard_over_mqtt() {
         all["servers"]["broker"]["protocolVersion"] = json!(version);
         exchange(&all.to_string()).await;
     }
-    // A wait outlives the broker.
+    // A wait survives a restart of the broker.
     let text = document(
         &format!("mqtt://{}", broker.address()),
         "light/{id}",
@@ -229,7 +230,7 @@ async fn messages_go_over_redis() {
         assert_eq!(found, "arguments");
         assert!(message.contains(reason), "{message}");
     }
-    // A wait outlives the server, and a call after it gets its own connection.
+    // A wait survives a restart of the server, and the next call gets a new connection.
     let mut wait = std::pin::pin!(hear.call(data!({})));
     begun(&mut wait).await;
     server.restart().unwrap();
@@ -248,7 +249,7 @@ async fn messages_go_over_redis() {
             false => data!({}),
         };
         for auth in [None, basic("default", "wrong-one")] {
-            // A kept connection has logged in already.
+            // The kept connection is logged in already.
             let fresh = function(
                 &text,
                 if std::ptr::eq(operation, &tell) {
@@ -274,7 +275,7 @@ async fn messages_go_over_redis() {
 }
 
 #[tokio::test]
-async fn the_side_can_be_given() {
+async fn the_direction_can_be_set() {
     let text = document("nats://127.0.0.1:1", "light.{id}", json!({}));
     let refused = |operation: &str, metadata: Data, server: &str| {
         let text = text.replace("nats", server);
@@ -300,7 +301,7 @@ async fn the_side_can_be_given() {
 }
 
 #[tokio::test]
-async fn a_wait_ends_with_its_time() {
+async fn a_wait_times_out() {
     let server = NatsServer::start().unwrap();
     let text = document(&server.url(), "light.{id}", json!({}));
     let mut short = config();

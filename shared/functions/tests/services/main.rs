@@ -1,7 +1,7 @@
-//! Functions of the types `asyncapi`, `graphql` and `odata`, called over real connections to
-//! servers of the tests' own.
+//! Functions of the types `asyncapi`, `graphql` and `odata`, called over real connections to servers that the tests
+//! run.
 
-// Clippy's leave for tests doesn't reach the helpers of an integration test.
+// Clippy's exceptions for tests don't cover helper functions of integration tests.
 #![allow(clippy::unwrap_used)]
 
 mod amqp;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use swirl_model::{Data, data};
 use swirl_servers::{NatsOptions, NatsServer};
 
-use crate::asyncapi::{code, document, function, hangs, make};
+use crate::asyncapi::{code, document, does_not_end, function, make};
 use crate::fixture::{basic, bearer};
 
 fn nats(server: &NatsServer) -> String {
@@ -18,7 +18,7 @@ fn nats(server: &NatsServer) -> String {
     .replace("light/{id}/{what}", "light.{id}.{what}")
 }
 
-/// AsyncAPI 3, with a reply.
+/// AsyncAPI 3 with a reply.
 fn document_3(server: &NatsServer) -> String {
     json!({
         "asyncapi": "3.0.0",
@@ -44,7 +44,7 @@ fn document_3(server: &NatsServer) -> String {
     .to_string()
 }
 
-/// Returns when the server knows the client's subscriptions.
+/// Returns when the server has processed the client's subscriptions.
 async fn settle(client: &async_nats::Client) {
     let inbox = client.new_inbox();
     let mut echo = client.subscribe(inbox.clone()).await.unwrap();
@@ -87,18 +87,18 @@ async fn a_message_is_sent_with_its_id() {
         .unwrap_err();
     assert_eq!(code(error).0, "arguments");
 
-    // Gone, and back again.
+    // The server is stopped and restarted.
     server.kill().unwrap();
     let (found, message) = code(measured.call(data!({"id": 7})).await.unwrap_err());
     assert_eq!(found, "connection", "{message}");
     server.restart().unwrap();
     measured.call(data!({"id": 7})).await.unwrap();
     server.pause().unwrap();
-    hangs(async || measured.call(data!({"id": 7})).await).await;
+    does_not_end(async || measured.call(data!({"id": 7})).await).await;
 }
 
 #[tokio::test]
-async fn a_stream_drops_repeats() {
+async fn a_stream_drops_duplicates() {
     let server = NatsServer::start().unwrap();
     let client = async_nats::connect(server.url()).await.unwrap();
     let jetstream = async_nats::jetstream::new(client);
@@ -154,7 +154,7 @@ async fn a_reply_is_the_result() {
 }
 
 #[tokio::test]
-async fn the_server_says_who_may_send_what() {
+async fn the_servers_permissions_are_reported() {
     let permissions = "authorization { users: [ \
         {user: ada, password: s3cret, permissions: {publish: [\"light.measured\"], subscribe: \">\"}}, \
         {user: bob, password: s3cret} ] }";
@@ -169,7 +169,7 @@ async fn the_server_says_who_may_send_what() {
         function(&document, "onLight"),
     );
     for user in ["ada", "bob"] {
-        // Ada has no right to publish to her own inbox.
+        // Ada may not publish to her own inbox.
         let sent = measured
             .request(data!({"id": 1}), None, basic(user, "s3cret"))
             .await;

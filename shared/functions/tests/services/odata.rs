@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use swirl_model::workflow::FunctionKind;
 use swirl_model::{Data, data};
 
-use crate::fixture::{Callable, Server, basic, config, json, told};
+use crate::fixture::{Callable, Server, basic, config, error_parts, json};
 
 fn function(server: &Server) -> Callable {
     let operation = format!("{}/V3/OData/OData.svc#Persons", server.base);
@@ -12,7 +12,7 @@ fn function(server: &Server) -> Callable {
 }
 
 #[tokio::test]
-async fn the_texts_example_runs() {
+async fn the_specifications_example_runs() {
     let persons = json!({"odata.metadata": "x", "value": [{"Id": 0}, {"Id": 1}]});
     let answer = persons.clone();
     let server = Server::start(move |_| json(200, &answer)).await;
@@ -40,7 +40,7 @@ async fn the_texts_example_runs() {
 }
 
 #[tokio::test]
-async fn one_entity_is_asked_for_by_its_key() {
+async fn one_entity_is_requested_by_its_key() {
     let server = Server::start(|seen| match seen.uri.path() {
         "/V3/OData/OData.svc/Persons('Ada%20L''s')" => json(200, &json!({"Name": "Ada L's"})),
         "/V3/OData/OData.svc/Persons(7)" => (204, "application/json", String::new()),
@@ -51,7 +51,7 @@ async fn one_entity_is_asked_for_by_its_key() {
     let found = get.call(data!({"key": "Ada L's"})).await.unwrap();
     assert_eq!(found, data!({"Name": "Ada L's"}));
     assert_eq!(get.call(data!({"key": 7})).await.unwrap(), Data::NULL);
-    let (_, code, status, message) = told(get.call(data!({"key": "8"})).await.unwrap_err());
+    let (_, code, status, message) = error_parts(get.call(data!({"key": "8"})).await.unwrap_err());
     assert_eq!((code.as_str(), status), ("404", Some(404)));
     assert!(
         message.contains("Persons(8): 404 Not Found: nobody"),
@@ -91,7 +91,7 @@ async fn errors_have_the_services_code() {
     ] {
         let server = Server::start(move |_| json(400, &answer)).await;
         let error = function(&server).call(data!({})).await.unwrap_err();
-        let (name, found, status, text) = told(error);
+        let (name, found, status, text) = error_parts(error);
         assert_eq!(
             (name.as_str(), found.as_str(), status),
             ("FunctionError", code, Some(400))
@@ -115,7 +115,7 @@ async fn credentials_are_sent_and_not_shown() {
         .request(data!({}), None, auth)
         .await
         .unwrap_err();
-    let (_, code, _, text) = told(error);
+    let (_, code, _, text) = error_parts(error);
     assert_eq!(code, "no");
     assert!(text.contains("not with Basic ***"), "{text}");
     assert_eq!(
@@ -130,7 +130,7 @@ async fn wrong_arguments_are_not_sent() {
     let error = function(&server)
         .call(data!({"queryOptions": {"top": "many"}}))
         .await;
-    let (_, code, _, message) = told(error.unwrap_err());
+    let (_, code, _, message) = error_parts(error.unwrap_err());
     assert_eq!(code, "arguments");
     assert!(
         message.contains("the query option `top` must be a whole number"),
@@ -140,7 +140,7 @@ async fn wrong_arguments_are_not_sent() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_called_is_told_at_deployment() {
+async fn uncallable_functions_are_rejected_at_deployment() {
     for (operation, reason) in [
         ("Persons", "must be the URL of an OData service"),
         ("file://x.svc#Persons", "must be an http or https URL"),

@@ -1,4 +1,4 @@
-//! The protocols over TLS: plain servers behind relays that speak TLS.
+//! The protocols over TLS: servers without TLS behind relays that add it.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ fn acceptor() -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config.unwrap()))
 }
 
-/// Passes everything that comes over TLS to a plain server. Where a server names its port, as Kafka's brokers do, the
-/// relay's port is put in its place.
+/// Forwards everything received over TLS to a server without TLS. If the server names its own port, as Kafka's brokers
+/// do, it is replaced by the relay's port.
 async fn relay(to: u16) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -63,7 +63,7 @@ async fn relay(to: u16) -> u16 {
     port
 }
 
-/// Copies one side's data until it has no more.
+/// Copies one side's data until its end.
 async fn copied(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -81,11 +81,11 @@ async fn copied(
             return;
         }
     }
-    // TLS takes an end without a word for an attack.
+    // TLS treats an end without a closing message as an attack.
     let _ = to.shutdown().await;
 }
 
-/// Tells each client how much light there is, and hears its messages.
+/// Sends a light measurement to each client, and receives its messages.
 async fn websocket() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -105,13 +105,13 @@ fn port_of(address: &str) -> u16 {
     address.rsplit(':').next().unwrap().parse().unwrap()
 }
 
-/// The certificate is trusted through a variable of the process, so the calls that succeed are made by another process:
-/// this test again.
+/// The process trusts the certificate through an environment variable, so a second process makes the calls that
+/// succeed: it runs this test again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_go_over_tls_to_servers_whose_certificate_is_trusted() {
     if let Ok(servers) = std::env::var(SERVERS) {
         for url in servers.split(' ') {
-            there_and_back(url).await;
+            send_and_receive(url).await;
         }
         return;
     }
@@ -119,7 +119,7 @@ async fn messages_go_over_tls_to_servers_whose_certificate_is_trusted() {
         RedisServer::start().unwrap(),
         MosquittoServer::start().unwrap(),
     );
-    // One broker alone: the relay leads to no other.
+    // Only one broker, because the relay leads to no other.
     let kafka = KafkaMock::start(1).unwrap();
     kafka.produce("light.7", "k:{\"lumens\": 0}\n").unwrap();
     let mut servers = Vec::new();
@@ -152,8 +152,8 @@ async fn messages_go_over_tls_to_servers_whose_certificate_is_trusted() {
     );
 }
 
-/// A message that is sent is heard.
-async fn there_and_back(url: &str) {
+/// Sends a message, and waits for it.
+async fn send_and_receive(url: &str) {
     let text = document(url, "light.{id}", json!({}));
     let (tell, hear) = (function(&text, "tell"), function(&text, "hear"));
     let lumens = data!({"lumens": 5});

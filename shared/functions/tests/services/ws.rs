@@ -11,14 +11,14 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 
 use crate::asyncapi::code;
-use crate::fixture::{bearer, told};
+use crate::fixture::{bearer, error_parts};
 use crate::listen::{document, function, made};
 
 /// Path, headers and first message of each conversation.
 type Seen = Arc<Mutex<Vec<(String, http::HeaderMap, Message)>>>;
 
-/// Speaks first at `/hear/...`, answers at `/ask/...`, hangs up at `/rude/...` the first time, and
-/// lets nobody in at `/closed/...`.
+/// Sends first at `/hear/...`, answers at `/ask/...`, closes the connection the first time at `/rude/...`, and refuses
+/// everybody at `/closed/...`.
 async fn serve(seen: Seen) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -33,7 +33,7 @@ async fn serve(seen: Seen) -> u16 {
 
 async fn one(stream: tokio::net::TcpStream, seen: Seen, visits: Arc<Mutex<u32>>) {
     let mut asked = (String::new(), http::HeaderMap::new());
-    // The type is the library's.
+    // The library requires this type.
     #[allow(clippy::result_large_err)]
     let look = |request: &Request, response: Response| {
         asked = (request.uri().path().to_owned(), request.headers().clone());
@@ -99,7 +99,7 @@ async fn messages_go_over_websocket() {
             assert_eq!(headers[name], value, "{name}");
         }
     }
-    // The first message of the service; and again where it hangs up.
+    // The service's first message, also after it has closed the connection once.
     for place in ["hear/{id}", "rude/{id}"] {
         let hear = function(&of(port, place), "hear");
         assert_eq!(hear.call(data!({})).await.unwrap(), data!({"lumens": 5}));
@@ -113,7 +113,7 @@ async fn messages_go_over_websocket() {
 
     for (operation, arguments) in [("tell", data!({"lumens": 3})), ("hear", data!({}))] {
         let closed = function(&of(port, "closed/{id}"), operation);
-        let (_, code, status, message) = told(closed.call(arguments).await.unwrap_err());
+        let (_, code, status, message) = error_parts(closed.call(arguments).await.unwrap_err());
         assert_eq!((code.as_str(), status), ("403", Some(403)), "{message}");
         let nobody = function(&of(1, "tell/{id}"), operation);
         let arguments = match operation {
@@ -126,7 +126,7 @@ async fn messages_go_over_websocket() {
 }
 
 #[tokio::test]
-async fn a_query_of_the_binding_is_refused() {
+async fn a_query_in_the_binding_is_rejected() {
     let binding = json!({"bindings": {"ws": {"query": {"type": "object"}}}});
     let text = document("ws://127.0.0.1:1", "a", binding);
     let error = made(&text, "tell", Data::NULL).err().unwrap();

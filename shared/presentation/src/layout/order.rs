@@ -3,10 +3,9 @@
 use super::{Graph, ROUNDS};
 
 impl Graph {
-    /// Orders each layer by the middle of its neighbours, and keeps the order with the fewest
-    /// crossings.
+    /// Orders each layer by the average position of its neighbours, and keeps the order with the fewest crossings.
     pub(super) fn order(&mut self) {
-        // Position within its layer, by item.
+        // The position of each item in its layer.
         let mut places = vec![0.0; self.items.len()];
         for layer in &self.layers {
             place(&mut places, layer);
@@ -49,7 +48,7 @@ impl Graph {
     fn crossings(&self, places: &[f64]) -> usize {
         let mut count = 0;
         for layer in &self.layers {
-            // Edges by their upper end; of two, the lower ends show whether they cross.
+            // Edges by their upper end. The lower ends of two edges show whether they cross.
             let mut lower: Vec<f64> = Vec::new();
             for &item in layer {
                 let mut ends: Vec<f64> = self.below[item]
@@ -58,7 +57,7 @@ impl Graph {
                     .collect();
                 ends.sort_by(f64::total_cmp);
                 for end in &ends {
-                    // Kept sorted, so that those to the right are counted at once.
+                    // Kept sorted, so that all edges to the right are counted at once.
                     count += lower.len() - lower.partition_point(|other| other <= end);
                 }
                 for end in ends {

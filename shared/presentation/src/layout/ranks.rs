@@ -2,7 +2,7 @@
 
 use super::Link;
 
-/// Which links close a circle on a walk from the first node.
+/// The links that close a cycle, on a walk from the first node.
 pub(super) fn turned(count: usize, links: &[Link]) -> Vec<bool> {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {
@@ -43,7 +43,7 @@ pub(super) fn turned(count: usize, links: &[Link]) -> Vec<bool> {
     turned
 }
 
-/// A rank for each node, below all that lead to it.
+/// A rank for each node, below all nodes that lead to it.
 pub(super) fn ranks(count: usize, links: &[Link], turned: &[bool]) -> Vec<usize> {
     let edges: Vec<(usize, usize)> = links
         .iter()
@@ -75,7 +75,7 @@ pub(super) fn ranks(count: usize, links: &[Link], turned: &[bool]) -> Vec<usize>
             }
         }
     }
-    // A node that nothing leads to goes just above the nodes that it leads to, the start aside.
+    // A node that nothing leads to, other than the start, is placed just above the nodes that it leads to.
     for root in roots.into_iter().filter(|&root| root != 0) {
         if let Some(least) = below[root].iter().map(|&to| ranks[to]).min() {
             ranks[root] = least.saturating_sub(1);

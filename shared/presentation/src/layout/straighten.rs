@@ -1,9 +1,9 @@
-//! Positions from left to right.
+//! Horizontal positions.
 
 use super::{Graph, Item, ROUNDS};
 
 impl Graph {
-    /// Moves everything as near to its neighbours as the order and the gaps allow.
+    /// Moves everything as close to its neighbours as the order and the gaps allow.
     pub(super) fn straighten(&mut self) {
         for layer in 0..self.layers.len() {
             self.settle(layer, &|graph, item| graph.items[item].x);
@@ -46,7 +46,7 @@ impl Graph {
         }
     }
 
-    /// A connected part with nothing to its left is moved there.
+    /// Moves a connected part to the left if nothing is there.
     fn compact(&mut self) {
         let mut parts: Vec<usize> = (0..self.items.len()).collect();
         fn root(parts: &mut [usize], mut item: usize) -> usize {
@@ -96,7 +96,7 @@ impl Graph {
         }
     }
 
-    /// Long edges are straightened first.
+    /// Straightens long edges first.
     fn pull(&self, one: usize, other: usize) -> f64 {
         match (self.items[one].node, self.items[other].node) {
             (None, None) => 8.0,
@@ -105,13 +105,13 @@ impl Graph {
         }
     }
 
-    /// The positions nearest to the wanted ones (least squares) that keep order and gaps: after
-    /// the gaps are taken out this is isotonic regression, done by pooling.
+    /// The positions nearest to the wanted ones (least squares) that keep the order and the gaps. Without the gaps this
+    /// is isotonic regression, which is computed by pooling.
     fn settle(&mut self, layer: usize, wanted: &dyn Fn(&Graph, usize) -> f64) {
         let row = &self.layers[layer];
         let mut offset = 0.0;
         let mut offsets = Vec::with_capacity(row.len());
-        // Blocks of items that touch: sum of wishes, weight, how many.
+        // Blocks of touching items: the sum of the wanted positions, the weight, and the number of items.
         let mut blocks: Vec<(f64, f64, usize)> = Vec::with_capacity(row.len());
         for (at, &item) in row.iter().enumerate() {
             if at > 0 {

@@ -134,7 +134,7 @@ fn history() -> Vec<HistoryEntry> {
     .collect()
 }
 
-/// The activity of each scope after so many entries.
+/// The activity of each scope after this many entries.
 fn told(workflow: &Workflow, count: usize) -> Vec<String> {
     let rewound = Rewound::new(workflow, &history()[..count]);
     let places = rewound.places();
@@ -153,7 +153,7 @@ fn told(workflow: &Workflow, count: usize) -> Vec<String> {
 }
 
 #[test]
-fn each_entry_is_a_step_back() {
+fn each_entry_can_be_rewound_to() {
     let workflow = workflow();
     let forked = "r Both - waiting for branches []";
     let ships = "r.2.1 - ship waiting for a sub-workflow []";
@@ -187,7 +187,7 @@ fn each_entry_is_a_step_back() {
 }
 
 #[test]
-fn the_status_goes_back_too() {
+fn the_status_is_rewound_too() {
     let workflow = workflow();
     let mut history = history();
     let operated = |action: &str| Event::Operated {
@@ -224,7 +224,7 @@ fn the_status_goes_back_too() {
 }
 
 #[test]
-fn an_awaited_event_names_what_it_is_correlated_by() {
+fn an_awaited_event_lists_its_correlation_attributes() {
     let workflow = workflow();
     let rewound = Rewound::new(&workflow, &history()[..2]);
     let places = rewound.places();
@@ -235,7 +235,7 @@ fn an_awaited_event_names_what_it_is_correlated_by() {
 }
 
 #[test]
-fn the_picture_shows_where_it_was() {
+fn the_diagram_shows_the_former_position() {
     let workflow = workflow();
     let drawn = |count: usize| {
         let history = &history()[..count];

@@ -1,5 +1,4 @@
-//! Coverage as one self-contained page: the diagrams, in which the parts that ran are marked, and the
-//! documents next to them.
+//! Coverage as one self-contained page: the diagrams with the covered parts marked, and the documents below them.
 
 use swirl_model::workflow::StateId;
 use swirl_presentation::line::Sign;
@@ -21,7 +20,7 @@ tr.miss{background:#fdecec}tr.run{background:#e8f5ec}
 .document .n{color:#a3adbb}tr.miss{background:#3b1a1a}tr.run{background:#16301f}}
 ";
 
-/// A page for people.
+/// An HTML page.
 pub fn html(coverage: &Coverage) -> String {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -89,7 +88,7 @@ fn row(item: &Item) -> String {
     )
 }
 
-/// The document, with a mark at each line that has a part.
+/// The document with a mark at each line that has a part.
 fn document(covered: &Covered) -> String {
     let rows = covered.document.lines().enumerate().map(|(index, text)| {
         let on_line = || covered.items.iter().filter(|item| item.line == index + 1);
@@ -112,7 +111,7 @@ fn document(covered: &Covered) -> String {
     )
 }
 
-/// The items as the picture shows them.
+/// The counts in the form that the diagram needs.
 fn counts(covered: &Covered) -> Counts {
     let mut counts = Counts::default();
     let name = |state: StateId| &*covered.workflow[state].name;

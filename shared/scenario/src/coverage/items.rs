@@ -9,9 +9,9 @@ use swirl_spec::source::Node;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ItemKind {
     State,
-    /// From a state to the next one or to the end; of a switch each branch.
+    /// From a state to the next one or to the end. For a switch, each of its branches.
     Exit,
-    /// From a state to where an error handler goes.
+    /// From a state to the target of an error handler.
     ErrorPath,
     Retry,
     Timeout,
@@ -52,23 +52,23 @@ impl ItemKind {
 pub struct Item {
     pub kind: ItemKind,
     pub name: String,
-    /// Of its state, from 1.
+    /// The line of its state, from 1.
     pub line: usize,
-    /// How often it ran.
+    /// The number of times that it ran.
     pub hits: u64,
     pub(super) key: Key,
 }
 
-/// The key by which a part is found in histories.
+/// The key that identifies a part in histories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Key {
     State(StateId),
-    /// To a state, or to the end. Two branches of a switch that lead to the same state are one: a
-    /// history doesn't distinguish them.
+    /// To a state, or to the end. Two branches of a switch that lead to the same state count as one, because a history
+    /// doesn't distinguish them.
     Exit(StateId, Option<StateId>),
     ErrorPath(StateId, Option<StateId>),
     Retry(StateId),
-    /// Of a state, or of the workflow.
+    /// The timeout of a state or the workflow.
     Timeout(Option<StateId>),
 }
 
@@ -121,7 +121,7 @@ impl Items<'_> {
         for (label, next) in ways(state) {
             let (target, to) = self.target(next);
             let label = label.map_or(String::new(), |label| format!(" ({label})"));
-            // The state that asked for the compensation determines where a compensating state leads.
+            // A compensating state leads back to wherever the compensation was triggered.
             if !state.used_for_compensation {
                 self.add(
                     ItemKind::Exit,
@@ -218,7 +218,7 @@ impl Items<'_> {
     }
 }
 
-/// The transitions of a state without an error, with their conditions.
+/// The transitions of a state without errors, with their conditions.
 fn ways(state: &State) -> Vec<(Option<String>, &Next)> {
     let mut ways: Vec<(Option<String>, &Next)> =
         state.next.iter().map(|next| (None, next)).collect();

@@ -1,9 +1,9 @@
-//! Coverage as LCOV: a state is a function on its line, everything else is a branch of that line.
+//! Coverage as LCOV: a state is a function on its line, and each other part is a branch of that line.
 
 use super::items::ItemKind;
 use super::{Coverage, Covered};
 
-/// The format for editors and services that show coverage.
+/// The LCOV format, for editors and services that show coverage.
 pub fn lcov(coverage: &Coverage) -> String {
     coverage.definitions().map(record).collect()
 }

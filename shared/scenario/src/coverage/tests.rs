@@ -28,7 +28,7 @@ states:
     end: true
 ";
 
-/// The coverage of scenarios, each given by the function's answer.
+/// The coverage of scenarios, each of which is given by the function's answer.
 fn covered(folder: &Path, answers: &[&str]) -> Coverage {
     std::fs::write(folder.join("w.sw.yaml"), DEFINITION).unwrap();
     let covering = Covering::new(&VirtualRunner);
@@ -54,7 +54,7 @@ fn missed(coverage: &Coverage) -> Vec<String> {
 const SMALL: &str = "{return: {size: 1}}";
 
 #[test]
-fn each_scenario_adds_what_it_runs() {
+fn each_scenario_adds_its_coverage() {
     let folder = tempfile::tempdir().unwrap();
     let missed = |answers: &[&str]| missed(&covered(folder.path(), answers));
     let after_small = [
@@ -70,7 +70,7 @@ fn each_scenario_adds_what_it_runs() {
         "retry Both",
     ];
     assert_eq!(missed(&[SMALL]), after_small);
-    // Attempts fail until the retries are used up, then the handler takes the error.
+    // Attempts fail until no retries are left, then the handler takes the error.
     let lost = "{error: {status: 404}}";
     let after_lost = [
         "timeout Ask",
@@ -90,7 +90,7 @@ fn each_scenario_adds_what_it_runs() {
 }
 
 #[test]
-fn texts_for_people_and_programs() {
+fn text_and_json_output() {
     let folder = tempfile::tempdir().unwrap();
     let coverage = covered(folder.path(), &[SMALL, SMALL]);
     let text = coverage.text();
@@ -116,13 +116,13 @@ fn texts_for_people_and_programs() {
 }
 
 #[test]
-fn a_page_shows_what_ran_and_what_did_not() {
+fn a_page_shows_covered_and_uncovered_parts() {
     let folder = tempfile::tempdir().unwrap();
     let lost = "{error: {status: 404}}";
     let coverage = covered(folder.path(), &[SMALL, SMALL, lost]);
     let page = html(&coverage);
     for part in [
-        // The summary, the rows, the picture and the document.
+        // The summary, the rows, the diagram and the document.
         "<td class=\"no\">3 of 4</td><td class=\"no\">3 of 6</td><td class=\"yes\">1 of 1</td>",
         "<tr><td class=\"n\">14</td><td>way</td><td>Decide -&gt; Gone (big)</td><td class=\"no\">not run</td></tr>",
         "<tr><td class=\"n\">8</td><td>state</td><td>Ask</td><td class=\"yes\">3×</td></tr>",
@@ -144,7 +144,7 @@ fn a_page_shows_what_ran_and_what_did_not() {
 }
 
 #[test]
-fn a_path_has_one_form() {
+fn paths_are_normalised() {
     for (path, form) in [
         ("./a/../w.yaml", "w.yaml"),
         ("../w.yaml", "../w.yaml"),

@@ -1,4 +1,4 @@
-//! Counts the parts that ran according to an instance's history.
+//! Counts the parts that ran, based on an instance's history.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use swirl_model::workflow::{StateId, Workflow};
 
 use super::items::{Item, Key};
 
-/// A state of the main path that a scope is in or has left.
+/// A state of the main path that a scope is in or has just left.
 struct At {
     state: StateId,
-    /// A handler has taken an error in it.
+    /// A handler has taken an error in this state.
     handled: bool,
     failed: bool,
 }
@@ -86,14 +86,14 @@ pub(super) fn count(workflow: &Workflow, history: &[HistoryEntry], items: &mut [
     }
 }
 
-/// The state that a scope is in: that of a branch without its own states is the one that forked it.
+/// The current state of a scope. For a branch without states of its own, it is the state that forked it.
 fn state_of(scopes: &HashMap<ScopeId, At>, scope: &ScopeId) -> Option<StateId> {
     let mut id = scope.to_string();
     loop {
         if let Some(at) = scopes.get(&ScopeId::new(id.as_str())) {
             return Some(at.state);
         }
-        // A child is called '<parent>.<fork>.<index>'.
+        // The id of a child is '<parent>.<fork>.<index>'.
         let parent = id.rfind('.').and_then(|end| id[..end].rfind('.'))?;
         id.truncate(parent);
     }

@@ -53,7 +53,7 @@ fn instance() -> ObservedInstance {
             event("1", "paid", data!("7"), Some(data!({"sum": 5}))),
             event("2", "sent", data!(8), None),
         ],
-        // The last of January, so that a month is 29 days.
+        // The last of January, so that a month has 29 days.
         started_at: Timestamp::parse("2024-01-31T00:00:00Z").unwrap(),
         elapsed_ms: Some(29 * 86_400_000),
         subflow: false,
@@ -74,7 +74,7 @@ fn differences(text: &str, observed: &Observed) -> String {
 }
 
 #[test]
-fn what_holds() {
+fn met_expectations_pass() {
     for text in [
         "status: completed",
         "output: {l: [{y: 2.0, x: 1}, 3.0], a: 1}",
@@ -94,7 +94,7 @@ fn what_holds() {
 }
 
 #[test]
-fn what_does_not_hold() {
+fn unmet_expectations_are_reported() {
     let text = r"
 status: faulted
 output: {a: 2, l: [{x: 1, y: 2}]}
@@ -172,7 +172,7 @@ fn a_faulted_instance() {
         "#);
 }
 
-/// The status is the code of an error without a code.
+/// For an error without a code, the status is the code.
 #[test]
 fn codes_and_statuses() {
     let faulted = |code: Option<&str>, status| ObservedInstance {
@@ -202,7 +202,7 @@ fn codes_and_statuses() {
 }
 
 #[test]
-fn a_plan_that_came_to_nothing() {
+fn steps_without_effect_are_reported() {
     let observed = |instances| Observed {
         instances,
         refused_starts: vec![(

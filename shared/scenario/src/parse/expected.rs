@@ -7,7 +7,7 @@ use super::parts::status;
 use super::reader::Reader;
 use crate::expect::{Expect, Finding, STATUSES, Wanted, WantedCall, WantedError, since};
 
-/// Keys for one instance.
+/// The keys for one instance.
 const INSTANCE_KEYS: [&str; 10] = [
     "status",
     "output",
@@ -77,7 +77,7 @@ fn rejected(r: &mut Reader, node: &Node) -> Vec<Finding> {
     rows
 }
 
-/// A JSON pointer: empty for the whole document, otherwise beginning with a slash.
+/// A JSON pointer: empty for the whole document, otherwise it begins with a slash.
 fn pointer(r: &mut Reader, node: &Node) -> Option<String> {
     match node.as_str() {
         Some(text) if text.is_empty() || text.starts_with('/') => Some(text.to_owned()),

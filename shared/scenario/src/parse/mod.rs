@@ -1,4 +1,4 @@
-//! From a document's tree to a [`Scenario`](super::Scenario). All problems are found at once.
+//! Converts a document's tree to a [`Scenario`](super::Scenario), and finds all problems at once.
 
 mod expected;
 mod parts;

@@ -121,7 +121,7 @@ fn answer(r: &mut Reader, node: &Node, function: &str) -> Option<Answer> {
     })
 }
 
-/// Compiles the expressions, so that a bad one is found before anything runs.
+/// Compiles the expressions, so that invalid ones are found before anything runs.
 fn returned(r: &mut Reader, node: &Node) -> Option<Return> {
     if let Some(items) = node.items() {
         let items: Vec<Option<Return>> = items.iter().map(|item| returned(r, item)).collect();
@@ -197,7 +197,7 @@ pub(super) fn events(r: &mut Reader, node: &Node) -> Vec<(Timestamp, Data)> {
     events
 }
 
-/// A CloudEvent in the JSON format; `id` and `time` may be missing.
+/// A CloudEvent in JSON format. `id` and `time` may be missing.
 fn event(r: &mut Reader, node: &Node) -> Option<Data> {
     let Some(members) = node.members() else {
         r.wrong_kind(node, "'event'", "an object");
@@ -220,7 +220,7 @@ fn event(r: &mut Reader, node: &Node) -> Option<Data> {
                 }
             }
             _ => {
-                // Names of the specification in other letters are a slip, not an extension.
+                // A standard attribute in another case is a mistake, not an extension.
                 if let Some(meant) = ["data", "type", "source", "id", "time", "subject"]
                     .into_iter()
                     .find(|known| known.eq_ignore_ascii_case(name))

@@ -10,7 +10,7 @@ use crate::file::Problem;
 /// Collects problems. An unreadable value becomes `None`, and reading continues.
 pub(super) struct Reader {
     pub problems: Vec<Problem>,
-    /// Virtual time zero: offsets count from it.
+    /// The start of virtual time. Offsets are relative to it.
     pub clock: Timestamp,
 }
 
@@ -32,7 +32,7 @@ impl Reader {
         );
     }
 
-    /// An object with no other keys than these; false if it is not an object.
+    /// Checks that an object has only these keys. Returns false if it is not an object.
     pub fn object(&mut self, node: &Node, what: &str, known: &[&str]) -> bool {
         let Some(members) = node.members() else {
             self.wrong_kind(node, what, "an object");
@@ -67,7 +67,7 @@ impl Reader {
         }
     }
 
-    /// A text that isn't empty.
+    /// A non-empty text.
     pub fn string(&mut self, node: &Node, what: &str) -> Option<String> {
         match node.as_str() {
             Some("") => {
@@ -82,7 +82,7 @@ impl Reader {
         }
     }
 
-    /// A text, or a number in its place, as YAML writes versions and codes.
+    /// A text, or a number instead, because YAML reads versions and codes as numbers.
     pub fn text(&mut self, node: &Node, what: &str) -> Option<String> {
         if node.is_number() {
             Some(node.raw().to_owned())
@@ -99,7 +99,7 @@ impl Reader {
         value
     }
 
-    /// A value that must be an object, with keys of any name.
+    /// An object that may have any keys.
     pub fn map(&mut self, node: &Node, what: &str) -> Option<Data> {
         if node.members().is_none() {
             self.wrong_kind(node, what, "an object");
@@ -131,7 +131,7 @@ impl Reader {
         }
     }
 
-    /// A point of virtual time: an offset from time zero, or an RFC 3339 instant not before it.
+    /// An instant in virtual time: an offset from its start, or an RFC 3339 instant that isn't earlier.
     pub fn moment(&mut self, node: &Node, what: &str) -> Option<Timestamp> {
         if let Some(at) = node
             .as_str()
@@ -147,7 +147,7 @@ impl Reader {
         Some(offset.add_to(self.clock))
     }
 
-    /// One of these words.
+    /// One of the allowed words.
     pub fn word(
         &mut self,
         node: &Node,
@@ -166,7 +166,7 @@ impl Reader {
         found
     }
 
-    /// The member of an object that must be there.
+    /// A required member of an object.
     pub fn need<'n>(&mut self, node: &'n Node, what: &str, key: &str) -> Option<&'n Node> {
         let found = node.get(key);
         if found.is_none() && node.members().is_some() {

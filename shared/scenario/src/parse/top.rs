@@ -106,7 +106,7 @@ pub(crate) fn scenario(content: &[u8], path: &Path) -> Result<Scenario, Vec<Prob
     }
 }
 
-/// The document's tree, and its problems that still allow a tree (duplicate keys).
+/// The document's tree, and problems that still permit one (duplicate keys).
 fn tree(content: &[u8]) -> Result<(Node, Vec<Problem>), Vec<Problem>> {
     let parsed = source::read(content, &Limits::default());
     let problem = |finding: &Diagnostic| Problem {
@@ -144,7 +144,7 @@ fn default_until() -> IsoDuration {
     IsoDuration::parse(UNTIL_DEFAULT).unwrap_or_default()
 }
 
-/// `a/b.scenario.yaml` is `b`.
+/// For `a/b.scenario.yaml` this is `b`.
 fn file_name(path: &Path) -> String {
     let name = path
         .file_name()
@@ -187,7 +187,7 @@ fn workflows(r: &mut Reader, root: &Node, path: &Path) -> Vec<WorkflowSource> {
     found
 }
 
-/// Content that is not text is kept as JSON.
+/// Content that isn't text is kept as JSON.
 fn resources(r: &mut Reader, node: &Node) -> BTreeMap<String, String> {
     let Some(members) = node.members() else {
         r.wrong_kind(node, "'resources'", "an object");

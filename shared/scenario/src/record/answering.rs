@@ -1,7 +1,7 @@
-//! Answers calls with recorded answers, and notes which answer each call took.
+//! Answers calls with recorded answers, and records which answer each call used.
 //!
-//! In virtual time calls may begin in a different order than in real time, because branches take no time
-//! between two calls. So an answer is chosen by the call itself: its arguments, its instance, its scope.
+//! In virtual time, calls may begin in a different order than in real time, because branches take no time between two
+//! calls. So an answer is chosen by the call itself: by its arguments, its instance and its scope.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,11 +21,11 @@ pub struct Answering {
 /// The recorded calls that a run has used.
 #[derive(Debug, Clone, Default)]
 pub struct Taken {
-    /// Recorded calls, in the order in which they were asked for.
+    /// Recorded calls, in the order in which the run needed them.
     pub order: Vec<usize>,
-    /// The recorded instance for an instance of the run, by its id.
+    /// The recorded instance that corresponds to an instance of the run, by the latter's id.
     pub instances: BTreeMap<String, usize>,
-    /// Calls for which nothing was recorded.
+    /// Calls without a recorded answer.
     pub unknown: Vec<(String, Data)>,
 }
 
@@ -61,7 +61,7 @@ impl Answering {
         let Some(index) = self.choose(request, &taken) else {
             let function = request.function.name.to_string();
             taken.unknown.push((function, request.arguments.clone()));
-            // The continuation is unknown.
+            // There is no record of how it continues.
             return Mock::Never;
         };
         let call = &self.calls[index];
@@ -80,7 +80,7 @@ impl Answering {
         }
     }
 
-    /// The best matching recorded call, the earliest of them.
+    /// The best matching recorded call; if several match equally, the earliest.
     fn choose(&self, request: &CallRequest, taken: &Taken) -> Option<usize> {
         let name = &*request.function.name;
         let instance = request.scope.instance.as_str();

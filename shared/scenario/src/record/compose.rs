@@ -11,7 +11,7 @@ use super::export::Recorded;
 use super::facts::{Facts, Outcome, RecordedCall};
 use crate::rows::millis;
 
-/// Attributes of produced events that differ in each run.
+/// Attributes of produced events that differ between runs.
 const OF_THE_RUN: [&str; 5] = ["id", "time", "specversion", "traceparent", "tracestate"];
 
 /// The parts of a scenario.
@@ -19,13 +19,13 @@ pub struct Parts<'p> {
     pub instances: &'p [Recorded],
     pub facts: &'p Facts,
     pub sources: &'p Sources,
-    /// In the order in which a run asks for them.
+    /// In the order in which a run needs them.
     pub calls: Vec<&'p RecordedCall>,
-    /// Indices of the instances, in the order in which a run starts them.
+    /// Indices of the instances in the order in which a run starts them.
     pub order: Vec<usize>,
 }
 
-/// A scenario, and the expectations that were left out.
+/// A scenario, and the expectations that were omitted.
 pub struct Composed {
     pub scenario: Data,
     pub notes: BTreeSet<String>,
@@ -86,7 +86,7 @@ impl Parts<'_> {
         Composed { scenario, notes }
     }
 
-    /// By function, in the order in which a run asks for them.
+    /// By function, in the order in which a run needs them.
     fn functions(&self) -> Data {
         let mut by_name: BTreeMap<&str, Vec<Data>> = BTreeMap::new();
         for call in &self.calls {
@@ -100,7 +100,7 @@ impl Parts<'_> {
             by_name.entry(name).or_insert_with(|| vec![uncalled()]);
         }
         for (name, mut answers) in by_name {
-            // The last answer repeats.
+            // The last answer repeats by itself.
             while answers.len() > 1 && answers[answers.len() - 1] == answers[answers.len() - 2] {
                 answers.pop();
             }
@@ -129,7 +129,7 @@ impl Parts<'_> {
         events.collect()
     }
 
-    /// Only if something would continue beyond the recording.
+    /// Set only if something would continue after the recording.
     fn until(&self, zero: Timestamp) -> Option<String> {
         let goes_on = self.instances.iter().any(|one| one.status == "running");
         if !goes_on && !self.sources.scheduled {
@@ -269,7 +269,7 @@ impl Parts<'_> {
         wanted.set(key, Data::array(rows));
     }
 
-    /// Ids differ in each run.
+    /// Whether the value contains an instance's id, which differs in each run.
     fn names_an_instance(&self, data: &Data) -> bool {
         let text = data.to_string();
         self.instances
@@ -349,7 +349,7 @@ fn uncalled() -> Data {
     answer
 }
 
-/// A value that `return` gives back literally: without expressions.
+/// A value that `return` gives back literally, without expressions.
 fn literal(data: &Data) -> Data {
     if let Some(text) = data.as_str() {
         return Data::string(text.replace("${", "$${"));

@@ -1,5 +1,5 @@
-//! The export of an instance: the API's answers about it and the instances that it started, with their
-//! definitions. It is a file with its own format, so that it can be kept and shared.
+//! The export of an instance: the API's answers about the instance and those that it started, with their definitions.
+//! It has its own file format, so that it can be kept and shared.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use swirl_model::instance::{Header, ParentLink};
 use swirl_model::time::Timestamp;
 use swirl_model::trace::Trace;
 
-/// The only format of an export so far.
+/// The only format version of an export so far.
 pub const FORM: u32 = 1;
 
-/// The reason why an answer of the API or a file cannot be used.
+/// The reason why an answer of the API, or a file, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     #[error("the {what} cannot be read: {why}")]
@@ -32,11 +32,11 @@ pub enum ExportError {
     HistoryAlone,
 }
 
-/// An instance and those that it started, its own first.
+/// An instance and those that it started, with the instance itself first.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Export {
-    /// `FORM`.
+    /// Equals `FORM`.
     pub recording: u32,
     pub instances: Vec<Exported>,
     pub definitions: Vec<ExportedDefinition>,
@@ -46,9 +46,9 @@ pub struct Export {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exported {
-    /// Of `GET /instances/{id}`.
+    /// From `GET /instances/{id}`.
     pub instance: Value,
-    /// Of `GET /instances/{id}/history`.
+    /// From `GET /instances/{id}/history`.
     pub history: Value,
 }
 
@@ -63,7 +63,7 @@ pub struct ExportedDefinition {
     pub resources: BTreeMap<String, String>,
 }
 
-/// The used part of `GET /instances/{id}`.
+/// The parts of `GET /instances/{id}` that are used.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct View {
@@ -90,7 +90,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
     Value::deserialize(deserializer).map(Some)
 }
 
-/// The error of an instance, as far as scenarios name it.
+/// The error of an instance, as far as scenarios describe errors.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Failed {
     pub name: String,
@@ -102,17 +102,17 @@ pub struct Failed {
     pub message: String,
 }
 
-/// An instance, read.
+/// A parsed instance.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     pub header: Header,
-    /// A status as the API writes it.
+    /// The status as the API writes it.
     pub status: String,
     pub suspended: bool,
     pub output: Option<Data>,
     pub error: Option<Failed>,
     pub history: Vec<HistoryEntry>,
-    /// How many older entries are no longer kept.
+    /// The number of older entries that are no longer kept.
     pub gone: u64,
     /// It has ended, and calls that it doesn't wait for are still to come.
     pub is_calling: bool,
@@ -127,7 +127,7 @@ impl Export {
         }
     }
 
-    /// Reads a file.
+    /// Parses a file.
     ///
     /// # Errors
     /// It is not an export, or has another format.
@@ -153,7 +153,7 @@ impl Export {
         }
     }
 
-    /// All instances, read.
+    /// Parses all instances.
     ///
     /// # Errors
     /// The first instance that is not a valid answer of the API.
@@ -234,7 +234,7 @@ impl Exported {
 }
 
 impl Recorded {
-    /// The sub-workflow that a scope started as its call of this number.
+    /// The sub-workflow that a scope started with its call of this number.
     pub fn subflow(&self, scope: &ScopeId, call: u32) -> InstanceId {
         InstanceId::new(child_id(&self.header, scope, call))
     }
@@ -249,7 +249,7 @@ pub(super) fn data(value: &Value) -> Data {
     Data::parse(value.to_string().as_bytes()).unwrap_or_default()
 }
 
-/// An entry, with the instants that the API writes out.
+/// An entry whose instants are in the form of the API.
 fn entry(value: &Value) -> Result<HistoryEntry, String> {
     let mut value = value.clone();
     for pointer in ["/at", "/timer/due"] {
@@ -269,7 +269,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn exports_are_read_again() {
+    fn an_export_can_be_written_and_read() {
         let exported = Exported {
             instance: json!({"id": "i", "workflow": "w", "version": "1", "status": "completed",
                 "suspended": false, "startedAt": "2024-01-01T00:00:00.250Z", "input": {}, "output": null,
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_export_is_refused() {
+    fn other_files_are_rejected() {
         let why = |text: &str| Export::parse(text.as_bytes()).unwrap_err().to_string();
         assert!(why("{").starts_with("the export cannot be read"));
         assert!(why(r#"{"recording": 2}"#).contains("form 2"));

@@ -1,5 +1,5 @@
-//! The facts in histories about the world around instances: the calls with their answers, the received
-//! events, the actions of operators.
+//! Extracts from histories how the environment behaved: the calls with their answers, the received events, and the
+//! actions of operators.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,13 +20,13 @@ use crate::mock::is_sysout;
 pub enum Outcome {
     Return(Data),
     Error(WorkflowError),
-    /// Nothing waited for its answer.
+    /// Nothing waited for the answer.
     Never,
 }
 
 #[derive(Debug, Clone)]
 pub struct RecordedCall {
-    /// Counted from 0, in the order of the export.
+    /// The instance's index in the export, from 0.
     pub instance: usize,
     pub scope: ScopeId,
     pub function: String,
@@ -44,23 +44,23 @@ pub struct Operated {
     pub word: &'static str,
 }
 
-/// Everything that reached the instances from outside.
+/// Everything that came to the instances from outside.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     pub calls: Vec<RecordedCall>,
-    /// In the order of their consumption, each once.
+    /// In the order in which they were consumed, each once.
     pub events: Vec<(Timestamp, Data)>,
     pub operated: Vec<Operated>,
-    /// Events created the first instance, not a request.
+    /// Events, not a request, created the first instance.
     pub by_event: bool,
-    /// The missing facts that a scenario needs. Sentences, each once.
+    /// The missing facts that a scenario needs, as sentences without duplicates.
     pub missing: BTreeSet<String>,
 }
 
 const DATA: &str = "the history doesn't hold the answers of calls and the events that came: set 'history.data' to \
      'all' on workers and coordinators (swirl worker --history-data all), and record an instance that ran with it";
 
-/// The same where there was data.
+/// The same for data that was no longer kept.
 const GONE: &str = "the answers of calls and the events that came are no longer kept: 'history.keep_data', or the \
      definition, says how long they are";
 
@@ -70,7 +70,7 @@ struct Open {
     detached: bool,
 }
 
-/// Reads the histories; `workflows` are those of the instances, in the same order.
+/// Reads the histories. `workflows` are the instances' workflows, in the same order.
 pub fn facts(instances: &[Recorded], workflows: &[&Workflow]) -> Facts {
     let mut facts = Facts::default();
     let mut produced: BTreeSet<&str> = BTreeSet::new();
@@ -102,7 +102,7 @@ pub fn facts(instances: &[Recorded], workflows: &[&Workflow]) -> Facts {
                 {
                     event(entry, &mut facts);
                 }
-                // It follows from what happened to its parent.
+                // It is a consequence of the parent's change.
                 Event::Operated { with: Some(_), .. } if index > 0 => {}
                 Event::Operated { action, .. } => operated(index, entry, action, &mut facts),
                 Event::GivenUp { .. } => {
@@ -132,7 +132,7 @@ fn event(entry: &HistoryEntry, facts: &mut Facts) {
     }
 }
 
-/// Why an entry has no data.
+/// The reason why an entry has no data.
 fn missing(entry: &HistoryEntry) -> &'static str {
     match entry.data_until {
         Some(_) => GONE,
@@ -213,7 +213,7 @@ fn calls(index: usize, one: &Recorded, workflow: &Workflow, facts: &mut Facts) {
                 let Some(call) = open.remove(scope) else {
                     continue;
                 };
-                // A call that nothing waits for has a separate scope.
+                // A call that nothing waits for has its own scope.
                 if call.detached && entry.data.is_none() {
                     continue;
                 }
@@ -229,7 +229,7 @@ fn calls(index: usize, one: &Recorded, workflow: &Workflow, facts: &mut Facts) {
     }
 }
 
-/// A call with its answer; `None` if no call was made, or its outcome isn't known.
+/// A call with its answer, or `None` if no call was made or its outcome isn't known.
 fn ended(
     index: usize,
     entry: &HistoryEntry,
@@ -247,7 +247,7 @@ fn ended(
         (_, Some(result)) => Outcome::Return(result),
         (Event::ActionFailed { error, .. }, None) => match error.name.as_str() {
             names::ACTION_TIMEOUT => Outcome::Never,
-            // The call was never made: its arguments couldn't be.
+            // The call was never made, because its arguments could not be evaluated.
             names::EXPRESSION_ERROR | names::SECRET_NOT_FOUND if arguments.is_none() => {
                 return None;
             }
@@ -286,7 +286,7 @@ fn cut(what: &str, facts: &mut Facts) {
     ));
 }
 
-/// Whether the history has a placeholder instead of a value that is too long.
+/// Whether the history has a placeholder for a value that is too long.
 fn is_cut(data: &Data) -> bool {
     let members = data.as_object().map_or(0, |all| all.len());
     members == 2
@@ -294,7 +294,7 @@ fn is_cut(data: &Data) -> bool {
         && data.get("bytes").is_some()
 }
 
-/// The state that an entry names, if only one has the name: branches may have states of the same name.
+/// The state that an entry names, if the name is unambiguous: branches may have states with equal names.
 fn named(workflow: &Workflow, name: Option<&str>) -> Option<StateId> {
     let name = name?;
     let states = workflow.states.iter().enumerate();
@@ -303,14 +303,14 @@ fn named(workflow: &Workflow, name: Option<&str>) -> Option<StateId> {
     found.next().is_none().then_some(StateId(index as u32))
 }
 
-/// The state that a scope is in: that of a branch without its own states is the one that forked it.
+/// The current state of a scope. For a branch without states of its own, it is the state that forked it.
 fn state_of(states: &BTreeMap<ScopeId, StateId>, scope: &ScopeId) -> Option<StateId> {
     let mut id = scope.to_string();
     loop {
         if let Some(state) = states.get(&ScopeId::new(id.as_str())) {
             return Some(*state);
         }
-        // A child is called '<parent>.<fork>.<index>'.
+        // The id of a child is '<parent>.<fork>.<index>'.
         let parent = id.rfind('.').and_then(|end| id[..end].rfind('.'))?;
         id.truncate(parent);
     }
@@ -326,7 +326,7 @@ fn name_of<'w>(workflow: &'w Workflow, action: &'w Action) -> &'w str {
     }
 }
 
-/// The action of this name: of the state if it is known there, otherwise of the workflow.
+/// The action with this name, from the state if that is known, otherwise from the whole workflow.
 fn action_of<'w>(workflow: &'w Workflow, state: Option<StateId>, name: &str) -> Option<&'w Action> {
     let in_state = state
         .and_then(|state| workflow.states.get(state.0 as usize))
@@ -338,7 +338,7 @@ fn action_of<'w>(workflow: &'w Workflow, state: Option<StateId>, name: &str) -> 
     all.find(|action| name_of(workflow, action) == name)
 }
 
-/// The function that an action calls, if it calls one that a scenario answers for.
+/// The function that an action calls, if a scenario has to mock it.
 fn function_of<'w>(
     workflow: &'w Workflow,
     state: Option<StateId>,
@@ -379,7 +379,7 @@ pub fn subflows(one: &Recorded, workflow: &Workflow) -> Vec<(ScopeId, u32)> {
     found
 }
 
-/// Whether the instance was created by events: they are there when its first state begins.
+/// Whether events created the instance: then they precede its first state.
 fn is_by_event(one: &Recorded, workflow: &Workflow) -> bool {
     let start = workflow[Workflow::ROOT].start;
     if !matches!(workflow[start].kind, StateKind::Event(_)) || one.header.input != Data::object() {
@@ -397,7 +397,7 @@ fn is_by_event(one: &Recorded, workflow: &Workflow) -> bool {
     entered.is_some() && entered == consumed
 }
 
-/// Values for the secrets of a definition: marks, in the form in which its expressions read them.
+/// Placeholder values for a definition's secrets, with the structure that its expressions expect.
 pub fn secrets(workflow: &Workflow, document: &str) -> Data {
     let mut secrets = Data::object();
     for name in &workflow.secrets {

@@ -1,9 +1,9 @@
-//! Scenarios made from real instances: the implementation of `swirl record`.
+//! Creates scenarios from real instances: the implementation of `swirl record`.
 //!
-//! An [`Export`] contains the API's answers about an instance. Its history has the calls with their answers,
-//! the events with their times, and the expected outcome. The definition is part of the scenario, or is
-//! named as a file. A run in virtual time then shows in which order the answers are needed, and a second run
-//! shows whether the scenario passes.
+//! An [`Export`] contains the API's answers about an instance. Its history has the calls with their answers, the events
+//! with their times, and the expected outcome. The definition is part of the scenario or is referred to as a file. A
+//! run in virtual time determines the order in which the answers are needed, and a second run checks that the scenario
+//! passes.
 
 pub(crate) mod answering;
 mod compose;
@@ -34,7 +34,7 @@ use crate::mock::is_sysout;
 use crate::run::{Keeps, VirtualRunner, read_all, run_with};
 use crate::{FileError, Observed, RunError, Runner};
 
-/// The reason why there is no scenario.
+/// The reason why no scenario was created.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     #[error(transparent)]
@@ -43,27 +43,27 @@ pub enum RecordError {
     NoDefinition(DefinitionId),
     #[error("the definition {0} is not valid any more: {1}")]
     Definition(DefinitionId, String),
-    /// The history lacks facts: sentences.
+    /// The history lacks facts, described in sentences.
     #[error("{}", .0.iter().map(String::as_str).collect::<Vec<_>>().join("\n"))]
     Missing(BTreeSet<String>),
-    /// The result is not a valid scenario: a bug.
+    /// The result is not a valid scenario, which is a bug.
     #[error("the scenario that was made cannot be read: {0}")]
     Scenario(#[from] FileError),
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
-/// Definitions that the scenario names as files: the path as written there, by workflow.
+/// Definitions that the scenario refers to as files: the path in the scenario, by workflow.
 pub type Files = BTreeMap<String, String>;
 
-/// A scenario file.
+/// The created scenario.
 #[derive(Debug)]
 pub struct Made {
-    /// YAML.
+    /// The scenario file as YAML.
     pub text: String,
-    /// The expectations that it lacks, with the reason. Sentences.
+    /// The expectations that it lacks, with reasons, as sentences.
     pub notes: Vec<String>,
-    /// The differences of its run from the recording; empty if it passes.
+    /// The differences between its run and the recording; empty if it passes.
     pub differences: Vec<Difference>,
 }
 
@@ -73,17 +73,17 @@ pub(crate) struct Sources {
     pub workflows: Vec<Data>,
     pub resources: BTreeMap<String, String>,
     pub secrets: Data,
-    /// Functions that a scenario must answer for: otherwise the definition counts as one that cannot run.
+    /// Functions that a scenario must mock, because otherwise the definition couldn't run.
     pub custom: BTreeSet<String>,
     /// A schedule starts instances of the first workflow.
     pub scheduled: bool,
 }
 
-/// Makes a scenario from the first instance of an export. `path` is the place of the file: paths in it
-/// are relative to its folder.
+/// Creates a scenario from the first instance of an export. `path` is the path of the new file; paths in it are
+/// relative to its folder.
 ///
 /// # Errors
-/// See [`RecordError`]. A scenario that doesn't pass is not an error: [`Made`] has its differences.
+/// See [`RecordError`]. A scenario that doesn't pass is not an error; [`Made`] has its differences.
 pub fn record(export: &Export, files: &Files, path: &Path) -> Result<Made, RecordError> {
     let basis = Basis::new(export)?;
     let sources = sources(export, &basis.read, files)?;
@@ -109,7 +109,7 @@ pub fn record(export: &Export, files: &Files, path: &Path) -> Result<Made, Recor
     })
 }
 
-/// Returns the world around a recording, with its definitions but without answers to its calls.
+/// Returns the environment of a recording: its definitions, but no answers to calls.
 ///
 /// # Errors
 /// See [`RecordError`].
@@ -122,7 +122,7 @@ pub(crate) fn drafted(export: &Export, files: &Files) -> Result<(Scenario, Facts
     Ok((scenario, basis.facts))
 }
 
-/// An export, read.
+/// A parsed export.
 struct Basis {
     /// Never empty.
     instances: Vec<Recorded>,
@@ -158,8 +158,8 @@ impl Basis {
     }
 }
 
-/// Returns the instances that the last one of an export may have started: sub-workflows, and the instance
-/// of its `continueAs`. Not all of them need exist.
+/// Returns the ids of instances that the last instance of an export may have started: sub-workflows and its
+/// continuation by `continueAs`. Not all of them need exist.
 ///
 /// # Errors
 /// The export cannot be read, or its definition isn't valid.
@@ -180,7 +180,7 @@ pub fn started_by(export: &Export, index: usize) -> Result<Vec<InstanceId>, Reco
     Ok(ids)
 }
 
-/// A definition, with the documents that the reader fetched for it.
+/// A definition, and the documents that the reader fetched for it.
 struct Definition {
     id: DefinitionId,
     workflow: Workflow,
@@ -221,7 +221,7 @@ fn workflow(export: &Export, id: &DefinitionId, now: Timestamp) -> Result<Defini
     })
 }
 
-/// The resources of a deployed definition, and those that the reader asked for.
+/// The resources of a deployed definition, and records of those that the reader requested.
 struct Noted {
     map: MapResources,
     fetched: Mutex<BTreeSet<String>>,
@@ -250,7 +250,7 @@ impl Resources for Noted {
     }
 }
 
-/// The definitions in the form of the scenario: documents, or names of files.
+/// The definitions as the scenario contains them: documents, or file names.
 fn sources(export: &Export, read: &[Definition], files: &Files) -> Result<Sources, RecordError> {
     let mut sources = Sources {
         secrets: Data::object(),
@@ -277,7 +277,7 @@ fn sources(export: &Export, read: &[Definition], files: &Files) -> Result<Source
                 node.to_data()
             }
         };
-        // A file stands for all versions that were recorded.
+        // A file replaces all recorded versions.
         if file.is_none() || !sources.workflows.contains(&source) {
             sources.workflows.push(source);
         }
@@ -317,7 +317,7 @@ fn in_order<'p>(
         .iter()
         .any(|(_, reading)| reading.workflow.is_none())
     {
-        // The later run reports the problem.
+        // The later run reports this problem.
         return Ok(());
     }
     let Ok(observed) = run_with(drafted, readings, answering.caller(), Keeps::Lines, || {

@@ -22,7 +22,7 @@ states:
     end: true
 ";
 
-/// An instance whose only call failed once, then gave `result`.
+/// An instance whose only call failed once and then returned `result`.
 fn exported(result: &Value) -> Export {
     let at = |ms: u32| format!("2024-01-01T00:00:{:02}.{:03}Z", ms / 1000, ms % 1000);
     let action = |ms: u32, event: &str, attempt: u32| json!({"at": at(ms), "scope": "r", "event": event, "action": "charge", "attempt": attempt});
@@ -134,7 +134,7 @@ fn a_retry_with_a_secret() {
 }
 
 #[test]
-fn what_the_history_lacks_is_said() {
+fn missing_facts_are_reported() {
     let why = |export: &Export| made(export).unwrap_err().to_string();
     assert!(why(&exported(&Value::Null)).contains("set 'history.data' to 'all'"));
     let cut = exported(&json!({"cut": "{\"id\"", "bytes": 70_000}));
@@ -156,7 +156,7 @@ fn what_the_history_lacks_is_said() {
 }
 
 #[test]
-fn a_run_that_differs_is_told() {
+fn a_different_run_is_reported() {
     let mut export = exported(&json!({"id": "abc", "paid": "for ${1}"}));
     export.instances[0].instance["output"] = json!({"sum": 8});
     let made = made(&export).unwrap();

@@ -1,4 +1,4 @@
-//! Matches the instances of two runs, and removes the names from histories that differ in each run.
+//! Matches the instances of two runs, and removes names that differ in each run from their histories.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::{Observed, ObservedInstance};
 /// The number of digits in an instance's id.
 const ID_DIGITS: usize = 24;
 
-/// Names in a run, and their replacements.
+/// Names that occur in a run, and their replacements.
 #[derive(Debug, Default)]
 pub struct Ids {
     instances: HashMap<String, String>,
@@ -29,13 +29,13 @@ pub struct Pair<'o> {
 }
 
 pub struct Pairs<'o> {
-    /// The instance itself first.
+    /// The first one is the instance itself.
     pub pairs: Vec<Pair<'o>>,
     /// A run has instances that the other one lacks.
     pub unpaired: bool,
 }
 
-/// The nth instance of a workflow in one run is the nth in the other.
+/// The nth instance of a workflow in one run corresponds to the nth in the other.
 pub fn pairs<'o>(recorded: &'o Observed, new: &'o Observed) -> Pairs<'o> {
     let (before, after) = (ranked(recorded), ranked(new));
     let common: Vec<_> = before
@@ -78,7 +78,7 @@ pub fn pairs<'o>(recorded: &'o Observed, new: &'o Observed) -> Pairs<'o> {
     }
 }
 
-/// Whether it is a sub-workflow, its workflow, and its number among those of the same kind.
+/// Whether it is a sub-workflow, its workflow, and its number among instances of the same kind.
 type Rank<'o> = (bool, &'o str, usize);
 
 fn ranked(observed: &Observed) -> BTreeMap<Rank<'_>, &ObservedInstance> {
@@ -92,7 +92,7 @@ fn ranked(observed: &Observed) -> BTreeMap<Rank<'_>, &ObservedInstance> {
 }
 
 impl Ids {
-    /// Returns a text with the names in this run replaced.
+    /// Returns a text in which the names of this run are replaced.
     pub fn text(&self, text: &str) -> String {
         let mut replaced = String::with_capacity(text.len());
         let mut rest = text;
@@ -116,15 +116,14 @@ impl Ids {
         Data::parse(text.as_bytes()).unwrap_or_else(|_| data.clone())
     }
 
-    /// Returns an entry without times, numbers and ids: it is the same in two runs that take the
-    /// same path.
+    /// Returns an entry without times, numbers and ids, so that it is equal in two runs that take the same path.
     pub fn plain(&self, entry: &HistoryEntry) -> Data {
         let mut value = serde_json::to_value(entry).unwrap_or_default();
         let is_own = value["id"]
             .as_str()
             .is_some_and(|id| self.produced.contains(id));
         if let Some(members) = value.as_object_mut() {
-            // A recording of an older version names no state with an action.
+            // Recordings of older versions have no state in an action's entry.
             for name in ["at", "scope", "call", "fork", "in_state", "data_until"] {
                 members.remove(name);
             }
@@ -165,11 +164,11 @@ fn is_digit(c: char) -> bool {
     c.is_ascii_digit() || ('a'..='f').contains(&c)
 }
 
-/// The place of a scope: the fork of the scope above, and its branch. Forks are renumbered, since their
-/// numbers depend on everything before.
+/// The path of a scope: the fork in the parent scope, and the branch. Forks are renumbered, because their numbers
+/// depend on everything before them.
 pub type Path = Vec<(usize, u32)>;
 
-/// The entries of each scope, in their order.
+/// The entries of each scope, in order.
 pub fn by_scope(history: &[HistoryEntry]) -> BTreeMap<Path, Vec<&HistoryEntry>> {
     let mut forks: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for entry in history {
@@ -180,7 +179,7 @@ pub fn by_scope(history: &[HistoryEntry]) -> BTreeMap<Path, Vec<&HistoryEntry>> 
         }
     }
     let mut scopes: BTreeMap<Path, Vec<&HistoryEntry>> = BTreeMap::new();
-    // Those of a sub-workflow that is suspended with its parent are missing in recordings of older versions.
+    // Recordings of older versions lack entries for sub-workflows that were suspended with their parent.
     let follows =
         |entry: &&HistoryEntry| matches!(entry.event, Event::Operated { with: Some(_), .. });
     for entry in history.iter().filter(|entry| !follows(entry)) {

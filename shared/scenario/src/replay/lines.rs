@@ -1,4 +1,4 @@
-//! Finds the first line that differs in two runs.
+//! Finds the first line that differs between two runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use swirl_model::event::{Event, HistoryEntry};
 use super::histories::{Pair, Path, by_scope};
 use crate::differ;
 
-/// The number of lines that are shown before the one that differs.
+/// The number of lines shown before the one that differs.
 const BEFORE: usize = 3;
 
 /// A line that differs.
@@ -23,14 +23,13 @@ pub struct Found<'o> {
     order: Order,
 }
 
-/// Ordered by time; at the same time, causes before their consequences; then by instance and
-/// branch.
+/// Orders by time. At the same time, causes come before their consequences; then the order is by instance and branch.
 type Order = (i64, bool, usize, Path);
 
 #[derive(Default)]
 pub struct Compared<'o> {
     pub first: Option<Found<'o>>,
-    /// A line that comes at another time.
+    /// A line that occurs at another time.
     pub shifted: Option<Found<'o>>,
 }
 
@@ -117,7 +116,7 @@ struct Scope<'o, 's> {
 }
 
 impl<'o> Scope<'o, '_> {
-    /// Returns the first line that differs, or the first that comes at another time.
+    /// Returns the first line that differs, or the first one that occurs at another time.
     fn compare(&self) -> (Option<Found<'o>>, Option<Found<'o>>) {
         let mut shifted = None;
         for at in 0..self.before.len().max(self.after.len()) {
@@ -165,7 +164,7 @@ impl<'o> Scope<'o, '_> {
     }
 }
 
-/// Whether an entry may only be the consequence of another one at the same time.
+/// Whether an entry can only be the consequence of another one at the same time.
 fn follows(entry: &HistoryEntry) -> bool {
     matches!(
         entry.event,

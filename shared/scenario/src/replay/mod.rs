@@ -1,9 +1,9 @@
 //! Runs recorded instances with another definition: the implementation of `swirl replay`.
 //!
-//! The recorded definition and the changed one run in the same virtual time, each with the calls, events and
-//! operator actions of an [`Export`]. Their histories are compared line by line: in virtual time neither the
-//! clock nor the order of branches makes a difference. A call gets the answer that was recorded for it. A call
-//! that was never recorded gets none, as its continuation is unknown.
+//! The recorded definition and the changed one run in the same virtual time, both with the calls, events and operators'
+//! actions of an [`Export`]. Their histories are compared line by line: in virtual time neither the clock nor the order
+//! of branches makes a difference. A call gets its recorded answer. A call that was never recorded gets none, because
+//! its result is unknown.
 
 mod histories;
 mod lines;
@@ -30,7 +30,7 @@ use crate::record::{Export, Files, RecordError, drafted, record};
 use crate::run::{Keeps, read_all, refused_documents, run_with};
 use crate::{Observed, RunError};
 
-/// A definition that takes the place of the recorded one of the same workflow.
+/// A definition that replaces the recorded one of the same workflow.
 #[derive(Debug)]
 pub struct Changed {
     pub path: String,
@@ -38,7 +38,7 @@ pub struct Changed {
     pub workflow: Workflow,
 }
 
-/// The place and manner in which a changed definition departs from the recording.
+/// Where and how a changed definition departs from the recording.
 #[derive(Debug)]
 pub struct Replayed {
     /// The recorded instance's id.
@@ -72,11 +72,11 @@ pub struct Departure {
     pub place: Option<(String, usize)>,
     /// Lines before it, which are the same.
     pub before: Vec<Line>,
-    /// `None`: the recorded history has no more.
+    /// `None`: the recorded history ends here.
     pub expected: Option<Line>,
-    /// `None`: the new history has no more.
+    /// `None`: the new history ends here.
     pub actual: Option<Line>,
-    /// How the two differ beyond their texts.
+    /// Differences between the two that their texts don't show.
     pub details: Vec<String>,
 }
 
@@ -85,12 +85,12 @@ pub struct Departure {
 pub struct Line {
     /// Virtual milliseconds since the start.
     pub at_ms: i64,
-    /// As the API shows it.
+    /// The entry as the API shows it.
     pub entry: Value,
 }
 
 impl Replayed {
-    /// Whether nothing differs but times.
+    /// Whether only times differ.
     pub fn is_same(&self) -> bool {
         self.first.is_none() && self.result.is_empty() && self.unanswered.is_empty()
     }
@@ -150,7 +150,7 @@ pub fn replay(export: &Export, changed: &[Changed]) -> Result<Replayed, RecordEr
     Ok(replayed)
 }
 
-/// Adds the functions and secrets that only a changed definition has, so that it can run.
+/// Adds placeholders for functions and secrets that only a changed definition has, so that it can run.
 fn allow(scenario: &mut Scenario, changed: &[Changed]) {
     for one in changed {
         for function in &one.workflow.functions {

@@ -1,4 +1,4 @@
-//! The texts of a replay, for people and programs.
+//! Formats a replay, as text and as JSON.
 
 use serde_json::{Value, json};
 use swirl_presentation::timeline::{describe, shown};
@@ -7,7 +7,7 @@ use super::{Departure, Line, Replayed};
 use crate::report::details;
 
 impl Replayed {
-    /// For people: a line with the verdict, and below it the first difference.
+    /// The text: a line with the verdict, followed by the first difference.
     pub fn text(&self) -> String {
         let Replayed {
             instance,
@@ -40,7 +40,7 @@ impl Replayed {
         text
     }
 
-    /// For programs.
+    /// The JSON.
     pub fn json(&self) -> Value {
         let result = self
             .result
@@ -66,7 +66,7 @@ impl Replayed {
 }
 
 impl Departure {
-    /// The place, some lines before, and the line in both runs.
+    /// The location, some lines before it, and the line in both runs.
     fn text(&self) -> String {
         let mut place = Vec::new();
         if !self.is_first {
@@ -98,7 +98,7 @@ impl Departure {
         text
     }
 
-    /// The texts of the two lines show it already.
+    /// Whether the texts of the two lines show it already.
     fn is_in_line(&self, detail: &str) -> bool {
         let texts = [&self.expected, &self.actual].map(|line| line.as_ref().map(Line::text));
         texts[0] != texts[1] && !detail.starts_with("/data")
@@ -122,7 +122,7 @@ impl Departure {
 }
 
 impl Line {
-    /// As in a timeline.
+    /// The line as in a timeline.
     fn text(&self) -> String {
         let line = describe(&self.entry);
         let seconds = self.at_ms as f64 / 1000.0;

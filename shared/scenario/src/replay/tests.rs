@@ -97,7 +97,7 @@ workflows:
     }
 }
 
-/// Replays the export with another text of one of its definitions, in a file.
+/// Replays the export, with another text of one of its definitions in a file.
 fn replayed(text: &str) -> Replayed {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("w.sw.yaml");
@@ -123,7 +123,7 @@ fn replayed(text: &str) -> Replayed {
     replayed
 }
 
-/// The text, without the line that names the instance.
+/// The text without the line that names the instance.
 fn departure_of(text: &str) -> String {
     let replayed = replayed(text);
     assert!(!replayed.is_same());
@@ -136,7 +136,7 @@ fn departure_of(text: &str) -> String {
 }
 
 #[test]
-fn the_same_definition_goes_the_same_way() {
+fn the_same_definition_takes_the_same_path() {
     for text in [PAY, SHIP] {
         let replayed = replayed(text);
         assert!(replayed.is_same(), "{}", replayed.text());
@@ -149,7 +149,7 @@ fn the_same_definition_goes_the_same_way() {
             replayed.text()
         );
     }
-    // Another version, and other names that no history shows.
+    // Another version, and other names that don't occur in histories.
     let renamed = PAY.replace("1.0.0", "2.0.0").replace("Busy", "TooMany");
     assert!(replayed(&renamed).is_same());
 }
@@ -236,7 +236,7 @@ fn another_output_alone() {
 }
 
 #[test]
-fn other_times_are_shown_and_are_not_a_difference() {
+fn other_times_are_shown_but_are_not_a_difference() {
     let replayed = replayed(&PAY.replace("PT5S", "PT7S"));
     assert!(replayed.is_same());
     insta::assert_snapshot!(replayed.text().split_once('\n').unwrap().1, @r#"
@@ -248,7 +248,7 @@ fn other_times_are_shown_and_are_not_a_difference() {
 }
 
 #[test]
-fn for_programs() {
+fn json_output() {
     let json = replayed(&PAY.replace("> 5", "> 50")).json();
     assert_eq!(json["same"], false);
     assert_eq!(json["first"]["expected"]["entry"]["name"], "Wait");
@@ -266,7 +266,7 @@ fn for_programs() {
 }
 
 #[test]
-fn a_definition_that_is_refused() {
+fn a_refused_definition_is_reported() {
     // It is valid by itself, but its sub-workflow doesn't exist.
     let text = PAY.replace("subFlowRef: ship", "subFlowRef: send");
     let replayed = replayed(&text);

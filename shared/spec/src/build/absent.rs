@@ -1,13 +1,14 @@
-//! Properties that count as absent: null, or empty where a name belongs. Serialisers write them for unset members,
-//! and so do YAML keys without a value. They read as absent, with a warning (docs/language.md#decision-96).
+//! Properties that count as absent: null, or an empty text where a name belongs. Serialisers write them for unset
+//! members, and YAML keys without a value produce them. They are read as absent, with a warning
+//! (docs/language.md#decision-96).
 //!
-//! Where null is a value (in `data`, `arguments`, `metadata`, ...) nothing is touched, and neither are required
-//! properties or ones that no edition knows: the readers report those.
+//! Where null is a value (in `data`, `arguments`, `metadata`, ...) nothing changes. Neither do required properties, or
+//! ones that no edition knows: the readers report those.
 
 use super::ctx::Ctx;
 use crate::source::Node;
 
-/// Properties of any edition that may be left out, in alphabetical order.
+/// Properties that are optional in some edition, in alphabetical order.
 const OPTIONAL: [&str; 115] = [
     "actionDataFilter",
     "actionExecTimeout",
@@ -126,7 +127,7 @@ const OPTIONAL: [&str; 115] = [
     "validUntil",
 ];
 
-/// An empty text of these also counts as absent.
+/// For these, an empty text counts as absent too.
 const NAMES: [&str; 10] = [
     "authRef",
     "compensatedBy",
@@ -140,7 +141,7 @@ const NAMES: [&str; 10] = [
     "transition",
 ];
 
-/// Members whose contents are the user's.
+/// Members whose contents belong to the user.
 const VALUES: [&str; 11] = [
     "annotations",
     "arguments",
@@ -155,7 +156,7 @@ const VALUES: [&str; 11] = [
     "parameters",
 ];
 
-/// Members that list, or hold, parts of a definition without being optional everywhere.
+/// Members that contain parts of a definition but aren't optional everywhere.
 const HOLDERS: [&str; 12] = [
     "action",
     "actions",
@@ -172,7 +173,7 @@ const HOLDERS: [&str; 12] = [
 ];
 
 impl Ctx<'_> {
-    /// Removes properties that count as absent from a definition, or from a part of one.
+    /// Removes properties that count as absent from a definition or from a part of one.
     pub fn leave_out_absent(&mut self, node: &mut Node) {
         if let Some(items) = node.items_mut() {
             for item in items {
@@ -214,7 +215,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Takes out a property that is null where this part may leave it out, and others may not.
+    /// Removes a null property if it is optional in this part, even if it is required in others.
     fn leave_out_null(&mut self, parts: &mut Node, key: &str) {
         let parts = match parts.items().is_some() {
             true => parts.items_mut().into_iter().flatten().collect(),
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_no_value_of_a_property() {
+    fn null_counts_as_absent() {
         let reading = of("
 id: w
 version: 1.0.0
@@ -284,7 +285,7 @@ states:
     }
 
     #[test]
-    fn empty_references_are_none() {
+    fn empty_references_count_as_absent() {
         let reading = of("
 id: w
 version: 1.0.0
@@ -299,7 +300,7 @@ states: [{name: A, type: inject, data: {}, end: true}]
     }
 
     #[test]
-    fn what_must_be_there_must_not_be_null() {
+    fn required_properties_must_not_be_null() {
         let head = "id: w\nversion: 1.0.0\nspecVersion: '0.8'\n";
         for (states, expected) in [
             ("states:\n", "wrong-type"),
@@ -321,7 +322,7 @@ states: [{name: A, type: inject, data: {}, end: true}]
     }
 
     #[test]
-    fn an_empty_transition_is_none() {
+    fn an_empty_transition_counts_as_absent() {
         let reading = of("
 id: w
 version: 1.0.0

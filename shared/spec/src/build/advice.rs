@@ -1,12 +1,12 @@
-//! Hints for values of a wrong type, where the value shows what its author meant.
+//! Hints for values of a wrong type, if the value shows what its author meant.
 
 use crate::source::{Node, NodeKind};
 use crate::time;
 
-/// Characters of a value that a hint repeats.
+/// The number of characters of a value that a hint repeats.
 const REPEATED_MAX: usize = 40;
 
-/// The hint for a `node` that must be `wanted`, as the message words it.
+/// The hint for a `node` that must be `wanted`, in the words of the message.
 pub(super) fn for_type(node: &Node, wanted: &str) -> Option<String> {
     if wanted == "a list" {
         return list(node);
@@ -25,7 +25,7 @@ pub(super) fn for_type(node: &Node, wanted: &str) -> Option<String> {
     Some(format!("write '{text}' alone, without the list"))
 }
 
-/// The flag that a text spells, in any case: `"True"` is what some programs write.
+/// The boolean that a text spells, in any case; some programs write `"True"`.
 pub(crate) fn flag(text: &str) -> Option<bool> {
     if text.eq_ignore_ascii_case("true") {
         return Some(true);
@@ -33,7 +33,7 @@ pub(crate) fn flag(text: &str) -> Option<bool> {
     text.eq_ignore_ascii_case("false").then_some(false)
 }
 
-/// A text that YAML 1.1 read as a flag.
+/// A text that YAML 1.1 would read as a boolean.
 fn answer(text: &str) -> Option<bool> {
     let is_one_of = |words: [&str; 2]| words.iter().any(|word| word.eq_ignore_ascii_case(text));
     if is_one_of(["yes", "on"]) {
@@ -74,7 +74,7 @@ mod tests {
     use crate::reader::read;
     use crate::resource::MapResources;
 
-    /// The hints of a document whose only state is `state`.
+    /// The hints for a document whose only state is `state`.
     fn hints(state: &str) -> Vec<String> {
         let text = format!(
             "id: w\nversion: 1.0.0\nspecVersion: '0.8'\nevents: [{{name: e, type: t}}]\nstates: [{state}]\n"

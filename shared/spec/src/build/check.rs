@@ -1,4 +1,4 @@
-//! Compiles expressions for their findings.
+//! Compiles expressions to find their errors.
 
 use swirl_expr::{CompileError, PathExpr, Program};
 use swirl_model::workflow::Language;
@@ -9,11 +9,11 @@ pub(crate) struct Checked {
     pub(super) problem: Option<CompileError>,
     /// The names used as `$SECRETS.NAME`.
     pub(super) secrets: Vec<String>,
-    /// `$SECRETS` is used other than by a plain name.
+    /// `$SECRETS` is used in other ways than by a plain name.
     pub(super) secrets_whole: bool,
 }
 
-/// The errors of an expression, and the secrets that it uses.
+/// The errors in an expression, and the secrets that it uses.
 pub(super) fn check_expression(
     language: Language,
     text: &str,
@@ -22,7 +22,7 @@ pub(super) fn check_expression(
 ) -> Checked {
     if path {
         let compiled = PathExpr::compile(language, text, vars);
-        // A path says where a value goes: secrets have no place in it at all.
+        // A path denotes the target of a value, so secrets must not occur in it.
         return Checked {
             problem: compiled.err(),
             secrets: Vec::new(),

@@ -1,4 +1,4 @@
-//! Conditions: expressions that must give true or false.
+//! Conditions: expressions that must return true or false.
 
 use swirl_model::workflow::{ExprId, Language};
 
@@ -7,7 +7,8 @@ use super::expression::VisibleVars;
 use crate::codes;
 
 impl Ctx<'_> {
-    /// As [`Ctx::opt_expression`]. An assignment is reported: it gives the data, which is neither true nor false.
+    /// As [`Ctx::opt_expression`]. An assignment is reported, because it returns the data, which is neither true nor
+    /// false.
     pub fn opt_condition(
         &mut self,
         obj: Obj<'_>,
@@ -28,8 +29,8 @@ impl Ctx<'_> {
     }
 }
 
-/// Whether the last part of a pipe is an assignment by `=`. Only certain ones: a `=` by itself, outside of texts,
-/// brackets and constructs with an end.
+/// Whether the last part of a pipe is an assignment with `=`. Only certain cases are reported: a single `=` outside of
+/// texts, brackets and delimited constructs.
 fn assigns(text: &str) -> bool {
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
     let constructs = ["if", "reduce", "foreach", "def", "try", "as", "label"];

@@ -40,7 +40,7 @@ pub(super) fn members(text: &str, of: Variable) -> impl Iterator<Item = &str> {
     names.filter(|name| !name.is_empty())
 }
 
-/// Whether the place is within a text in double quotes.
+/// Whether the position is inside a text in double quotes.
 fn is_quoted(text: &str, place: usize) -> bool {
     let mut quoted = false;
     let mut escaped = false;

@@ -1,5 +1,5 @@
 //! Correlation values of start events. There is no instance yet whose data an expression could see, so its value is
-//! computed here, once, over `{}` and the constants.
+//! computed here once, over `{}` and the constants.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::location::Location;
 use crate::codes;
 
 impl Ctx<'_> {
-    /// Puts values in the place of expressions, in the events that the starting state waits for.
+    /// Replaces expressions with values in the events that the starting state waits for.
     pub fn start_event_values(&mut self, start: StateId) {
         let state = self.workflow.states.get(start.0 as usize);
         let Some(StateKind::Event(state)) = state.map(|state| &state.kind) else {
@@ -41,7 +41,7 @@ impl Ctx<'_> {
             return;
         }
         let Some(value) = constant(workflow, &template) else {
-            // Errors of the expression or of the constants have been reported.
+            // Errors in the expression or the constants have been reported.
             if self.is_clean() {
                 self.needs_data(location, &attribute);
             }
@@ -65,7 +65,7 @@ impl Ctx<'_> {
     }
 }
 
-/// The value of a template, if it is the same for any data and at any time.
+/// The value of a template, if it is the same for all data and at any time.
 fn constant(workflow: &Workflow, template: &Template) -> Option<Data> {
     match template {
         Template::Expression(id) => constant_of(workflow, *id),
@@ -98,7 +98,7 @@ fn constant_of(workflow: &Workflow, id: ExprId) -> Option<Data> {
         program.one(input, &vars, &env).ok().flatten()
     };
     let found = value(&Data::object(), 0).filter(|value| !value.is_null())?;
-    // Data that has something under every name that the expression could look for.
+    // Data that has some value under every name that the expression could look for.
     let mut other = Data::object();
     for name in source
         .text

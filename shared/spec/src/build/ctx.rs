@@ -1,7 +1,7 @@
-//! The state of reading a document, which the readers of all editions share. The files beside this one add methods.
+//! The state of reading a document, which the readers of all editions share. The files next to this one add methods.
 //!
-//! Readers never stop at the first finding: a value that cannot be read becomes `None` or a
-//! placeholder, reading continues, and a document with any error yields no workflow at the end.
+//! Readers never stop at the first finding: an unreadable value becomes `None` or a placeholder, and reading continues.
+//! A document with any error yields no workflow at the end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::resource::Resources;
 use crate::source::Node;
 use crate::suggest;
 
-/// A way from one state to another.
+/// A transition from one state to another.
 pub(crate) struct Edge {
     pub from: StateId,
     pub to: StateId,
@@ -32,29 +32,29 @@ pub(crate) struct Edge {
 /// The facts about a state that are known before it is read.
 pub(crate) struct StateHead {
     pub name: String,
-    /// Set when it is added.
+    /// Set when the state is added.
     pub flow: FlowId,
     pub location: Location,
     pub is_event: bool,
-    /// The place of its `usedForCompensation`.
+    /// The location of its `usedForCompensation`.
     pub mark: Option<Location>,
     pub used_for_compensation: bool,
-    /// The place of its `compensatedBy`.
+    /// The location of its `compensatedBy`.
     pub compensated_by: Option<Location>,
 }
 
-/// The flow being read; the flows around it lie below it on the stack.
+/// The flow that is being read. Enclosing flows are below it on the stack.
 #[derive(Debug)]
 pub(crate) struct FlowScope {
     pub id: FlowId,
     pub names: HashMap<String, StateId>,
-    /// Where the starting state is named.
+    /// The location at which the starting state is named.
     pub start_location: Option<Location>,
-    /// The state of the flow around it that is being read, and whether that one compensates.
+    /// The state of the enclosing flow that is being read, and whether that state compensates.
     pub(super) outer: (StateId, bool),
 }
 
-/// The timeouts that apply unless a value further inside replaces them.
+/// The timeouts that apply unless an inner value overrides them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Timeouts {
     pub state: Option<Period>,
@@ -63,7 +63,7 @@ pub(crate) struct Timeouts {
     pub event: Option<Period>,
 }
 
-/// The given functions, once they have been asked for.
+/// The functions provided at deployment, once they have been requested.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     pub(super) document: Option<Node>,
@@ -75,55 +75,54 @@ pub(crate) struct Ctx<'a> {
     pub resources: &'a dyn Resources,
     pub options: &'a Options,
     pub dialect: Dialect,
-    /// The rules that turn documents of this edition into those that its reader understands.
+    /// The rules that turn documents of this edition into documents that its reader understands.
     pub rules: &'static [Rule],
-    /// Texts of the author that the reader uses as internal names: findings quote them as written.
+    /// Texts of the author that the reader also uses as internal names. Findings quote them as written.
     pub written: Written,
-    /// Pointer of the definition itself inside a larger document; findings leave it out.
+    /// The pointer to the definition inside a larger document. Findings omit it.
     pub base: String,
     pub diagnostics: Diagnostics,
     pub(super) failed: bool,
     pub resources_used: Vec<(String, Vec<u8>)>,
-    /// Set while a referenced document is read: its URI and the place that refers to it.
+    /// Set while a referenced document is read: its URI, and the location that refers to it.
     pub origin: Option<(String, Location)>,
 
     pub workflow: Workflow,
-    /// `expressionLang`, otherwise the dialect's.
+    /// `expressionLang`, or else the dialect's default.
     pub language: Language,
     pub states: Vec<StateHead>,
-    /// The flow being read, on top of those around it.
+    /// The flow being read, on top of those that enclose it.
     pub flows: Vec<FlowScope>,
     pub functions: Table<FunctionEntry>,
-    /// The functions that are given at deployment, where something asked for them.
+    /// The functions provided at deployment, if they were needed.
     pub given: Option<Given>,
     pub names: Names,
-    /// Errors described by type and status: `onErrors` may refer to them.
+    /// Errors described by type and status, which `onErrors` may refer to.
     pub problems: Problems,
     pub retries: Table<Retry>,
     pub auto_retries: bool,
-    /// `None`: the list could not be read, so that no name can be called unknown.
+    /// `None`: the list could not be read, so no name can be reported as unknown.
     pub secrets: Option<Vec<String>>,
     pub timeouts: Timeouts,
-    /// All iteration parameters of the document.
+    /// All iteration parameters in the document.
     pub all_params: Vec<Arc<str>>,
     pub expressions: Pool,
-    /// The text that is compiled now may be meant literally: findings say how such a text is
-    /// written.
+    /// The text that is being compiled may be meant literally, so findings say how to write a literal text.
     pub literal_hint: bool,
 
     pub edges: Vec<Edge>,
-    /// States with their own `end` or one in a condition.
+    /// States with an `end` of their own or in a condition.
     pub ends: Vec<StateId>,
-    /// Any end that terminates, or continues as another instance.
+    /// Some end terminates, or continues as another instance.
     pub terminates: bool,
     /// The state being read.
     pub state: StateId,
     pub compensating: bool,
-    /// Iteration parameters in sight where we read.
+    /// Iteration parameters in scope at the current position.
     pub params: Vec<Arc<str>>,
-    /// The state of the workflow timeout's `runBefore`.
+    /// The state in the workflow timeout's `runBefore`.
     pub run_before: Option<(StateId, Location)>,
-    /// The places of values of correlation rules: by event and rule.
+    /// The locations of values in correlation rules, by event and rule.
     pub correlation_values: Vec<(EventId, usize, Location)>,
 }
 
@@ -204,7 +203,7 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// `true` unless an error was found so far.
+    /// Whether no error was found so far.
     pub fn is_clean(&self) -> bool {
         !self.failed
     }

@@ -1,4 +1,4 @@
-//! How the values of an edition are read where editions differ.
+//! How values are read where editions differ.
 
 use swirl_model::workflow::{ActionHandler, ActionKind, FunctionKind, Handler, Language, Repeat};
 
@@ -6,70 +6,70 @@ use super::ctx::{Ctx, Obj};
 use crate::source::Node;
 use crate::template::Delimiters;
 
-/// Plain data: a reader uses it, and never checks the edition.
+/// Plain data. Readers use it, and never check the edition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dialect {
     /// The delimiters around an expression in a text.
     pub delimiters: Delimiters,
-    /// The expression language of a document that names none.
+    /// The expression language of a document that doesn't state one.
     pub language: Language,
-    /// Words of enums are matched without regard to case (docs/language.md#decision-4: before 0.8).
+    /// Words of enums are matched regardless of case (docs/language.md#decision-4: before 0.8).
     pub words_any_case: bool,
-    /// Pairs of names for findings: the reader's name, and the edition's. Needed where a document
-    /// is rewritten before it is read.
+    /// Pairs of names for findings: the reader's name, and the edition's. Needed if a document is rewritten before it
+    /// is read.
     pub own_names: &'static [(&'static str, &'static str)],
     /// `maxAttempts: 1` means one retry, not none (docs/language.md#decision-20: before 0.8).
     pub one_attempt_retries: bool,
-    /// How a document says where a result goes; for errors at run time.
+    /// How a document states the target of a result, for run-time errors.
     pub merge_hint: &'static str,
-    /// Parts of the language that not every edition has.
+    /// Parts of the language that only some editions have.
     pub parts: Parts,
 }
 
-/// Parts that a reader has for some of the editions that it reads.
+/// Parts that only some of the editions have that a reader reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts {
-    /// `timeout` of an action; it takes precedence over `actionExecTimeout`.
+    /// `timeout` of an action, which takes precedence over `actionExecTimeout`.
     pub action_timeout: bool,
-    /// `retryRef` of a state's error handler: the state is repeated as a whole.
+    /// `retryRef` in a state's error handler: the whole state is repeated.
     pub handler_retry: bool,
-    /// `max` of a foreach state: this many iterations at once.
+    /// `max` of a foreach state: the number of iterations that run at once.
     pub foreach_max: bool,
-    /// Reads `repeat` of an action: the action is repeated.
+    /// Reads `repeat` of an action, which repeats the action.
     pub repeat: Option<fn(&mut Ctx<'_>, &Node) -> Option<Repeat>>,
-    /// States of all kinds have `timeouts`, also those that sleep and inject.
+    /// States of all kinds have `timeouts`, even those that sleep or inject.
     pub timeouts_of_all_states: bool,
-    /// `stateExecTimeout` is a duration alone, and no object with `total` any more.
+    /// `stateExecTimeout` is only a duration, and no longer an object with `total`.
     pub state_timeout_is_text: bool,
-    /// A duration may be given as an expression anywhere.
+    /// Any duration may be given as an expression.
     pub period_expressions: bool,
-    /// Events have no `kind`: each may be consumed and produced.
+    /// Events have no `kind`: each may be both consumed and produced.
     pub events_without_kind: bool,
-    /// A result that isn't an object and has no `toStateData` goes under the action's name with
-    /// `-output` (docs/language.md#decision-98).
+    /// A result that isn't an object and has no `toStateData` is stored under the action's name plus `-output`
+    /// (docs/language.md#decision-98).
     pub result_under_name: bool,
     /// `key` is an expression over the input, by which users refer to an instance.
     pub instance_key: bool,
-    /// The properties by which an action invokes something, if they aren't `functionRef`,
-    /// `eventRef` and `subFlowRef`.
+    /// The properties with which an action invokes something, if they aren't `functionRef`, `eventRef` and
+    /// `subFlowRef`.
     pub action: Option<ActionReader>,
-    /// How errors are described and handled, if not by a list with a name and a code each.
+    /// How errors are described and handled, if not by a list with a name and a code for each.
     pub errors: Option<ErrorReader>,
-    /// Function types, and operations that are objects.
+    /// Additional function types, and operations that are objects.
     pub function: Option<FunctionReader>,
 }
 
-/// Actions of another shape.
+/// A reader for another form of actions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ActionReader {
     pub properties: &'static [&'static str],
-    /// Those of the properties of which an action has one.
+    /// The properties of which an action must have one.
     pub invocations: &'static [&'static str],
-    /// Reads an invocation of any other name.
+    /// Reads an invocation by any other name.
     pub invocation: fn(&mut Ctx<'_>, &str, &Node) -> Option<ActionKind>,
 }
 
-/// Errors of another shape.
+/// A reader for another form of errors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ErrorReader {
     /// `errors` of the definition.
@@ -78,21 +78,21 @@ pub(crate) struct ErrorReader {
     pub of_state: fn(&mut Ctx<'_>, Obj<'_>) -> Vec<Handler>,
     /// `onErrors` of an action.
     pub of_action: fn(&mut Ctx<'_>, Obj<'_>) -> Vec<ActionHandler>,
-    /// Checks definitions that nothing has referred to, once all states are read.
+    /// Checks definitions that nothing has referred to, after all states have been read.
     pub unused: fn(&mut Ctx<'_>),
 }
 
-/// Functions of another shape.
+/// A reader for another form of functions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FunctionReader {
-    /// Further types.
+    /// Additional types.
     pub kinds: &'static [(&'static str, FunctionKind)],
-    /// An `operation` that is an object, as the text that the function holds.
+    /// Reads an `operation` that is an object, to the text that the function holds.
     pub operation: fn(&mut Ctx<'_>, &Node, &FunctionKind) -> Option<String>,
 }
 
 impl Parts {
-    /// None of them.
+    /// None of these parts.
     pub const NONE: Parts = Parts {
         action_timeout: false,
         handler_retry: false,
@@ -122,7 +122,7 @@ impl Dialect {
         parts: Parts::NONE,
     };
 
-    /// As in the drafts of 0.1, whose filters give the places of results.
+    /// As in the drafts of 0.1, whose filters state the targets of results.
     pub const PATHS: Dialect = Dialect {
         merge_hint: "set `resultPath` to its target",
         ..Dialect::JSONPATH

@@ -1,9 +1,9 @@
 //! Names and words of other editions, with their equivalents in this one.
 //!
-//! For hints only, and only where no name of the edition itself is near. A row says which
-//! property must be known at the place for the hint to fit there.
+//! Only used for hints, and only if no name of the edition itself is similar. A row states which property must be known
+//! at the location for the hint to apply.
 
-/// A property of another edition, one that is known where this edition says the same, and the hint.
+/// A property of another edition, a property that this edition has for the same purpose, and the hint.
 type Row = (&'static str, &'static str, &'static str);
 
 pub(crate) const PROPERTIES: &[Row] = &[
@@ -92,7 +92,7 @@ pub(crate) const PROPERTIES: &[Row] = &[
     ),
 ];
 
-/// A word of another edition, one of the words that the edition has there, and the hint.
+/// A word of another edition, a word that the edition has at this location, and the hint.
 pub(crate) const WORDS: &[Row] = &[
     ("delay", "sleep", "write 'sleep', with 'duration'"),
     (
@@ -118,7 +118,7 @@ pub(crate) fn property(name: &str, known: &[&str]) -> Option<&'static str> {
     find(PROPERTIES, name, known)
 }
 
-/// The advice for a property that no edition has here, and that people add for themselves.
+/// The advice for a property that no edition has here, but that people add for themselves.
 pub(crate) fn own(name: &str, known: &[&str]) -> Option<&'static str> {
     let is_own = name.starts_with("x-")
         || name.starts_with('$')
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_in_older_words_is_told_the_new_ones() {
+    fn older_words_get_hints_with_the_new_ones() {
         let text = "id: t\nversion: 1.0.0\nspecVersion: '0.8'\nstates:\n\
             - {name: A, type: delay, timeDelay: PT1S, transition: B}\n\
             - {name: B, type: switch, eventTimeout: PT1S, dataConditions: [{condition: .x, end: true}], default: {end: true}}\n\

@@ -1,7 +1,7 @@
-//! JSONPath filters of events that refer to the event as a whole.
+//! JSONPath event filters that refer to the whole event.
 //!
-//! The texts of the JSONPath editions show `$.data.results` next to paths that begin in the
-//! payload. The event itself decides: the payload is tried first.
+//! The specifications of the JSONPath editions show `$.data.results` next to paths that begin in the payload. The event
+//! itself decides: the payload is tried first.
 
 use super::ctx::Ctx;
 use crate::source::Node;
@@ -19,8 +19,8 @@ const PARTS: [&str; 9] = [
     "type",
 ];
 
-/// Whether the path begins with a part of an event: `data`, or an attribute that CloudEvents have
-/// or that an event of the document is correlated by.
+/// Whether the path begins with a part of an event: `data`, or an attribute that CloudEvents define or that an event in
+/// the document is correlated by.
 pub(crate) fn names_part_of_event(ctx: &Ctx<'_>, node: &Node) -> bool {
     let Some(first) = node.as_str().and_then(first_member) else {
         return false;
@@ -33,7 +33,7 @@ pub(crate) fn names_part_of_event(ctx: &Ctx<'_>, node: &Node) -> bool {
     PARTS.contains(&first) || rules.any(|rule| &*rule.attribute == first)
 }
 
-/// `a` of `$.a.b`, `{{ $['a'] }}` and `$.a[0]`.
+/// `a` for `$.a.b`, `{{ $['a'] }}` and `$.a[0]`.
 fn first_member(path: &str) -> Option<&str> {
     let path = path.trim();
     let inner = path

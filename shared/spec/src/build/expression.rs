@@ -1,7 +1,7 @@
 //! Expressions (section "Workflow Expressions", docs/language.md#decision-14, #decision-64 and #decision-84).
 //!
-//! Each expression is once in the workflow for its text and the parameters in sight. They are compiled here to find
-//! their errors; the engine compiles them again to run them.
+//! Each expression is stored once per text and parameters in scope. Expressions are compiled here to find their errors;
+//! the engine compiles them again to run them.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use crate::diagnostic::Part;
 use crate::source::Node;
 use crate::template::{self, Delimiters, Piece};
 
-/// The values that an expression sees where it is.
+/// The values that an expression sees at its location.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VisibleVars<'s> {
     /// Iteration parameters.
     pub params: &'s [Arc<str>],
-    /// The value of `$SECRETS` here does not come into the workflow's data.
+    /// The value of `$SECRETS` doesn't get into the workflow's data here.
     pub secrets: bool,
-    /// `$args` is there: the operation of an expression function that is called.
+    /// `$args` is defined: this is the operation of an expression function that is called.
     pub args: bool,
 }
 
 impl VisibleVars<'static> {
-    /// Neither parameters nor secrets.
+    /// Neither parameters nor secrets are visible.
     pub const PLAIN: VisibleVars<'static> = VisibleVars {
         params: &[],
         secrets: false,
@@ -46,12 +46,12 @@ impl<'s> VisibleVars<'s> {
     }
 }
 
-/// `fn:name` resolves to the operation of an expression function; how deep these may refer to
-/// each other.
+/// `fn:name` resolves to the operation of an expression function. This limits how deep such functions may refer to each
+/// other.
 const FN_DEPTH_MAX: usize = 16;
 
 impl Ctx<'_> {
-    /// A property that is an expression by nature: with or without `${ }`.
+    /// A property that is always an expression, with or without `${ }`.
     pub fn expression(
         &mut self,
         node: &Node,
@@ -72,7 +72,7 @@ impl Ctx<'_> {
         self.expression(node, &format!("'{name}'"), sight)
     }
 
-    /// An expression that is one path, such as `.orders[0].customer` (docs/language.md#decision-63).
+    /// An expression that is a single path, such as `.orders[0].customer` (docs/language.md#decision-63).
     pub fn path(&mut self, obj: Obj<'_>, name: &str, sight: VisibleVars<'_>) -> Option<PathId> {
         let node = obj.get(name)?;
         let text = self.expression_text(node, &format!("'{name}'"))?;
@@ -80,7 +80,7 @@ impl Ctx<'_> {
         self.compile_path(&location, &text, sight)
     }
 
-    /// Puts a path (without `${ }`) into the workflow.
+    /// Adds a path (without `${ }`) to the workflow.
     pub fn compile_path(
         &mut self,
         location: &Location,
@@ -101,7 +101,7 @@ impl Ctx<'_> {
         Some(id)
     }
 
-    /// The text between `${` and `}`, or the whole of a text without them.
+    /// The text between `${` and `}`, or the whole text if it has none.
     pub fn expression_text(&mut self, node: &Node, what: &str) -> Option<String> {
         let text = self.string(node, what)?;
         let trimmed = text.trim();
@@ -197,7 +197,7 @@ impl Ctx<'_> {
         None
     }
 
-    /// Puts an expression (without `${ }`) into the workflow.
+    /// Adds an expression (without `${ }`) to the workflow.
     pub fn compile(
         &mut self,
         location: &Location,
@@ -218,7 +218,7 @@ impl Ctx<'_> {
         Some(id)
     }
 
-    /// Compiles an expression for its findings only. `true` if it compiles.
+    /// Compiles an expression only to find its errors. Returns whether it compiles.
     pub fn check(
         &mut self,
         location: &Location,
@@ -265,7 +265,7 @@ impl Ctx<'_> {
             return compiles;
         }
         if !sight.secrets {
-            // The text allows it; the data is the user's (docs/language.md#decision-84).
+            // The language allows this, and the data belongs to the user (docs/language.md#decision-84).
             self.warn_at(
                 location,
                 codes::SECRET_IN_DATA,
@@ -321,7 +321,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether a text would be an expression here; nothing is reported. `$.x` is one in either language.
+    /// Whether a text would be an expression here, without reporting anything. `$.x` is one in either language.
     pub fn compiles(&self, text: &str) -> bool {
         let params = &self.params;
         let sight = VisibleVars {
@@ -347,7 +347,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// A whole number of at least `min`, as number, text or expression.
+    /// A whole number of at least `min`, given as a number, a text or an expression.
     pub fn count(
         &mut self,
         node: &Node,
@@ -389,7 +389,7 @@ impl Ctx<'_> {
     }
 }
 
-/// A whole number, also as `3.0`.
+/// A whole number, which may be written as `3.0`.
 pub(crate) fn whole(text: &str) -> Option<u32> {
     text.parse::<u32>().ok().or_else(|| {
         let number = text.parse::<f64>().ok()?;
@@ -450,7 +450,7 @@ mod tests {
     use crate::resource::MapResources;
 
     #[test]
-    fn what_is_wrong_with_expressions() {
+    fn errors_in_expressions() {
         let at = "/states/0/actions/0";
         for (action, expected) in [
             (
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_of_another_language_are_told_how_to_say_it() {
+    fn expressions_of_another_language_get_a_hint() {
         for (text, hint) in [
             ("$.a[?(@.b > 1)]", "JSONPath"),
             (".a[?(@.b > 1)]", "JSONPath"),
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn one_text_one_expression() {
+    fn equal_texts_share_an_expression() {
         let workflow = workflow(&in_actions(
             "{functionRef: f, condition: .a}, {functionRef: f, condition: '${ .a }'}",
         ));
@@ -571,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn iteration_parameters_are_in_sight_of_the_actions_only() {
+    fn iteration_parameters_are_visible_to_actions_only() {
         let body = |condition: &str, output: &str| {
             findings(&format!(
                 "functions: [{{name: e, type: expression, operation: '$order.id'}}]\nstates:\n- {{name: A, type: foreach, inputCollection: .a, iterationParam: order, stateDataFilter: {{output: '{output}'}}, actions: [{{functionRef: e, condition: '{condition}'}}], end: true}}\n"

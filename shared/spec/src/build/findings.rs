@@ -1,4 +1,4 @@
-//! Where findings go, and how those that many readers need are worded.
+//! Reports findings, including those that many readers need.
 
 use super::advice;
 use super::ctx::{Ctx, Obj, and, words};
@@ -47,14 +47,13 @@ impl Ctx<'_> {
 
     fn add(&mut self, finding: Diagnostic) {
         self.failed |= finding.is_error();
-        // A part with several uses (an expression function, a resource) gives the same finding for
-        // each use.
+        // A part with several uses (an expression function, a resource) causes the same finding at each use.
         if !self.diagnostics.iter().any(|known| *known == finding) {
             self.diagnostics.push(finding);
         }
     }
 
-    /// A finding whose text uses the names of the document's own edition.
+    /// A finding whose text already uses the names of the document's own edition.
     pub fn error_as_is(&mut self, location: &Location, code: Code, message: String, hint: String) {
         self.report(Severity::Error, location.clone(), code, message, Some(hint));
     }
@@ -69,7 +68,7 @@ impl Ctx<'_> {
         );
     }
 
-    /// A text of the reader in the words of the document's edition.
+    /// Replaces the reader's names in a text with those of the document's edition.
     fn own_words(&self, mut text: String, pointer: &str) -> String {
         for (name, own) in self.dialect.own_names {
             if self.written.has(pointer, name) {
@@ -110,7 +109,7 @@ impl Ctx<'_> {
         );
     }
 
-    /// An error in an expression, at a part of it where that is known.
+    /// An error in an expression, at a part of it if that is known.
     pub fn error_in(
         &mut self,
         location: &Location,
@@ -183,7 +182,7 @@ impl Ctx<'_> {
         );
     }
 
-    /// Both are there, and only one may be: the finding is at the object that holds them.
+    /// Reports that only one of several properties may be present, at the object that contains them.
     pub fn exclusive(&mut self, obj: Obj<'_>, what: &str, names: &[&str]) {
         let message = format!("{what} has {}: only one of them may be given", and(names));
         self.error(
@@ -194,8 +193,7 @@ impl Ctx<'_> {
         );
     }
 
-    /// Reports nothing where one of the names is there except for a typing error, which has its own finding: there is
-    /// one mistake.
+    /// Reports nothing if one of the names is present with a typing error, because that has its own finding.
     pub fn missing(&mut self, obj: Obj<'_>, what: &str, names: &[&str]) {
         if self.is_misspelt(obj.node, names) {
             return;
@@ -208,7 +206,7 @@ impl Ctx<'_> {
         self.error(obj.node, codes::MISSING_PROPERTY, message, hint);
     }
 
-    /// Whether a property of the object was found to be one of these names except for a typing error.
+    /// Whether a property of the object was recognised as one of these names with a typing error.
     fn is_misspelt(&self, node: &Node, names: &[&str]) -> bool {
         let own: Vec<String> = names
             .iter()
@@ -234,14 +232,14 @@ impl Ctx<'_> {
             })
     }
 
-    /// A property that is `name` except for a typing error, in an object whose reading ends because `name` is missing:
-    /// its properties are never compared with those that the language defines.
+    /// A property that is `name` with a typing error, in an object whose reading ends because `name` is missing: its
+    /// properties are never compared with those that the language defines.
     pub fn misspelt(&mut self, node: &Node, what: &str, name: &str) {
         if node.get(name).is_some() {
             return;
         }
         for member in node.members().unwrap_or_default() {
-            // Names such as `$schema` are of another language.
+            // Names such as `$schema` belong to another language.
             let is_near = !member.key().starts_with('$')
                 && suggest::did_you_mean(member.key(), [name]).is_some();
             if is_near {
@@ -253,7 +251,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// A property that has no effect where it is.
+    /// Reports a property that has no effect at its location.
     pub fn ignored(&mut self, node: &Node, name: &str, why: &str) {
         self.warn(
             node,

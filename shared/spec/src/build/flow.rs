@@ -1,8 +1,8 @@
-//! Flows of states: that of the workflow, and those inside branches and iterations.
+//! Flows of states: the workflow's own flow, and those inside branches and iterations.
 //!
-//! A state's name is known in its own flow only. Indexes of states count through the whole
-//! workflow: a flow's states get theirs, with a placeholder each, before any of them is read, so
-//! that a flow inside one of them can be read on the way.
+//! A state's name is known only in its own flow. Indexes of states count through the whole workflow: the states of a
+//! flow get their indexes, with placeholders, before any of them is read. So a flow inside one of them can be read on
+//! the way.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::location::Location;
 use crate::source::Node;
 
 impl Ctx<'_> {
-    /// Begins a flow. The first is the workflow's own.
+    /// Begins a flow. The first one is the workflow's own.
     pub fn enter_flow(&mut self) -> FlowId {
         let id = FlowId(self.workflow.flows.len() as u32);
         self.workflow.flows.push(Flow { ..Flow::default() });
@@ -27,7 +27,7 @@ impl Ctx<'_> {
         id
     }
 
-    /// Ends the flow that was entered last, when its graph has been checked.
+    /// Ends the innermost flow, after its graph has been checked.
     pub fn leave_flow(&mut self, start: StateId) {
         if let Some(scope) = self.flows.pop() {
             if let Some(flow) = self.workflow.flows.get_mut(scope.id.0 as usize) {
@@ -41,7 +41,7 @@ impl Ctx<'_> {
         self.flows.last().map_or(Workflow::ROOT, |scope| scope.id)
     }
 
-    /// Gives a state of the current flow its index and its placeholder. `node`: the state.
+    /// Gives a state of the current flow its index and a placeholder. `node`: the state.
     pub fn add_state(&mut self, node: &Node, head: StateHead) -> StateId {
         let id = StateId(self.states.len() as u32);
         let flow = self.flow();
@@ -68,14 +68,14 @@ impl Ctx<'_> {
         flow.map(|flow| flow.states.clone()).unwrap_or_default()
     }
 
-    /// Everything read between belongs to this state.
+    /// Everything read from now on belongs to this state.
     pub fn enter_state(&mut self, state: StateId) {
         self.state = state;
         let head = self.states.get(state.0 as usize);
         self.compensating = head.is_some_and(|head| head.used_for_compensation);
     }
 
-    /// Puts a state that was read in its place; one that could not be read leaves the placeholder.
+    /// Replaces a placeholder with a state that was read. An unreadable state leaves the placeholder.
     pub fn put_state(&mut self, id: StateId, state: Option<State>) {
         if let (Some(place), Some(mut state)) = (self.workflow.states.get_mut(id.0 as usize), state)
         {
@@ -91,8 +91,7 @@ impl Ctx<'_> {
     }
 }
 
-/// Takes the place of a state that was not or could not be read, so that the indexes of the others
-/// hold.
+/// Stands for a state that has not been or could not be read, so that the indexes of the others stay valid.
 fn placeholder(flow: FlowId) -> State {
     State {
         name: "".into(),

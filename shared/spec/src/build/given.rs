@@ -1,8 +1,8 @@
-//! Functions that are given at deployment (docs/language.md#decision-54): the older editions name functions without
-//! implementations.
+//! Functions that are provided at deployment (docs/language.md#decision-54), because the older editions refer to
+//! functions only by name.
 //!
-//! They come as a resource with its own URI, a list of functions as edition 0.8 has them (or an object with `functions`
-//! and `auth`), so that they are stored with the definition that uses them.
+//! They are a resource with its own URI: a list of functions as in edition 0.8 (or an object with `functions` and
+//! `auth`). So they are stored with the definition that uses them.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,8 @@ use crate::resource::FUNCTIONS_URI;
 use crate::source::{self, Node};
 
 impl Ctx<'_> {
-    /// The function of this name, if it was given. `place`: where the document names it; findings inside the given
-    /// function are shown there.
+    /// The function with this name, if it was provided. `place`: the location where the document names it, at which
+    /// findings about the provided function are shown.
     pub fn given_function(&mut self, place: &Node, name: &str) -> Option<FunctionId> {
         if let Some(known) = self.given().read.get(name) {
             return *known;
@@ -27,7 +27,7 @@ impl Ctx<'_> {
         found
     }
 
-    /// The expression and the kind of a function that was given.
+    /// The expression and the kind of a provided function.
     pub fn given_expression(&self, name: &str) -> Option<String> {
         let entry = self.functions.get(name)?;
         (entry.kind == FunctionKind::Expression).then(|| entry.operation.clone())

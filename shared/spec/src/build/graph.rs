@@ -1,5 +1,5 @@
-//! Rules about the graph of states (sections "Workflow Compensation",
-//! "Workflow Timeout Definition", docs/language.md#decision-2 and #decision-5).
+//! Rules about the graph of states (sections "Workflow Compensation", "Workflow Timeout Definition",
+//! docs/language.md#decision-2 and #decision-5).
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use super::location::Location;
 use crate::codes;
 
 impl Ctx<'_> {
-    /// Checks the current flow, whose states have been read.
+    /// Checks the current flow, after its states have been read.
     pub fn check_graph(&mut self, start: StateId) {
         self.check_compensation(start);
         let main = self.reachable([start]);
@@ -31,7 +31,7 @@ impl Ctx<'_> {
             .is_some_and(|head| head.used_for_compensation)
     }
 
-    /// The states that transitions lead to from `from`, these included.
+    /// The states that can be reached from `from`, including these.
     fn reachable(&self, from: impl IntoIterator<Item = StateId>) -> HashSet<StateId> {
         let mut ways: HashMap<StateId, Vec<StateId>> = HashMap::new();
         for edge in &self.edges {
@@ -47,7 +47,7 @@ impl Ctx<'_> {
         found
     }
 
-    /// `(state, target, place)` of each `compensatedBy`.
+    /// `(state, target, location)` for each `compensatedBy`.
     fn compensations(&self) -> Vec<(StateId, StateId, Location)> {
         let heads = self.heads().filter_map(|(id, head)| {
             let location = head.compensated_by.clone()?;
@@ -154,7 +154,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The rules for `runBefore`; the states that it leads to.
+    /// Checks the rules for `runBefore`, and returns the states that it leads to.
     fn check_run_before(&mut self, start: StateId, main: &HashSet<StateId>) -> HashSet<StateId> {
         let Some((target, location)) = self.run_before.clone() else {
             return HashSet::new();
@@ -198,7 +198,7 @@ impl Ctx<'_> {
         flow
     }
 
-    /// Reports nothing if a way may be missing because of another mistake.
+    /// Reports nothing if a transition may be missing because of another mistake.
     fn check_unreachable(&mut self, main: &HashSet<StateId>, run_before: &HashSet<StateId>) {
         let hides = [
             codes::MISSING_PROPERTY,
@@ -217,7 +217,7 @@ impl Ctx<'_> {
                 !main.contains(state)
                     && !run_before.contains(state)
                     && !head.used_for_compensation
-                    // One without a name has its finding, and nothing could lead to it.
+                    // A state without a name has its own finding, and nothing could lead to it.
                     && !head.name.is_empty()
             })
             .map(|(_, head)| (head.name.clone(), head.location.clone()))
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_compensates_and_where_it_starts() {
+    fn compensating_states_and_start_states() {
         let rule = |place: &str, line: u32| format!("error compensation-rule {place} {line}");
         let marked = "- {name: A, type: inject, data: {}, usedForCompensation: true}\n";
         let plain = "- {name: B, type: inject, data: {}, compensatedBy: A, end: true}\n";

@@ -1,4 +1,5 @@
-//! Properties that hold their content or the URI of a document that does (docs/language.md#decision-62).
+//! Properties that contain either their content or the URI of a document with the content
+//! (docs/language.md#decision-62).
 
 use crate::codes;
 use crate::resource::{ResourceError, decode};
@@ -7,8 +8,8 @@ use crate::source::{self, Node};
 use super::ctx::{Ctx, did_you_mean};
 
 impl Ctx<'_> {
-    /// Reads `node`, or the document that it names; findings in that one are shown at `node`.
-    /// False: the document could not be fetched or read.
+    /// Reads `node`, or the document that it refers to; findings in that document are shown at `node`. Returns false if
+    /// the document could not be fetched or read.
     pub fn inline_or_resource(
         &mut self,
         node: &Node,
@@ -59,7 +60,7 @@ impl Ctx<'_> {
         true
     }
 
-    /// Of another runtime: read as a file next to the definition (docs/language.md#decision-96).
+    /// The form of another runtime, read as a file next to the definition (docs/language.md#decision-96).
     pub fn warn_classpath(&mut self, node: &Node, uri: &str) {
         if let Some(name) = crate::resource::classpath(uri) {
             let name = name.split('#').next().unwrap_or(name);
@@ -68,19 +69,18 @@ impl Ctx<'_> {
         }
     }
 
-    /// The content at a URI: a document, or the part of it that a fragment names. `None` after a finding.
+    /// The content at a URI: a document, or the part of it that a fragment denotes. `None` after a finding.
     pub fn fetch(&mut self, node: &Node, uri: &str) -> Option<Node> {
         let (document, pointer) = self.fetch_document(node, uri)?;
         document.at(&pointer).cloned()
     }
 
-    /// The parsed document at a URI, and the JSON pointer that its fragment is: there is something. `None` after a
-    /// finding.
+    /// The parsed document at a URI, and its fragment as a JSON pointer to an existing part. `None` after a finding.
     pub fn fetch_document(&mut self, node: &Node, uri: &str) -> Option<(Node, String)> {
         self.warn_classpath(node, uri);
         let (address, fragment) = uri.split_once('#').unwrap_or((uri, ""));
         let found = match self.resources.fetch(address, None) {
-            // Somebody gave just this part.
+            // The caller may have provided just this part.
             Err(ResourceError::NotFound { .. }) if !fragment.is_empty() => {
                 let part = self.resources.fetch(uri, None);
                 part.map(|bytes| (uri, bytes, Some(String::new())))
@@ -107,8 +107,8 @@ impl Ctx<'_> {
             self.resources_used
                 .push((address.to_owned(), bytes.clone()));
         }
-        // Nothing of the document is quoted in what follows: it may be a file or a service that this process can read,
-        // and the client that deploys can't.
+        // Nothing of the document is quoted from here on: it may be a file or service that this process can read but
+        // the deploying client can't.
         let document = match source::parse(&bytes, &self.options.limits) {
             Ok(document) => document,
             Err(diagnostic) => {

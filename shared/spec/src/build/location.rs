@@ -1,11 +1,11 @@
-//! Places for findings.
+//! Locations for findings.
 
 use crate::diagnostic::Place;
 
-/// A place in the document, kept for findings that are made later.
+/// A location in the document, kept for findings that are made later.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Location {
     pub place: Place,
-    /// Set for places inside a referenced document: which one, and where in it.
+    /// Set for locations inside a referenced document: which document, and where in it.
     pub within: Option<String>,
 }

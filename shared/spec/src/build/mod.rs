@@ -1,11 +1,9 @@
-//! Shared by the readers of all editions: findings, values with their places, names, lists in
-//! separate documents, the pool of expressions, templates, the checks of the graph, schemas,
-//! timeouts, retries, correlation.
+//! Shared by the readers of all editions: findings, values with their locations, names, lists in separate documents,
+//! the pool of expressions, templates, the checks of the graph, schemas, timeouts, retries, correlation.
 //!
-//! Nothing here belongs to one edition. Where editions read a value differently, they set the
-//! [`dialect`] that [`ctx::Ctx`] carries. Its methods are inherent and can be called from every
-//! edition's folder; only the edition that the others build on (0.8) adds more of them, the other
-//! folders have free functions that take `&mut Ctx`.
+//! Nothing here belongs to a single edition. Where editions read a value differently, they set the [`dialect`] in
+//! [`ctx::Ctx`]. The methods of `Ctx` can be called from every edition's folder. Only the edition that the others build
+//! on (0.8) adds methods to it; the other folders have free functions that take `&mut Ctx`.
 
 mod absent;
 pub(crate) mod advice;

@@ -12,7 +12,7 @@ use crate::source::Node;
 pub(crate) struct Table<T> {
     entries: Vec<(String, T)>,
     by_name: HashMap<String, usize>,
-    /// The list itself could not be read (or is not there as it should be): no name is unknown.
+    /// The list itself could not be read (or is missing), so no name is reported as unknown.
     pub unread: bool,
 }
 
@@ -27,7 +27,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// The first of a name stays.
+    /// If a name occurs twice, the first one counts.
     pub fn add(&mut self, name: String, item: T) {
         self.by_name
             .entry(name.clone())
@@ -53,7 +53,7 @@ pub(crate) struct FunctionEntry {
     pub id: FunctionId,
     pub kind: FunctionKind,
     pub operation: String,
-    /// The place of its type.
+    /// The location of its type.
     pub location: Location,
     pub operation_location: Location,
 }
@@ -62,7 +62,7 @@ pub(crate) struct FunctionEntry {
 pub(crate) struct EventEntry {
     pub id: EventId,
     pub produced: bool,
-    /// `kind` is given.
+    /// Whether `kind` is stated.
     pub kind_given: bool,
     pub correlated: bool,
 }
@@ -74,7 +74,7 @@ pub(crate) struct Names {
     pub events: Table<EventEntry>,
 }
 
-/// A description of an error, by type and status.
+/// A description of an error by type and status.
 #[derive(Debug, Clone)]
 pub(crate) struct ProblemEntry {
     pub id: ErrorId,
@@ -82,20 +82,20 @@ pub(crate) struct ProblemEntry {
     pub throw: Throw,
 }
 
-/// A part of the document that is read where it is referred to: its meaning depends on the place.
+/// A part of the document that is read where it is referred to, because its meaning depends on that location.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
     pub node: Node,
-    /// Of the document that it is in, if that is another one.
+    /// The document that contains it, if it is another one.
     pub origin: Option<(String, Location)>,
 }
 
-/// Definitions for `onErrors` to refer to, where errors are described by type and status.
+/// Definitions that `onErrors` may refer to, in editions that describe errors by type and status.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     pub definitions: Table<ProblemEntry>,
     pub handlers: Table<Shared>,
     pub policies: Table<Shared>,
-    /// The handlers and policies that something refers to: they have been read there.
+    /// The handlers and policies that were read because something refers to them.
     pub read: HashSet<String>,
 }

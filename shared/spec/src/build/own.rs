@@ -1,5 +1,5 @@
-//! `metadata.swirl`: what this runtime reads in the part of a document that every edition leaves to its users. Search
-//! attributes are in [`super::search`].
+//! `metadata.swirl`: the part of the metadata that this runtime reads. Every edition leaves metadata to its users.
+//! Search attributes are in [`super::search`].
 
 use swirl_model::Data;
 use swirl_model::instance::{EndStatus, Retention};
@@ -17,7 +17,7 @@ const RETENTION: &str = "retention";
 const HISTORY: &str = "history";
 
 impl Ctx<'_> {
-    /// Reads the declarations of a definition that is read otherwise, so that its functions and secrets are known.
+    /// Reads the declarations. The rest of the definition has been read, so its functions and secrets are known.
     pub fn own_metadata(&mut self, root: &Node) {
         let Some(own) = root.get("metadata").and_then(|all| all.get(OWN)) else {
             return;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_at_its_place() {
+    fn errors_are_reported_at_their_location() {
         let at = "/metadata/swirl";
         for (own, expected) in [
             (

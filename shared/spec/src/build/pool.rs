@@ -1,4 +1,4 @@
-//! The expressions of a document, each once.
+//! The expressions of a document, without duplicates.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use swirl_model::workflow::{ExprId, Language, PathId};
 
 use super::check::Checked;
 
-/// A text, in a language, with the parameters in sight.
+/// A text, its language, and the parameters in scope.
 pub(super) type Key = (Language, String, Vec<Arc<str>>);
 
-/// The expressions met so far, with the errors of each.
+/// The expressions found so far, with their errors.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     pub(super) expressions: HashMap<Key, ExprId>,
     pub(super) paths: HashMap<Key, PathId>,
-    /// With `$args` or not, as a path or not.
+    /// With or without `$args`, as a path or not.
     pub(super) checked: HashMap<(Key, bool, bool), Arc<Checked>>,
 }

@@ -7,24 +7,24 @@ use super::location::Location;
 use crate::codes;
 use crate::source::Node;
 
-/// The purpose for which an event is referred to.
+/// The purpose of a reference to an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventUse {
     Consume,
     Produce,
 }
 
-/// How many names are compared to find one that may be meant.
+/// The number of names that are compared to find a similar one.
 const CANDIDATES_MAX: usize = 500;
 
-/// The advice for a name that is not there.
+/// The advice for a name that doesn't exist.
 fn hint<'s>(name: &str, known: impl Iterator<Item = &'s str>, list: &str) -> String {
     did_you_mean(name, known.take(CANDIDATES_MAX))
         .unwrap_or_else(|| format!("define '{name}' in '{list}', or use a name that is there"))
 }
 
 impl Ctx<'_> {
-    /// The event's index, if it is there and of the right kind.
+    /// The event's index, if it exists and has the right kind.
     pub fn event(&mut self, node: &Node, what: &str, wanted: EventUse) -> Option<EventId> {
         let name = self.string(node, what)?;
         let events = &self.names.events;
@@ -98,7 +98,7 @@ impl Ctx<'_> {
             let here = self.states.iter().filter(|head| head.flow == flow);
             let known: Vec<&str> = here.map(|head| head.name.as_str()).collect();
             if known.is_empty() || known.contains(&"") {
-                // The states, or the name of one, could not be read, and that is a separate error.
+                // The states, or the name of one, could not be read, which is a separate error.
                 self.failed = true;
                 return None;
             }

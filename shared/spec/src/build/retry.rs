@@ -1,5 +1,5 @@
-//! Retry definitions and which of them holds for an action (section "Retry Definition",
-//! docs/language.md#decision-20, #decision-21, #decision-22 and #decision-23).
+//! Retry definitions, and which of them applies to an action (section "Retry Definition", docs/language.md#decision-20,
+//! #decision-21, #decision-22 and #decision-23).
 
 use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{ErrorSet, Jitter, Retry, RetryErrors, RetryRule};
@@ -19,8 +19,8 @@ const PROPERTIES: &[&str] = &[
     "jitter",
 ];
 
-/// The policy of `autoRetries` where an action names none: 1 s, doubled each time, at most 5 min,
-/// unlimited.
+/// The policy for `autoRetries` if an action names none: 1 s, doubled each time, at most 5 min, without a limit on
+/// attempts.
 fn default_policy() -> Retry {
     Retry {
         delay: Some(IsoDuration::from_secs(1).into()),
@@ -52,7 +52,7 @@ impl Ctx<'_> {
         self.retries.add(name, retry);
     }
 
-    /// A retry definition that is written where it is used: its name identifies nothing.
+    /// A retry definition that is written where it is used. Its name identifies nothing.
     pub fn inline_retry(&mut self, node: &Node) -> Option<Retry> {
         let obj = self.object(node, "a retry definition", PROPERTIES)?;
         self.opt_name(obj, "name");
@@ -72,7 +72,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// `maxAttempts` counts the retries; 1 means none from 0.8 on, as 0 does (docs/language.md#decision-20).
+    /// `maxAttempts` counts the retries. From 0.8 on, 1 means none, as 0 does (docs/language.md#decision-20).
     fn attempts(&mut self, obj: Obj<'_>) -> u32 {
         let Some(node) = obj.get("maxAttempts") else {
             if !self.dialect.one_attempt_retries {
@@ -146,7 +146,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The retries of an action. `plain`: without a `retryRef` it isn't retried.
+    /// The retries of an action. `plain`: it isn't retried without a `retryRef`.
     pub fn retry_rule(&mut self, obj: Obj<'_>, detached: bool, plain: bool) -> Option<RetryRule> {
         let only = obj.get("retryableErrors");
         let except = obj.get("nonRetryableErrors");
@@ -220,7 +220,7 @@ fn rule(policy: Retry, errors: RetryErrors) -> Option<RetryRule> {
     (policy.retries_max != Some(0)).then_some(RetryRule { policy, errors })
 }
 
-/// A number, also as text.
+/// A number, which may be written as text.
 fn number(node: &Node) -> Option<f64> {
     let text = match node.as_str() {
         Some(text) => text.trim(),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn which_policy_holds() {
+    fn which_policy_applies() {
         assert!(rule("", "name: a").is_none());
         assert!(rule("", "retryRef: once").is_none());
         let four = rule("", "retryRef: four").unwrap();

@@ -1,9 +1,9 @@
-//! Editions as tables of differences: rules that make a document of one edition into one that the
-//! reader of another understands, before it is read.
+//! Editions as tables of differences: rules that turn a document of one edition into one that the reader of another
+//! edition understands, before it is read.
 //!
-//! A rule says where it applies and what it does there. Places are kept (see `source::Node`), so
-//! findings point into the document as it was written; [`super::dialect::Dialect::own_names`] lets
-//! them name its own properties, too. Anything without a rule stays unchanged.
+//! A rule states where it applies and what it does there. Locations are kept (see `source::Node`), so findings refer to
+//! the document as it was written. With [`super::dialect::Dialect::own_names`] they also use its own property names.
+//! Anything without a rule stays unchanged.
 //!
 //! ```text
 //! const RULES: &[Rule] = &[
@@ -22,19 +22,18 @@ use super::ctx::{Ctx, did_you_mean};
 use crate::codes;
 use crate::source::Node;
 
-/// The places where a rule applies. Steps are separated by `/`: a property's name, `*` for each
-/// item of a list (or each member of an object), `**` for the place itself and all below it. A step
-/// may end in a condition: `*[type=event]` are the items whose `type` is `event` (in any case),
-/// `*[type]` those that have a `type`, `*[!type]` those without. The empty text is the document
-/// itself.
+/// The locations where a rule applies. Steps are separated by `/`: a property's name, `*` for each item of a list (or
+/// each member of an object), `**` for the location itself and everything below it. A step may end in a condition:
+/// `*[type=event]` are the items whose `type` is `event` (in any case), `*[type]` those with a `type`, `*[!type]` those
+/// without. The empty text is the document itself.
 pub(crate) type At = &'static str;
 
-/// One difference between two editions.
+/// A difference between two editions.
 #[derive(Clone, Copy)]
 pub(crate) struct Rule {
     at: At,
     what: What,
-    /// Properties that a function of [`Place::with`] understands.
+    /// Properties that a function in [`Place::with`] understands.
     known: &'static [&'static str],
 }
 
@@ -58,7 +57,7 @@ enum What {
     With(fn(&mut Ctx<'_>, &mut Node)),
 }
 
-/// A value that a rule puts in.
+/// A value that a rule inserts.
 #[derive(Clone, Copy)]
 pub(crate) enum Value {
     #[allow(dead_code, reason = "for tables to come")]
@@ -66,7 +65,7 @@ pub(crate) enum Value {
     Text(&'static str),
 }
 
-/// The beginning of a rule: its effect comes next.
+/// The beginning of a rule. Its effect follows.
 #[derive(Clone, Copy)]
 pub(crate) struct Place(At);
 
@@ -77,8 +76,8 @@ impl Rule {
 }
 
 impl Place {
-    /// Renames the property `from` of the document's edition to the reader's `to`. A document that
-    /// has `to` is understood, with a warning; one that has both is refused.
+    /// Renames the property `from` of the document's edition to the reader's `to`. A document with `to` is accepted
+    /// with a warning; one with both is refused.
     pub const fn rename(self, from: &'static str, to: &'static str) -> Rule {
         let what = What::Rename {
             from,
@@ -88,7 +87,7 @@ impl Place {
         self.does(what)
     }
 
-    /// As [`Place::rename`], where the edition has both names.
+    /// As [`Place::rename`], for an edition that has both names.
     pub const fn also(self, from: &'static str, to: &'static str) -> Rule {
         let what = What::Rename {
             from,
@@ -98,22 +97,22 @@ impl Place {
         self.does(what)
     }
 
-    /// Replaces the word `from` of a property by the reader's `to`. Case doesn't matter.
+    /// Replaces the word `from` of a property with the reader's `to`, in any case.
     pub const fn word(self, property: &'static str, from: &'static str, to: &'static str) -> Rule {
         self.does(What::Word { property, from, to })
     }
 
-    /// The value to assume where the property is absent, if the reader assumes something else.
+    /// The default for an absent property, if it differs from the reader's default.
     pub const fn default(self, property: &'static str, value: Value) -> Rule {
         self.does(What::Default { property, value })
     }
 
-    /// Properties that the reader knows and the document's edition doesn't (docs/language.md#decision-1).
+    /// Properties that the reader knows but the document's edition doesn't have (docs/language.md#decision-1).
     pub const fn unknown(self, properties: &'static [&'static str]) -> Rule {
         self.does(What::Unknown(properties))
     }
 
-    /// Anything else: a function that changes the value at this place.
+    /// Any other change: a function that changes the value at this location.
     pub const fn with(self, change: fn(&mut Ctx<'_>, &mut Node)) -> Rule {
         self.does(What::With(change))
     }
@@ -128,12 +127,12 @@ impl Place {
 }
 
 impl Rule {
-    /// The properties that the function of [`Place::with`] understands and the reader doesn't know.
+    /// Properties that the function in [`Place::with`] understands and the reader doesn't know.
     pub const fn knowing(self, known: &'static [&'static str]) -> Rule {
         Rule { known, ..self }
     }
 
-    /// The names of properties that the rule knows.
+    /// The property names that the rule knows.
     pub fn names(&self) -> Vec<&'static str> {
         match self.what {
             What::Rename { from, to, .. } => vec![from, to],
@@ -143,7 +142,7 @@ impl Rule {
         }
     }
 
-    /// The words of a property's value that the rule knows.
+    /// The words of a property that the rule knows.
     pub fn words(&self) -> Vec<&'static str> {
         match self.what {
             What::Word { from, to, .. } => vec![from, to],
@@ -153,8 +152,7 @@ impl Rule {
 }
 
 impl Ctx<'_> {
-    /// Applies the rules to a document in sequence, and keeps them for the documents that it refers
-    /// to.
+    /// Applies the rules to a document in sequence, and keeps them for the documents that it refers to.
     pub fn rewrite(&mut self, root: &mut Node, rules: &'static [Rule]) {
         self.rules = rules;
         self.written.note(root, &self.base, self.dialect.own_names);
@@ -163,7 +161,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Applies the rules to a document that replaces a property of the definition.
+    /// Applies the rules to a document that contains a property of the definition.
     pub fn rewrite_resource(&mut self, content: Node, name: &str) -> Node {
         if self.rules.is_empty() {
             return content;
@@ -348,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_hold_where_they_say() {
+    fn rules_apply_at_their_locations() {
         let text = "functions: [{name: f}, {name: g, type: rpc}]
 states:
 - {name: a, type: Delay, timeDelay: PT1S, onErrors: [{error: x}]}

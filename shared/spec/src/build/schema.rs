@@ -21,7 +21,7 @@ impl Ctx<'_> {
             self.wrong_type(node, &what, "a URI or an object");
             return None;
         }
-        // A JSON Schema put there directly is the most common mistake: report it, once.
+        // The most common mistake is to put the JSON Schema here directly. It is reported only once.
         if node.get("schema").is_none() {
             let message = format!("{what} needs 'schema'");
             let hint = "put the JSON Schema (or its URI) under 'schema'".to_owned();
@@ -56,11 +56,11 @@ impl Ctx<'_> {
     }
 }
 
-/// By which the document is known inside of the schema that is made from a part of it, unless it has its own name.
+/// The address of the document inside a schema that is created from a part of it, unless the document has its own.
 const DOCUMENT: &str = "swirl:/document";
 
-/// A part of a document as a schema of its own. Where it refers to other parts the whole document goes along, under its
-/// own address, so that references in it mean what they meant.
+/// A part of a document as a separate schema. If it refers to other parts, the whole document is included under its own
+/// address, so that references keep their meaning.
 fn part(document: &Node, pointer: &str) -> Option<Data> {
     let mut whole = document.to_data();
     if pointer.is_empty() {

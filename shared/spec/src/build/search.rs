@@ -1,5 +1,5 @@
-//! `metadata.swirl.search`: the values that a workflow's instances are found by. An extension of ours, in the part of a
-//! document that every edition leaves to its users.
+//! `metadata.swirl.search`: the values by which a workflow's instances can be found. This is our own extension, in the
+//! part of a document that every edition leaves to its users.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Ctx<'_> {
         Some((value?, kind?))
     }
 
-    /// An expression over the state data, with or without its signs.
+    /// An expression over the state data, with or without delimiters.
     fn search_value(&mut self, obj: Obj<'_>) -> Option<ExprId> {
         let node = obj.get("value")?;
         let text = self.expression_text(node, "'value'")?;
@@ -86,7 +86,7 @@ impl Ctx<'_> {
     }
 }
 
-/// As it can be written in a query behind '@'.
+/// Whether it can be written in a query after '@'.
 fn is_name(name: &str) -> bool {
     name.len() <= NAME_BYTES_MAX
         && name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(workflow.metadata.to_string(), r#"{"team":"a"}"#);
     }
 
-    /// A small document of each edition.
+    /// A small document in each edition.
     fn of_edition(edition: Edition) -> String {
         let id = match edition {
             Edition::V0_9 => "",
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_declarations_are_refused_at_their_place() {
+    fn invalid_declarations_are_rejected_at_their_location() {
         let many: Vec<String> = (0..17)
             .map(|n| format!("a{n}: {{value: .a, type: string}}"))
             .collect();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_isnt_ours_is_left_to_its_author() {
+    fn other_metadata_belongs_to_its_author() {
         let text = |metadata: &str| format!("metadata: {metadata}\n{STATES}");
         assert_eq!(findings(&text("{swirl: yes please}")), "");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Values with expressions in them, and those without (docs/language.md#decision-13 and #decision-64).
+//! Values that contain expressions, and values that don't (docs/language.md#decision-13 and #decision-64).
 
 use swirl_model::Data;
 use swirl_model::workflow::{Template, TextPart};
@@ -106,7 +106,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// Data that is taken literally: an expression in it gets a warning (docs/language.md#decision-64).
+    /// Data that is used literally. An expression in it gets a warning (docs/language.md#decision-64).
     pub fn static_data(&mut self, node: &Node, what: &str) -> Data {
         self.warn_static(node, what);
         node.to_data()
@@ -152,7 +152,7 @@ mod tests {
     use crate::editions::v0_8::testing::{in_actions, workflow};
     use swirl_model::workflow::{ActionKind, Call, ExprId};
 
-    /// The arguments of a call, with expressions by their texts.
+    /// The arguments of a call, with their expressions as text.
     fn argument(text: &str) -> String {
         let actions = format!("{{functionRef: {{refName: f, arguments: {{x: {text}}}}}}}");
         let workflow = workflow(&in_actions(&actions));

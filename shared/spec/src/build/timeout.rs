@@ -1,5 +1,4 @@
-//! Timeouts, pushed down from the workflow to states, branches, actions and waits (section
-//! "Workflow Timeouts").
+//! Timeouts are pushed down from the workflow to states, branches, actions and waits (section "Workflow Timeouts").
 
 use swirl_model::workflow::{ContinuedTimeout, Period, WorkflowTimeout};
 
@@ -17,7 +16,7 @@ const ALL: &[&str] = &[
 ];
 
 impl Ctx<'_> {
-    /// The workflow's `timeouts`; the state that `runBefore` names is looked up when all states are known.
+    /// The workflow's `timeouts`. The state in `runBefore` is looked up when all states are known.
     pub fn workflow_timeouts(&mut self, node: &Node) {
         self.inline_or_resource(node, "timeouts", |ctx, node| {
             let Some(obj) = ctx.object(node, "'timeouts'", ALL) else {
@@ -48,7 +47,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// `workflowExecTimeout` of `continueAs`, which speaks of another workflow's states.
+    /// `workflowExecTimeout` of `continueAs`, which refers to states of another workflow.
     pub fn timeout_override(&mut self, node: &Node) -> Option<ContinuedTimeout> {
         self.exec_timeout(node).map(|(timeout, _)| timeout)
     }
@@ -77,7 +76,7 @@ impl Ctx<'_> {
         if !obj.has("duration") {
             self.missing(obj, "'workflowExecTimeout'", &["duration"]);
         }
-        // No name in quotes: where it has another one it isn't this property's.
+        // The message doesn't quote the property, because it may have another name in the document's edition.
         let duration = self.positive(obj.get("duration")?, "the duration of the timeout")?;
         Some((
             ContinuedTimeout {
@@ -89,7 +88,7 @@ impl Ctx<'_> {
         ))
     }
 
-    /// `timeouts` of a state or branch: the members depend on its kind.
+    /// `timeouts` of a state or branch. The members depend on its kind.
     pub fn timeouts_of(
         &mut self,
         obj: Obj<'_>,
@@ -106,8 +105,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// The schemas of 0.7 and 0.8 have it as an object too, with `total`, and with `single` for the state's time
-    /// without its retries. Only actions are retried, so that bounds nothing.
+    /// In the schemas of 0.7 and 0.8 it may also be an object, with `total` for the state's time and `single` for its
+    /// time without retries. Only actions are retried, so `single` limits nothing.
     fn state_timeout(&mut self, obj: Obj<'_>) -> Option<Period> {
         const NAME: &str = "stateExecTimeout";
         let node = obj.get(NAME)?;
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_one_holds() {
+    fn the_nearest_timeout_applies() {
         let workflow = workflow(
             "timeouts: {stateExecTimeout: PT1S, actionExecTimeout: PT2S, branchExecTimeout: PT3S, eventTimeout: PT4S, workflowExecTimeout: PT9S}
 functions: [{name: f, operation: 'a#f'}]

@@ -14,11 +14,11 @@ use crate::time;
 /// The member of the workflow's metadata that the runtime reads.
 pub(super) const OWN: &str = "swirl";
 
-/// Bytes of a name: of a workflow, its version, a state, a function, an event.
+/// The maximum length in bytes of the name of a workflow, its version, a state, a function or an event.
 const NAME_BYTES_MAX: usize = 256;
 
 impl Ctx<'_> {
-    /// An object with no other properties than `known` (docs/language.md#decision-1).
+    /// An object without properties other than `known` (docs/language.md#decision-1).
     pub fn object<'n>(&mut self, node: &'n Node, what: &str, known: &[&str]) -> Option<Obj<'n>> {
         let Some(members) = node.members() else {
             self.wrong_type(node, what, "an object");
@@ -66,7 +66,7 @@ impl Ctx<'_> {
         self.string(node, &format!("'{name}'"))
     }
 
-    /// A name that may be left out, but not be empty.
+    /// An optional name, which must not be empty.
     pub fn opt_name(&mut self, obj: Obj<'_>, name: &str) -> Option<String> {
         let node = obj.get(name)?;
         if node.as_str() == Some("") {
@@ -76,7 +76,7 @@ impl Ctx<'_> {
         self.opt_string(obj, name)
     }
 
-    /// For people: an empty one does no harm.
+    /// A text for people. An empty one does no harm.
     pub fn description(&mut self, obj: Obj<'_>) -> Option<String> {
         let node = obj.get("description")?;
         match node.as_str() {
@@ -85,7 +85,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// A string that must be there.
+    /// A required string.
     pub fn need_string(&mut self, obj: Obj<'_>, what: &str, name: &str) -> Option<String> {
         match obj.get(name) {
             Some(node) => self.string(node, &format!("'{name}'")),
@@ -96,7 +96,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Refuses a text that cannot be a name: it becomes part of keys, subjects and addresses.
+    /// Rejects a text that cannot be a name, because names become parts of keys, subjects and addresses.
     pub fn check_name(&mut self, node: &Node, what: &str, name: &str) {
         let problem = match name {
             _ if name.trim().is_empty() => "is empty".to_owned(),
@@ -119,7 +119,7 @@ impl Ctx<'_> {
         );
     }
 
-    /// A text, which may also be written as a number, as YAML writes versions and codes.
+    /// A text, which may be written as a number, because YAML reads versions and codes as numbers.
     pub fn text(&mut self, node: &Node, what: &str) -> Option<String> {
         if node.is_number() {
             return Some(node.raw().to_owned());
@@ -241,7 +241,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// A form whose meaning is clear is read, with a warning (docs/language.md#decision-96).
+    /// Accepts a form whose meaning is clear, with a warning (docs/language.md#decision-96).
     pub fn loose(&mut self, node: &Node, message: String, hint: String) {
         self.warn(node, codes::LOOSE_FORM, message, hint);
     }
@@ -251,7 +251,7 @@ impl Ctx<'_> {
         self.duration(node, &format!("'{name}'"))
     }
 
-    /// A duration greater than zero, as all timeouts are.
+    /// A duration greater than zero, as all timeouts must be.
     pub fn timeout(&mut self, obj: Obj<'_>, name: &str) -> Option<Period> {
         let node = obj.get(name)?;
         self.positive(node, &format!("'{name}'"))
@@ -272,7 +272,7 @@ impl Ctx<'_> {
         Some(duration)
     }
 
-    /// `metadata`: an object, of texts as the language has it.
+    /// `metadata`: an object, whose values are texts in the language.
     pub fn metadata(&mut self, obj: Obj<'_>) -> Data {
         let Some(node) = obj.get("metadata") else {
             return Data::object();
@@ -304,7 +304,7 @@ impl Ctx<'_> {
     }
 }
 
-/// One spelling of each name: some editions' texts have several.
+/// Keeps one spelling of each name, because the texts of some editions have several.
 fn spelt_once<'n>(names: &[&'n str]) -> Vec<&'n str> {
     let plain = |name: &str| name.replace('-', "").to_ascii_lowercase();
     let mut once: Vec<&str> = Vec::with_capacity(names.len());

@@ -1,22 +1,23 @@
-//! The author's own words that are also names of the reader.
+//! The author's own words that are also internal names of the reader.
 //!
-//! Documents of other editions are rewritten before they are read, and findings name properties as the document's
-//! edition does ([`super::dialect::Dialect::own_names`]). A state that the author called `rest` keeps its name there.
+//! Documents of other editions are rewritten before they are read, and findings use the property names of the
+//! document's edition ([`super::dialect::Dialect::own_names`]). If the author called a state `rest`, it keeps that name
+//! in findings.
 
 use crate::source::Node;
 
-/// Internal names of the reader, with their texts in the document.
+/// Internal names of the reader that occur as texts in the document.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     /// Keys, by their pointer.
     keys: Vec<(String, &'static str)>,
-    /// Texts, wherever they are.
+    /// Texts, wherever they occur.
     texts: Vec<&'static str>,
 }
 
 impl Written {
-    /// Looks for names of the reader in a document that has not been rewritten. `base`: the definition's pointer in
-    /// the document, which findings leave out.
+    /// Looks for names of the reader in a document before it is rewritten. `base`: the definition's pointer in the
+    /// document, which findings omit.
     pub fn note(
         &mut self,
         node: &Node,
@@ -42,7 +43,7 @@ impl Written {
         }
     }
 
-    /// Whether a finding at this place means the author's word.
+    /// Whether a finding at this location refers to the author's word.
     pub fn has(&self, pointer: &str, name: &str) -> bool {
         let is_key = |(at, key): &(String, &str)| at == pointer && *key == name;
         self.texts.contains(&name) || self.keys.iter().any(is_key)

@@ -1,15 +1,15 @@
-//! The parts of a document by their kind, under the names that any edition has for their lists.
+//! The parts of a document by kind. Each edition has its own names for their lists.
 
 use crate::source::Node;
 
-/// The places in which a sign is searched.
+/// The part of a document in which a sign is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Root,
     /// `functions`, `events` and `errors` of the document.
     Function,
     Event,
-    /// States, or tasks, those inside branches and iterations too.
+    /// States or tasks, including those inside branches and iterations.
     State,
     Branch,
     /// `choices`, `dataConditions` and `eventConditions` of a switch.
@@ -20,25 +20,25 @@ pub(super) enum Part {
     FunctionRef,
     /// Error handlers.
     Handler,
-    /// `stateDataFilter` and similar names, of any part.
+    /// `stateDataFilter` and similar names, in any part.
     StateFilter,
     ActionFilter,
     EventFilter,
-    /// `start` and `end` of states, where they are objects.
+    /// `start` and `end` of states, if they are objects.
     Start,
     End,
     /// A transition that is an object.
     Transition,
 }
 
-/// The parts found in one document.
+/// The parts found in a document.
 #[derive(Debug, Default)]
 pub(super) struct Facts<'n> {
     parts: Vec<(Part, &'n Node)>,
     pub texts: Texts,
 }
 
-/// Which delimiters the document's texts have.
+/// The delimiters that occur in the document's texts.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     pub dollar: bool,

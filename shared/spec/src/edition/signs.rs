@@ -1,10 +1,10 @@
-//! Signs in a document that only some editions have.
+//! Signs that occur only in documents of certain editions.
 
 use super::facts::{Facts, Part};
 use super::{Edition, Edition::*};
 use crate::source::Node;
 
-/// One sign: a property that is there, maybe with a value.
+/// A sign: a property, possibly with a certain value.
 pub(super) struct Sign {
     part: Part,
     pub property: &'static str,
@@ -14,17 +14,17 @@ pub(super) struct Sign {
 }
 
 enum Test {
-    /// The property is there.
+    /// The property is present.
     There,
-    /// It is this word, exactly.
+    /// Its value is exactly this word.
     Word(&'static str),
-    /// It is a text of capitals.
+    /// Its value is a text in capitals.
     Capitals,
     Bool,
     Number,
     Text,
     Object,
-    /// It is a text with an expression in it.
+    /// Its value is a text with an expression.
     Expression,
     /// It is present, and neither `id` nor `key` is.
     Alone,
@@ -39,7 +39,7 @@ impl Sign {
         }
     }
 
-    /// The sign in a sentence, if the document has it.
+    /// Describes the sign in a sentence, if the document has it.
     pub fn found(&self, facts: &Facts<'_>) -> Option<String> {
         let mut nodes = facts.of_part(self.part);
         nodes.find(|node| self.holds(node))?;
@@ -110,11 +110,11 @@ const fn has(part: Part, property: &'static str, of: &'static [Edition]) -> Sign
 
 /// Both drafts in kebab-case.
 const KEBAB: &[Edition] = &[V0_1Early, V0_1];
-/// The drafts and the release of 0.1 that have expressions with a language.
+/// The drafts and the release of 0.1 in which expressions state their language.
 const SPRING: &[Edition] = &[V0_1Release, Tasks];
-/// All whose switches compare a path with a value.
+/// All editions whose switches compare a path with a value.
 const OPERATORS: &[Edition] = &[V0_1Early, V0_1, V0_1Release, Tasks];
-/// All with `start` and `end` in states.
+/// All editions with `start` and `end` in states.
 const KINDS: &[Edition] = &[V0_1Release, Tasks, V0_5];
 const FROM_0_5: &[Edition] = &[V0_5, V0_6, V0_7, V0_8, V0_9];
 const FROM_0_6: &[Edition] = &[V0_6, V0_7, V0_8, V0_9];
@@ -127,8 +127,7 @@ const EVENTS_BY_KIND: &[Edition] = &[V0_5, V0_6, V0_7, V0_8];
 const NAMED: &[Edition] = &[V0_1Early, V0_1, V0_1Release, Tasks, V0_5, V0_6, V0_7, V0_9];
 const SLEEP: &[Edition] = &[V0_7, V0_8];
 
-/// All signs. A sign counts for each of its editions; the edition with the most of them is that of
-/// the document.
+/// All signs. A sign counts for each of its editions, and the edition with the most signs is the document's.
 pub(super) const SIGNS: &[Sign] = &[
     // The drafts of 2019.
     has(Part::Root, "starts-at", &[V0_1]),
@@ -144,7 +143,7 @@ pub(super) const SIGNS: &[Sign] = &[
     has(Part::Choice, "next-state", KEBAB),
     has(Part::Branch, "wait-for-completion", KEBAB),
     has(Part::Action, "function", KEBAB),
-    // Also in snapshots before 0.6; there its keys are in camel case.
+    // Also in snapshots before 0.6, whose keys are in camel case.
     sign(Part::State, "start", Test::Bool, &[V0_1Early, V0_6]),
     sign(Part::State, "type", Test::Word("END"), &[V0_1Early]),
     sign(Part::State, "time-delay", Test::Number, &[V0_1Early]),
@@ -186,8 +185,8 @@ pub(super) const SIGNS: &[Sign] = &[
     has(Part::State, "inputParameter", SPRING),
     has(Part::Branch, "waitForCompletion", &[V0_1Release]),
     has(Part::Function, "resource", SPRING),
-    // Documents between these and 0.5 have it with the words of 0.5, which has no such functions at
-    // all: it weighs more than those.
+    // Documents between these and 0.5 have it together with words of 0.5, which has no such functions. So it counts
+    // more than those.
     sign(Part::Function, "resource", Test::Text, SPRING),
     sign(Part::State, "eventsActions", Test::There, SPRING),
     has(Part::Choice, "operator", OPERATORS),
@@ -303,6 +302,6 @@ pub(super) const SIGNS: &[Sign] = &[
     sign(Part::Function, "type", Test::Word("http"), &[V0_9]),
     sign(Part::Function, "operation", Test::Object, &[V0_9]),
     sign(Part::Root, "key", Test::Expression, &[V0_9]),
-    // In 0.8 something must identify a workflow besides its name.
+    // In 0.8, something other than its name must identify a workflow.
     sign(Part::Root, "name", Test::Alone, NAMED),
 ];

@@ -68,7 +68,7 @@ fn by_shape_alone() {
             "states: [{name: a, type: inject, end: true}]",
             "0.6 or 0.8 or 0.7 or 0.9",
         ),
-        // A timeout that is a number makes no early draft of a document of another edition.
+        // A timeout that is a number doesn't turn a document of another edition into an early draft.
         (
             "id: a\ntasks: [{name: A, type: operation, actions: [{functionRef: {refName: f}, timeout: 5}]}]",
             "tasks draft",
@@ -139,13 +139,13 @@ fn by_shape_alone() {
 
 /// docs/language.md#decision-97.
 #[test]
-fn by_shape_though_there_is_a_version() {
+fn by_shape_despite_a_version() {
     check(&[
         (
             "specVersion: '0.8'\nname: a\nstates: [{name: a, type: inject, end: true}]",
             "0.9",
         ),
-        // 0.9 has no such names: the missing part is the id.
+        // 0.9 doesn't allow such names, so the missing part is the id.
         (
             "specVersion: '0.8'\nname: a\nstates: [{name: A, type: inject, end: true}]",
             "0.8",
@@ -182,7 +182,7 @@ fn by_shape_though_there_is_a_version() {
             "specVersion: '0.8'\nid: a\nstates: [{name: A, type: inject, start: {kind: default}, data: {}, end: {kind: default}}]",
             "0.5",
         ),
-        // One sign of another generation is a slip.
+        // A single sign of another generation is a mistake.
         (
             "specVersion: '0.8'\nid: a\nstates: [{name: A, type: operation, actions: [{functionRef: {refName: f, parameters: {}}}], end: true}]",
             "0.8",
@@ -191,7 +191,7 @@ fn by_shape_though_there_is_a_version() {
             "specVersion: '0.8'\nid: a\nstates: [{name: A, type: inject, data: {}, end: {kind: default}}]",
             "0.8",
         ),
-        // A sign of 0.8 alone speaks for 0.8.
+        // A sign that only 0.8 has indicates 0.8.
         (
             "specVersion: '0.8'\nid: a\nstates: [{name: A, type: operation, start: {kind: default}, actions: [{functionRef: {refName: f, invoke: async}}], end: {kind: default}}]",
             "0.8",

@@ -1,4 +1,4 @@
-//! The editions of the language, one folder each, and the table that lists them.
+//! The editions of the language, with one folder each, and the table that lists them.
 
 mod tasks;
 mod v0_1;
@@ -20,16 +20,16 @@ use crate::source::Node;
 pub(crate) struct Entry {
     pub edition: Edition,
     pub dialect: Dialect,
-    /// Reads a document into the context. Findings go there; there is a workflow only if there is
-    /// no error among them.
+    /// Reads a document into the context, and reports findings there. There is a workflow only if none of them is an
+    /// error.
     pub read: fn(&mut Ctx<'_>, &Node),
-    /// The properties of the definition itself, by the names that the reader compares with.
+    /// The properties of the definition itself, with the names that the reader compares.
     pub properties: fn() -> Vec<&'static str>,
     /// The rules that rewrite a document before it is read.
     pub rules: &'static [Rule],
 }
 
-/// One line an edition.
+/// One line for each edition.
 pub(crate) const EDITIONS: &[Entry] = &[
     Entry {
         edition: Edition::V0_1Early,
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_edition_has_one_line() {
+    fn each_edition_has_a_row() {
         for edition in Edition::ALL {
             let lines = EDITIONS.iter().filter(|entry| entry.edition == edition);
             assert_eq!(lines.count(), 1, "{edition}");

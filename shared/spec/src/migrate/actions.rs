@@ -23,7 +23,7 @@ impl Writer<'_> {
         data.set("actions", Data::array(actions));
     }
 
-    /// The timeout of the actions in these lists: one for all.
+    /// The common timeout of the actions in these lists.
     pub fn action_timeout(&mut self, lists: &[ListId]) -> Option<Period> {
         let workflow = self.workflow;
         let actions = lists.iter().flat_map(|id| &workflow[*id].actions);
@@ -95,7 +95,7 @@ impl Writer<'_> {
         data
     }
 
-    /// Sets `functionRef`, `eventRef` or `subFlowRef`. Returns true if it isn't waited for.
+    /// Sets `functionRef`, `eventRef` or `subFlowRef`. Returns true if nothing waits for it.
     fn invocation(&mut self, kind: &ActionKind, data: &mut Data) -> bool {
         match kind {
             ActionKind::Call(call) => {
@@ -109,7 +109,7 @@ impl Writer<'_> {
                 arguments,
                 detached,
             } => {
-                // The function's text is written where it is defined.
+                // The function's text is written at its definition.
                 self.expression(*expression);
                 let mut reference = Data::object();
                 reference.set("refName", Data::string(&*self.workflow[*function].name));

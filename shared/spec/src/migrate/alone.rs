@@ -1,7 +1,7 @@
-//! Whether a branch or an iteration behaves the same as a sub-workflow.
+//! Determines whether a branch or an iteration would behave the same as a sub-workflow.
 //!
 //! A sub-workflow is a separate instance: it has its own correlation values, receives its own events, begins with an
-//! object, and continues when its parent has failed.
+//! object, and continues after its parent has failed.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Whole {
             .or_else(|| self.outlives(at, flow))
     }
 
-    /// Something in it that concerns the whole instance, or the enclosing state.
+    /// A part of it that concerns the whole instance or the enclosing state.
     fn reaches_beyond(&self, flow: FlowId) -> Option<&'static str> {
         let workflow = &self.workflow;
         let mut states = workflow.states.iter();
@@ -83,8 +83,8 @@ impl Whole {
         }
     }
 
-    /// An event finds an instance by its id, by the correlation values that it has, or by its waits, one of which it
-    /// continues. A sub-workflow has its own of all three.
+    /// An event finds an instance by its id, by the instance's correlation values, or by its waits, one of which it
+    /// continues. A sub-workflow has its own id, values and waits.
     fn waits(&self, flow: FlowId, iterates: bool) -> Option<&'static str> {
         if iterates && !self.assume.objects {
             return Some(
@@ -133,7 +133,7 @@ impl Whole {
         }
         let mut all = ways::tree(&self.workflow, Workflow::ROOT);
         let mut events = self.workflow.events.iter();
-        // Events that start instances don't answer any, unless they are correlated.
+        // Events that start instances don't answer others, unless they are correlated.
         if events.all(|event| event.correlation.is_empty()) {
             let start = self.workflow[Workflow::ROOT].start;
             all.retain(|id| *id != start);
@@ -150,8 +150,8 @@ impl Whole {
         !ways::produced(&self.workflow, state).is_empty()
     }
 
-    /// An error that the state doesn't handle stops the other branches, but not the sub-workflows of an instance that
-    /// has failed.
+    /// An error that the state doesn't handle stops the other branches, but wouldn't stop the sub-workflows of a failed
+    /// instance.
     fn outlives(&self, at: StateId, flow: FlowId) -> Option<&'static str> {
         let state = &self.workflow[at];
         let within = ways::tree(&self.workflow, flow);
@@ -165,7 +165,7 @@ impl Whole {
             );
         }
         let fails = match &state.kind {
-            // In sequence: nothing else could continue.
+            // Iterations run in sequence, so no other one could continue.
             StateKind::Foreach(foreach) if foreach.mode == IterationMode::Sequential => false,
             StateKind::Foreach(_) => self.may_fail(flow),
             _ => branches.iter().any(|branch| match branch.body {
@@ -191,7 +191,7 @@ impl Whole {
         self.publishes(state) || ways::actions(&self.workflow, state).iter().any(acts)
     }
 
-    /// An error may leave the flow.
+    /// Whether an error may leave the flow.
     fn may_fail(&self, flow: FlowId) -> bool {
         let mut states = self.workflow[flow].states.iter();
         states.any(|id| self.state_fails(*id))
@@ -246,7 +246,7 @@ impl Whole {
                         .any(|branch| branch.timeout.is_some())
                     || flows.into_iter().any(fails)
             }
-            // Payloads may not fit the data, and collections may be none.
+            // Payloads may not fit the data, and a collection may not be a list.
             StateKind::Callback(_)
             | StateKind::Event(_)
             | StateKind::Foreach(_)
@@ -266,7 +266,7 @@ impl Whole {
     }
 }
 
-/// Whether handlers take every error of the state and continue.
+/// Whether handlers handle every error of the state and continue.
 fn handles_all(state: &State) -> bool {
     let goes_on = |then: &Then| matches!(then, Then::Next(_) | Then::Continue);
     let any = |errors: &ErrorSet| match errors {

@@ -1,9 +1,9 @@
-//! Conditions of 0.5, which test whether anything is found.
+//! Conditions of 0.5, which test whether a path finds anything.
 
 use swirl_expr::Program;
 use swirl_model::workflow::{ExprSource, Language, StateKind, Test, Workflow};
 
-/// A JSONPath that gives a list of matches holds if there is one, also as a condition of 0.8.
+/// A JSONPath that returns a list of matches holds if the list isn't empty, also as a condition in 0.8.
 pub(super) fn simplify(workflow: &mut Workflow) {
     let Workflow {
         states,

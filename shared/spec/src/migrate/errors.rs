@@ -7,7 +7,7 @@ use swirl_model::workflow::{
 
 use super::writer::{SetIf, Writer};
 
-/// The policy of `autoRetries`, for actions that name none.
+/// The policy for `autoRetries`, for actions that name none.
 fn is_default(policy: &Retry) -> bool {
     let fixed = |period: Option<swirl_model::workflow::Period>| {
         period
@@ -24,7 +24,7 @@ fn is_default(policy: &Retry) -> bool {
 
 impl Writer<'_> {
     pub fn error_definitions(&mut self) -> Vec<Data> {
-        // Those that cannot be written are reported where they are used.
+        // Errors that cannot be written are reported where they are used.
         let errors = self
             .workflow
             .errors

@@ -131,7 +131,7 @@ impl Writer<'_> {
     }
 }
 
-/// Each has its own name: an event that is both consumed and produced is there twice.
+/// Each has its own name. An event that is both consumed and produced occurs twice.
 fn names(events: &[EventDef]) -> Vec<String> {
     let mut taken: BTreeSet<String> = BTreeSet::new();
     let names = events.iter().map(|event| {

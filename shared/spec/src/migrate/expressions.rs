@@ -36,7 +36,7 @@ impl Writer<'_> {
         format!("${{ {} }}", source.text)
     }
 
-    /// The action's data itself, where a call has no arguments.
+    /// The action's data itself, for a call without arguments.
     pub fn whole_data(&self) -> Data {
         Data::string(match self.language {
             Language::JsonPath => "${ $ }",
@@ -88,7 +88,7 @@ fn name(language: Language) -> &'static str {
     }
 }
 
-/// Data in a place where `${` would begin an expression.
+/// Data at a location where `${` would begin an expression.
 fn literal(data: &Data) -> Data {
     if let Some(text) = data.as_str() {
         return Data::string(escaped(text));

@@ -12,7 +12,7 @@ pub(super) fn simplify(workflow: &mut Workflow, assume: Assume, notes: &mut Vec<
     let mut replaces = false;
     let lists = actions_on_lists(workflow, assume);
     for (action, may_be_list) in workflow.actions.iter_mut().zip(lists) {
-        // A result that is ignored replaces nothing.
+        // An ignored result replaces nothing.
         let may = std::mem::take(&mut action.results.replace) && !action.results.ignore;
         // An object replaces a list, too.
         let is_merged = assume.objects && !(may_be_list && action.results.to.is_none());
@@ -36,7 +36,7 @@ pub(super) fn simplify(workflow: &mut Workflow, assume: Assume, notes: &mut Vec<
     }
 }
 
-/// Of each action, whether the state data may be something other than an object when its result comes.
+/// For each action: whether the state data may be something other than an object when the action's result arrives.
 fn actions_on_lists(workflow: &Workflow, assume: Assume) -> Vec<bool> {
     let objects = Objects::of(workflow, assume);
     let mut found = vec![false; workflow.actions.len()];
@@ -50,7 +50,7 @@ fn actions_on_lists(workflow: &Workflow, assume: Assume) -> Vec<bool> {
     found
 }
 
-/// An operation that only waits for an event is an event state, unless it is where instances begin.
+/// An operation that only waits for an event becomes an event state, unless instances begin there.
 fn waits_only(workflow: &mut Workflow, at: usize) -> bool {
     let state = &workflow.states[at];
     let StateKind::Operation(list) = state.kind else {
@@ -112,8 +112,8 @@ fn waits_only(workflow: &mut Workflow, at: usize) -> bool {
     true
 }
 
-/// Where nothing follows the merge of a state's only result or payload, the state's output filter is
-/// the same as one after the merge.
+/// If nothing follows the merge of a state's only result or payload, the state's output filter is equivalent to a
+/// filter after the merge.
 fn after_merge(workflow: &mut Workflow, at: usize) {
     let state = &workflow.states[at];
     if state.output.is_some() {

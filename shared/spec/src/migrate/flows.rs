@@ -19,7 +19,7 @@ pub(super) struct Refused {
 /// The flows of a definition that became definitions, and those that didn't.
 #[derive(Default)]
 pub(super) struct Parted {
-    /// Deepest first.
+    /// Innermost first.
     pub parts: Vec<Workflow>,
     pub refused: Vec<Refused>,
     taken: Vec<String>,
@@ -72,7 +72,7 @@ impl Parted {
     }
 }
 
-/// The flows of a state: which branch, its name, its flow.
+/// The flows of a state: the branch, its name and its flow.
 fn flows(kind: &StateKind) -> Vec<(usize, String, FlowId)> {
     match kind {
         StateKind::Parallel(parallel) => {
@@ -100,7 +100,7 @@ fn put(kind: &mut StateKind, number: usize, list: ListId) {
     }
 }
 
-/// A workflow of this flow alone.
+/// A workflow with only this flow.
 fn part(workflow: &Workflow, flow: FlowId, id: &str) -> Workflow {
     let mut part = workflow.clone();
     part.id = id.to_owned();
@@ -119,7 +119,7 @@ fn part(workflow: &Workflow, flow: FlowId, id: &str) -> Workflow {
     for source in part.expressions.iter_mut().chain(&mut part.paths) {
         source.params.clear();
     }
-    // Without a source an event names the workflow that it comes from.
+    // Without a source, an event states the workflow that it comes from.
     for id in ways::tree(workflow, flow) {
         for produce in ways::produced(workflow, &workflow[id]) {
             let event = &mut part.events[produce.event.0 as usize];
@@ -143,8 +143,8 @@ fn part(workflow: &Workflow, flow: FlowId, id: &str) -> Workflow {
     part
 }
 
-/// Events start a workflow that begins with an event state; one that only its parent starts begins
-/// with a state that does nothing.
+/// Events start a workflow that begins with an event state. If only its parent starts it, it must begin with a state
+/// that does nothing.
 fn begun_by_call(
     part: &mut Workflow,
     start: StateId,
@@ -176,7 +176,7 @@ fn begun_by_call(
     (id, states)
 }
 
-/// A list of one action that runs the part.
+/// A list with one action that runs the part.
 fn call(workflow: &mut Workflow, id: &str) -> ListId {
     let version = match &workflow.version {
         Version::Literal(text) if !text.is_empty() => Some(text.clone()),
@@ -200,7 +200,7 @@ fn call(workflow: &mut Workflow, id: &str) -> ListId {
     list
 }
 
-/// An id of these words that no other part has.
+/// An id composed of these words that no other part has.
 fn free(taken: &mut Vec<String>, words: &[&str]) -> String {
     let plain = |c: char| match c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') {
         true => c,

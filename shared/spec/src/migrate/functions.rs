@@ -1,4 +1,4 @@
-//! Functions, and their authentication.
+//! Functions and their authentication.
 
 use swirl_model::Data;
 use swirl_model::workflow::{AuthId, AuthScheme, Function, FunctionKind, Workflow};
@@ -7,7 +7,7 @@ use super::workflow::metadata;
 use super::writer::{SetIf, Writer};
 use crate::suggest::did_you_mean;
 
-/// Texts that 0.8 reads as a type, or as a type misspelt.
+/// Words that 0.8 reads as a type, or as a misspelt type.
 const TYPES: [&str; 7] = [
     "rest",
     "asyncapi",
@@ -18,7 +18,7 @@ const TYPES: [&str; 7] = [
     "custom",
 ];
 
-/// Functions that something else than a document carries out: `custom` in 0.8.
+/// Functions that aren't described by a document: `custom` in 0.8.
 pub(super) fn simplify(workflow: &mut Workflow, notes: &mut Vec<String>) {
     for function in &mut workflow.functions {
         let name = &function.name;

@@ -1,8 +1,8 @@
-//! Canonical workflows to documents of edition 0.8: the inverse of reading, for documents of any
+//! Converts canonical workflows to documents of edition 0.8. This is the inverse of reading, for documents of any
 //! edition.
 //!
-//! A construct that 0.8 cannot express is an obstacle, and a workflow with any is not written. To guarantee the same
-//! behaviour, the written document is read again, and must be lowered to the same workflow (`same.rs`).
+//! A construct that 0.8 cannot express is an obstacle, and a workflow with an obstacle is not written. To guarantee the
+//! same behaviour, the written document is read again and must be lowered to the same workflow (`same.rs`).
 
 mod actions;
 mod alone;
@@ -42,7 +42,7 @@ pub use text::{Format, yaml};
 /// Something that edition 0.8 cannot express.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    /// Its place in the document that was read.
+    /// Its location in the original document.
     pub place: Place,
     /// The state's name.
     pub state: Option<String>,
@@ -54,9 +54,9 @@ pub struct Obstacle {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Migrated {
     pub text: String,
-    /// The parts that are expressed in another way than before.
+    /// Notes about the parts that are expressed differently than before.
     pub notes: Vec<String>,
-    /// Definitions that it runs as sub-workflows, and that were part of it.
+    /// Definitions that it runs as sub-workflows and that were parts of it.
     pub parts: Vec<Part>,
 }
 
@@ -67,14 +67,14 @@ pub struct Part {
     pub text: String,
 }
 
-/// Facts that the author knows, and the definition doesn't contain.
+/// Facts that the author knows but the definition doesn't state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Assume {
-    /// Actions give objects or nothing.
+    /// Actions return objects or nothing.
     pub objects: bool,
 }
 
-/// Writes a workflow as a document of edition 0.8. `root` is the document that it was read from.
+/// Writes a workflow as a document of edition 0.8. `root` is the document from which it was read.
 ///
 /// # Errors
 /// Everything that the edition cannot express.
@@ -87,7 +87,7 @@ pub fn migrate(
     let mut whole = workflow.clone();
     let mut notes = Vec::new();
     if whole.version == Version::Latest {
-        // Edition 0.8 assumes no version.
+        // Edition 0.8 has no default version.
         whole.version = Version::Literal(Version::LATEST.to_owned());
     }
     let flows::Parted { parts, refused, .. } = flows::parted(&mut whole, assume, &mut notes);
@@ -125,7 +125,7 @@ fn shown(mut obstacles: Vec<Obstacle>) -> Vec<Obstacle> {
     obstacles
 }
 
-/// One document, and the parts that are expressed in another way in it.
+/// One document, and notes about the parts that it expresses differently.
 fn one(
     workflow: &Workflow,
     root: &Node,
@@ -153,8 +153,7 @@ fn one(
     }
 }
 
-/// Reads the document that was written, and reports its differences from the workflow that was to
-/// be written.
+/// Reads the written document, and reports its differences from the original workflow.
 fn check(wanted: &Workflow, text: &str, root: &Node) -> Vec<Obstacle> {
     let options = Options {
         provided: wanted

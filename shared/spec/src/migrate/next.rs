@@ -1,4 +1,4 @@
-//! Where control goes after a state.
+//! The transition or end after a state.
 
 use swirl_model::Data;
 use swirl_model::workflow::{ContinueAs, End, Next, Transition};

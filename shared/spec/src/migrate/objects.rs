@@ -1,19 +1,19 @@
-//! Finds the places where the state data is always an object: a sub-workflow must begin with one, and a result can be
-//! merged only into one.
+//! Finds the locations where the state data is always an object: a sub-workflow must begin with an object, and a result
+//! can be merged only into an object.
 
 use swirl_model::workflow::{ExprId, Next, State, StateId, StateKind, Workflow};
 
 use super::Assume;
 use super::ways;
 
-/// The state data of each state.
+/// The kind of state data at each state.
 pub(super) struct Objects {
     at_entry: Vec<bool>,
     at_work: Vec<bool>,
 }
 
 impl Objects {
-    /// The workflow begins with an object, and so does each flow inside it if its state does.
+    /// The workflow begins with an object, and so does each inner flow if its state has one.
     pub fn of(workflow: &Workflow, assume: Assume) -> Objects {
         let mut found = Objects {
             at_entry: vec![true; workflow.states.len()],
@@ -23,7 +23,7 @@ impl Objects {
             found.at_work = found.at_entry.clone();
             return found;
         }
-        // Each round takes away from the objects, until nothing changes.
+        // Each round removes some objects, until nothing changes.
         while found.round(workflow, assume) {}
         let states = workflow.states.iter().zip(&found.at_entry);
         let filtered = states.map(|(state, is)| filtered(workflow, state.input, *is));
@@ -39,7 +39,7 @@ impl Objects {
             .unwrap_or_default()
     }
 
-    /// Behind the state's input filter.
+    /// After the state's input filter.
     pub fn at_work(&self, id: StateId) -> bool {
         self.at_work.get(id.0 as usize).copied().unwrap_or_default()
     }
@@ -56,7 +56,7 @@ impl Objects {
             }
             let left = work && keeps(workflow, state, assume);
             let output = filtered(workflow, state.output, left);
-            // An error is handled with the data as it stood: before a filter, or behind it.
+            // An error is handled with the data as it was at the time: before a filter, or after it.
             let is_object = entry && work && left && output;
             let is_handled = !state.on_errors.is_empty();
             for next in ways::of_state(state) {
@@ -80,7 +80,7 @@ impl Objects {
     }
 }
 
-/// A filter's result is surely an object only if it selects a whole one.
+/// The result of a filter is certain to be an object only if the filter selects a whole one.
 fn filtered(workflow: &Workflow, filter: Option<ExprId>, is_object: bool) -> bool {
     match filter {
         None => is_object,
@@ -88,7 +88,7 @@ fn filtered(workflow: &Workflow, filter: Option<ExprId>, is_object: bool) -> boo
     }
 }
 
-/// The state's work leaves an object if it begins with one: nothing that is merged replaces it.
+/// Whether the state's work leaves an object if it begins with one, because nothing that is merged replaces it.
 fn keeps(workflow: &Workflow, state: &State, assume: Assume) -> bool {
     let list = match &state.kind {
         StateKind::Parallel(parallel) => parallel.collect && parallel.collect_to.is_none(),

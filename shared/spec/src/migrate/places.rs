@@ -1,12 +1,12 @@
-//! Places in the document that was read.
+//! Locations in the original document.
 
 use crate::diagnostic::Place;
 use crate::source::Node;
 
-/// The depth to which states are searched.
+/// The maximum depth to which states are searched.
 const DEPTH_MAX: usize = 32;
 
-/// The state of this name, at any depth; else the document.
+/// The state with this name, at any depth; otherwise the document.
 pub(super) fn of_state(root: &Node, name: &str) -> Place {
     find_state(root, name).map_or_else(|| root.place(), Node::place)
 }

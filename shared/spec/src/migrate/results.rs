@@ -1,5 +1,4 @@
-//! Results of 0.9: one that isn't an object goes under its own key. In jq the filter can put it
-//! there.
+//! Results in 0.9: a result that isn't an object is stored under its own key. In jq, the filter can do that.
 
 use std::sync::Arc;
 
@@ -47,7 +46,7 @@ pub(super) fn simplify(workflow: &mut Workflow, notes: &mut Vec<String>) {
     }
 }
 
-/// Of each action, which parameters its expressions see.
+/// For each action: the parameters that its expressions see.
 fn params(workflow: &Workflow) -> Vec<Vec<Arc<str>>> {
     use swirl_model::workflow::{Body, StateKind};
     let mut params = vec![Vec::new(); workflow.actions.len()];

@@ -6,7 +6,7 @@ use swirl_model::workflow::{
     Workflow,
 };
 
-/// Errors that a state may raise besides those of its actions' calls.
+/// Errors that a state may raise in addition to those of its actions' calls.
 const OWN: [&str; 8] = [
     names::EXPRESSION_ERROR,
     names::INVALID_VALUE,
@@ -18,7 +18,7 @@ const OWN: [&str; 8] = [
     "timeout",
 ];
 
-/// Without `autoRetries` a retry has a number; with it, each action is retried.
+/// Without `autoRetries`, a retry has a maximum number; with it, each action is retried.
 pub(super) fn are_automatic(workflow: &Workflow) -> bool {
     let mut rules = workflow
         .actions
@@ -45,7 +45,7 @@ pub(super) fn simplify(workflow: &mut Workflow, notes: &mut Vec<String>) {
     }
 }
 
-/// The only handler of an action retries it, and passes the error on in the end.
+/// The only handler of an action retries it, and passes the error on at the end.
 fn of_action(action: &mut Action) -> bool {
     let [handler] = action.on_errors.as_slice() else {
         return false;
@@ -72,8 +72,8 @@ fn of_action(action: &mut Action) -> bool {
     true
 }
 
-/// The first handler of a state repeats it, or the failed part of it, or a rule of the state does. With a single
-/// action, and errors that only actions have, that is the same as repeating the action.
+/// The first handler of a state, or a rule of the state, repeats the state or its failed part. With a single action,
+/// and errors that only actions raise, this is equivalent to repeating the action.
 fn of_state(workflow: &mut Workflow, at: usize) -> bool {
     let state = &workflow.states[at];
     let Some((rule, list)) = movable(workflow, state) else {
@@ -87,7 +87,7 @@ fn of_state(workflow: &mut Workflow, at: usize) -> bool {
         && let Some(first) = state.on_errors.first_mut()
     {
         first.retry = None;
-        // It did nothing else.
+        // The handler did nothing else.
         if matches!(first.then, Then::Rethrow) && first.data.is_none() && state.on_errors.len() == 1
         {
             state.on_errors.clear();
@@ -123,7 +123,7 @@ fn movable(workflow: &Workflow, state: &State) -> Option<(RetryRule, usize)> {
             let retry = first.retry.as_ref()?;
             let fits = others.iter().all(|other| other.retry.is_none())
                 && (is_one || (retry.source && !actions.parallel))
-                // All errors are those that no other handler names.
+                // "All errors" are those that no other handler names.
                 && (first.errors != ErrorSet::Any || others.is_empty());
             (&retry.policy, fits.then_some(&first.errors)?)
         }
@@ -143,7 +143,7 @@ fn movable(workflow: &Workflow, state: &State) -> Option<(RetryRule, usize)> {
     Some((RetryRule { policy, errors }, list.0 as usize))
 }
 
-/// Nothing but its actions can fail.
+/// Whether nothing but its actions can fail.
 fn only_acts(state: &State) -> bool {
     let goes = |next: &Next| match next {
         Next::Transition(transition) => transition.guard.is_none() && transition.produce.is_empty(),
@@ -168,7 +168,7 @@ fn is_plain(action: &Action) -> bool {
         && action.repeat.is_none()
 }
 
-/// Not an error that the workflow's own expressions and data may raise.
+/// Whether it is not an error that the workflow's own expressions and data may raise.
 fn is_of_calls(workflow: &Workflow, id: ErrorId) -> bool {
     let error = &workflow[id];
     let word = error.code.as_deref().unwrap_or(&error.name);

@@ -1,9 +1,9 @@
-//! Whether two canonical workflows are the same except for their texts: pools may be in another
-//! order, places may differ, policies and produced events may have other names.
+//! Determines whether two canonical workflows are the same except for their texts: pools may be in another order,
+//! locations may differ, policies and produced events may have other names.
 //!
-//! Each part is written out with all that it refers to by index, and the texts are compared. The
-//! contents of a part come from its `Debug` text, so that a field that is added to the model is
-//! compared too. These texts are never shown.
+//! Each part is written out together with everything that it refers to by index, and the texts are compared. The
+//! contents of a part come from its `Debug` text, so that fields which are added to the model later are compared too.
+//! These texts are never shown.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -21,7 +21,7 @@ pub(super) struct Difference {
     pub message: String,
 }
 
-/// Nothing in a workflow refers to things this deep.
+/// No reference in a workflow is nested this deep.
 const DEPTH_MAX: usize = 16;
 
 pub(super) fn differences(wanted: &Workflow, found: &Workflow) -> Vec<Difference> {
@@ -49,12 +49,12 @@ pub(super) fn differences(wanted: &Workflow, found: &Workflow) -> Vec<Difference
     differences
 }
 
-/// By their kind, and by their state.
+/// Parts by kind and state.
 type Parts = BTreeMap<(String, Option<String>), String>;
 
 fn parts(workflow: &Workflow) -> Parts {
     let shown = Shown { workflow };
-    // All fields are named, so that a new one is thought of.
+    // All fields are listed, so that a new one can't be forgotten.
     let Workflow {
         id,
         key: _,
@@ -135,7 +135,7 @@ impl Shown<'_> {
         self.expanded(&format!("{value:?}"), 0)
     }
 
-    /// Indexes are replaced by the parts that they refer to.
+    /// Replaces indexes with the parts that they refer to.
     fn expanded(&self, text: &str, depth: usize) -> String {
         const NAMES: [&str; 10] = [
             "ListId(",
@@ -191,7 +191,7 @@ impl Shown<'_> {
                 action.pointer.clear();
                 format!("{action:?}")
             }
-            // States may lead to each other in circles.
+            // States may refer to each other in cycles.
             "StateId(" => format!(
                 "{:?}",
                 workflow

@@ -1,4 +1,4 @@
-//! The starting state, and when instances come into being by themselves.
+//! The starting state, and the times at which instances are created by schedule.
 
 use swirl_model::Data;
 use swirl_model::workflow::{When, Workflow};

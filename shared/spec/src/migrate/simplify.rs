@@ -1,5 +1,5 @@
-//! Shapes that mean the same get one form, the one that edition 0.8 has. Applied to the workflow
-//! that is written and to the one that is read again.
+//! Gives equivalent constructs the same form, which is the one in edition 0.8. This is applied to the workflow that is
+//! written and to the one that is read again.
 
 use swirl_model::Data;
 use swirl_model::workflow::{
@@ -9,7 +9,7 @@ use swirl_model::workflow::{
 
 use super::{conditions, results, retries};
 
-/// The simpler workflow, and the parts that are expressed in another way than before.
+/// The simplified workflow, and notes about the parts that are expressed differently than before.
 pub(super) fn simplify(workflow: &Workflow) -> (Workflow, Vec<String>) {
     let mut simple = workflow.clone();
     let mut notes = Vec::new();
@@ -45,7 +45,7 @@ fn metadata(workflow: &mut Workflow) {
     }
 }
 
-/// Values without an expression are literals, however deep.
+/// Values without an expression are literals, at any depth.
 fn templates(workflow: &mut Workflow) {
     each_produce(workflow, &mut |produce| {
         let attributes = produce.attributes.iter_mut().map(|(_, value)| value);
@@ -113,7 +113,7 @@ fn literal(template: &mut Template) {
     }
 }
 
-/// A state that continues as another workflow ends its own instance.
+/// A state that continues as another workflow ends only its own instance.
 fn ends(workflow: &mut Workflow) {
     each_next(workflow, &mut |next| {
         if let Next::End(end) = next {
@@ -122,7 +122,7 @@ fn ends(workflow: &mut Workflow) {
     });
 }
 
-/// Produced events have their own definition, with a type.
+/// Produced events have definitions of their own, with a type.
 fn produced_events(workflow: &mut Workflow, notes: &mut Vec<String>) {
     let old = workflow.events.clone();
     let count = u32::try_from(old.len()).unwrap_or(u32::MAX);
@@ -153,7 +153,7 @@ fn produced_events(workflow: &mut Workflow, notes: &mut Vec<String>) {
     let mut twins: Vec<Option<EventId>> = vec![None; old.len()];
     for (at, event) in old.iter().enumerate() {
         if !produced[at] {
-            // One that nothing uses keeps the kind of its definition.
+            // An unused event keeps the kind in its definition.
             workflow.events[at].produced &= !consumed[at];
             continue;
         }
@@ -194,7 +194,7 @@ fn states(workflow: &mut Workflow, notes: &mut Vec<String>) {
     for state in &mut workflow.states {
         if let StateKind::Event(event) = &mut state.kind {
             waits(event);
-            // The only entry's way on is the state's, unless that is where a timeout leads.
+            // The transition of the only entry is the state's transition, unless a timeout leads there.
             if event.timeout.is_none()
                 && let [entry] = event.entries.as_mut_slice()
                 && let Some(next) = entry.next.take()
@@ -214,7 +214,7 @@ fn states(workflow: &mut Workflow, notes: &mut Vec<String>) {
                 state.name
             ));
         }
-        // One that injects nothing leaves data that isn't an object alone, too.
+        // If it injects nothing, it leaves data that isn't an object unchanged, too.
         if matches!(&state.kind, StateKind::Inject(data) if data.is_null()) {
             let id = ListId(u32::try_from(workflow.lists.len()).unwrap_or(u32::MAX));
             workflow.lists.push(ActionList::default());
@@ -226,7 +226,7 @@ fn states(workflow: &mut Workflow, notes: &mut Vec<String>) {
     }
 }
 
-/// A handler after which the state continues takes the state's way.
+/// A handler after which the state continues gets the state's transition.
 fn goes_on(state: &mut State) -> bool {
     let Some(next) = &state.next else {
         return false;
@@ -257,7 +257,7 @@ fn waits(event: &mut EventState) {
     }
 }
 
-/// A last handler for all errors takes those that the others leave, as `*` does.
+/// A last handler for all errors handles those that the others leave, like `*`.
 fn all_errors_last(handlers: &mut [Handler]) -> bool {
     let named = |handler: &Handler| matches!(handler.errors, ErrorSet::These(_));
     let Some((last, others)) = handlers.split_last_mut() else {
@@ -286,7 +286,7 @@ fn actions(workflow: &mut Workflow) {
     }
 }
 
-/// Selects the whole of the data.
+/// Whether it selects all data.
 fn is_all(source: &ExprSource) -> bool {
     matches!(source.text.as_str(), "." | "$")
 }

@@ -9,7 +9,7 @@ use swirl_model::workflow::{
 use super::workflow::{metadata, root_states};
 use super::writer::{SetIf, Writer, is_filled};
 
-/// Never shown: `flows` has said why the states aren't a sub-workflow.
+/// Never shown, because `flows` has reported why the states aren't a sub-workflow.
 pub(super) const STATES_STAY: &str = "a branch or an iteration has states";
 
 /// Timeouts of a state or branch.

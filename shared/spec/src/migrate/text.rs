@@ -9,7 +9,7 @@ pub enum Format {
     Json,
 }
 
-/// In YAML the notes are above it, as comments.
+/// In YAML, the notes are comments above the document.
 pub(super) fn write(document: &Data, format: Format, edition: &str, notes: &[String]) -> String {
     if format == Format::Json {
         let value = serde_json::Value::from(document);
@@ -23,15 +23,14 @@ pub(super) fn write(document: &Data, format: Format, edition: &str, notes: &[Str
     text
 }
 
-/// An object as YAML, each member on its own line.
+/// An object as YAML, with one member per line.
 pub fn yaml(document: &Data) -> String {
     let mut text = String::new();
     members(document, 0, &mut text);
     text
 }
 
-/// The members of an object, one a line; the first line's indentation is written by the caller of
-/// an item of a list.
+/// The members of an object, one per line. For an item of a list, the caller writes the indentation of the first line.
 fn members(data: &Data, indent: usize, text: &mut String) {
     for (at, (key, value)) in data
         .as_object()
@@ -87,7 +86,7 @@ fn list(items: impl Iterator<Item = Data>, indent: usize, text: &mut String) {
     }
 }
 
-/// A text that can only be read as this text is written without quotes, all else as in JSON.
+/// A text that can be read only as this text is written without quotes; everything else is written as in JSON.
 fn scalar(value: &Data) -> String {
     match value.as_str() {
         Some(text) if is_plain(text) => text.to_owned(),

@@ -1,11 +1,11 @@
-//! The ways between states, and the parts of a flow.
+//! The transitions between states, and the parts of a flow.
 
 use swirl_model::workflow::{
     ActionId, ActionKind, Body, Branch, FlowId, ListId, Next, Produce, State, StateId, StateKind,
     Then, Workflow,
 };
 
-/// All ways out of a state, those of its handlers included.
+/// All ways out of a state, including those of its handlers.
 pub(super) fn of_state(state: &State) -> Vec<&Next> {
     let mut all: Vec<&Next> = state.next.iter().collect();
     for handler in &state.on_errors {
@@ -30,7 +30,7 @@ pub(super) fn of_state(state: &State) -> Vec<&Next> {
     all
 }
 
-/// The branches of a state; none if it isn't a parallel one.
+/// The branches of a state; empty if it isn't a parallel state.
 pub(super) fn branches(state: &State) -> &[Branch] {
     match &state.kind {
         StateKind::Parallel(parallel) => &parallel.branches,
@@ -54,7 +54,7 @@ pub(super) fn flows(state: &State) -> Vec<FlowId> {
     bodies(state).into_iter().filter_map(flow).collect()
 }
 
-/// The actions of a state, without those of its flows.
+/// The actions of a state, without those in its flows.
 pub(super) fn actions(workflow: &Workflow, state: &State) -> Vec<ActionId> {
     let mut lists: Vec<ListId> = match &state.kind {
         StateKind::Callback(callback) => vec![callback.actions],
@@ -88,7 +88,7 @@ pub(super) fn produced<'w>(workflow: &'w Workflow, state: &'w State) -> Vec<&'w 
     all
 }
 
-/// The states of a flow and of all flows inside it.
+/// The states in a flow and in all flows inside it.
 pub(super) fn tree(workflow: &Workflow, flow: FlowId) -> Vec<StateId> {
     let mut all = workflow[flow].states.clone();
     let mut at = 0;

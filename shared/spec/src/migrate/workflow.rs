@@ -136,7 +136,7 @@ impl Writer<'_> {
     }
 }
 
-/// Extensions are kept in the metadata; here they get their own place back.
+/// Extensions are kept in the metadata; this separates them again.
 fn parted(metadata: &Data) -> (Option<Data>, Option<Data>) {
     let extensions = metadata
         .get("extensions")
@@ -164,12 +164,12 @@ fn schema(schema: &Schema) -> Data {
     data
 }
 
-/// Metadata of a definition inside the workflow.
+/// Metadata of definitions inside the workflow.
 pub(super) fn metadata(of: &Data) -> Option<Data> {
     Some(of.clone()).filter(is_filled)
 }
 
-/// The flow of the workflow itself holds all states that 0.8 can say.
+/// The workflow's own flow has all states that 0.8 can express.
 pub(super) fn root_states(workflow: &Workflow) -> Vec<swirl_model::workflow::StateId> {
     workflow
         .flows

@@ -1,4 +1,4 @@
-//! The tools with which all parts of a document are written.
+//! Tools for writing all parts of a document.
 
 use swirl_model::Data;
 use swirl_model::workflow::{Count, Language, Period, Retry, StateId, Workflow};
@@ -14,16 +14,16 @@ pub(super) struct Writer<'w> {
     pub notes: Vec<String>,
     /// The state that is being written.
     pub at: Option<StateId>,
-    /// Retry policies so far; their names are numbered in this order.
+    /// The retry policies so far. Their names are numbered in this order.
     pub retries: Vec<Retry>,
-    /// Names of the events, as they are written.
+    /// Names of the events as written.
     pub events: Vec<String>,
     pub auto_retries: bool,
     pub assume: Assume,
 }
 
 impl<'w> Writer<'w> {
-    /// `in_jq`: the definition was rewritten in jq, except for paths that have no form there.
+    /// `in_jq`: the definition was rewritten in jq, except for paths that have no form in jq.
     pub fn new(workflow: &'w Workflow, root: &'w Node, in_jq: bool, assume: Assume) -> Writer<'w> {
         let mut sources = workflow.expressions.iter().chain(&workflow.paths);
         let language = match sources.any(|source| source.language == Language::JsonPath) {
@@ -44,7 +44,7 @@ impl<'w> Writer<'w> {
         }
     }
 
-    /// Edition 0.8 cannot express it.
+    /// Records something that edition 0.8 cannot express.
     pub fn cannot(&mut self, message: impl Into<String>) {
         let message = message.into();
         let state = self.at.map(|id| self.workflow[id].name.to_string());
@@ -62,13 +62,13 @@ impl<'w> Writer<'w> {
         }
     }
 
-    /// The state says in the document that the workflow starts with it, and when.
+    /// Whether the state itself says in the document that the workflow starts with it.
     pub fn has_start(&self, id: StateId) -> bool {
         let state = places::find_state(self.root, &self.workflow[id].name);
         state.is_some_and(|node| node.get("start").is_some())
     }
 
-    /// An obstacle if it holds.
+    /// Records an obstacle if the condition holds.
     pub fn cannot_if(&mut self, holds: bool, message: &str) {
         if holds {
             self.cannot(message);

@@ -1,4 +1,4 @@
-//! For people, in the way of rustc.
+//! Text output in rustc's style.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ pub enum Colour {
     Ansi,
 }
 
-/// Shown of a line; minified documents have one long line.
+/// The shown width of a line, because minified documents have one long line.
 const WIDTH: usize = 120;
 
-/// One block a finding, and a closing line with their numbers. Empty if there are none.
+/// One block for each finding, and a last line with their numbers. Empty if there are none.
 pub fn human(file: &str, text: &str, diagnostics: &[Diagnostic], colour: Colour) -> String {
     if diagnostics.is_empty() {
         return String::new();
@@ -46,7 +46,7 @@ pub fn human(file: &str, text: &str, diagnostics: &[Diagnostic], colour: Colour)
     out
 }
 
-/// Lines end with LF, CR LF or CR alone, as the parsers count them.
+/// Lines end with LF, CR LF or CR alone, as in the parsers.
 fn lines(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     for line in text.split('\n') {
@@ -55,7 +55,7 @@ fn lines(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Without control characters: a document must not steer the terminal.
+/// Removes control characters, because a document must not control the terminal.
 fn clean(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
@@ -126,7 +126,7 @@ fn snippet(
     let Some(text) = line.checked_sub(1).and_then(|index| lines.get(index)) else {
         return;
     };
-    // A window of the line in which the column lies in view.
+    // The part of the line around the column.
     let skipped = column.saturating_sub(WIDTH / 2 + 1);
     let skipped = if text.chars().count() <= WIDTH {
         0
@@ -182,14 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn colour_only_if_told() {
+    fn colour_only_on_request() {
         let shown = human("greet.yaml", TEXT, &findings(), Colour::Ansi);
         assert!(shown.contains("\u{1b}[1;31merror[duplicate-key]\u{1b}[0m"));
         assert!(!human("greet.yaml", TEXT, &findings(), Colour::No).contains('\u{1b}'));
     }
 
     #[test]
-    fn long_lines_strange_characters_and_places_out_of_the_text() {
+    fn long_lines_odd_characters_and_invalid_positions() {
         let text = format!("{}!\u{1b}[31m{}", "x".repeat(500), "y".repeat(500));
         let at = |line, column| {
             Diagnostic::new(

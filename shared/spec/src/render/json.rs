@@ -1,11 +1,11 @@
-//! For programs: one object with all findings.
+//! JSON output: one object with all findings.
 
 use serde_json::{Value, json};
 
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// `{"file", "valid", "diagnostics": [{"severity", "code", "message", "path", "line", "column",
-/// "hint"?, "related"?}]}`; `path` is a JSON pointer; `valid` means that there is no error.
+/// `{"file", "valid", "diagnostics": [{"severity", "code", "message", "path", "line", "column", "hint"?,
+/// "related"?}]}`. `path` is a JSON pointer; `valid` means that there is no error.
 pub fn json(file: &str, diagnostics: &[Diagnostic]) -> String {
     let rows: Vec<Value> = diagnostics.iter().map(row).collect();
     let valid = diagnostics
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_is_known() {
+    fn all_members() {
         insta::assert_snapshot!(json("greet.yaml", &findings()), @r#"
         {
           "file": "greet.yaml",
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_leave_it_valid() {
+    fn warnings_do_not_make_it_invalid() {
         let warning = findings().pop().unwrap();
         let document: Value = serde_json::from_str(&json("a", &[warning])).unwrap();
         assert_eq!(document["valid"], true);

@@ -1,6 +1,6 @@
-//! Findings as text: for people, for programs (JSON), for code scanners (SARIF).
+//! Output formats for findings: text, JSON, and SARIF for code scanners.
 //!
-//! Pure functions of the file's name, its text and the findings.
+//! These are pure functions of the file's name, its text and the findings.
 
 mod human;
 mod json;
@@ -10,7 +10,7 @@ pub use human::{Colour, human};
 pub use json::json;
 pub use sarif::{SarifFile, sarif};
 
-/// The findings of the examples that all formats are tested with.
+/// Example findings for the tests of all formats.
 #[cfg(test)]
 mod testing {
     use crate::diagnostic::Diagnostic;

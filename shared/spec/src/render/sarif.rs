@@ -1,19 +1,19 @@
-//! For code scanners: SARIF 2.1.0 (OASIS).
+//! SARIF 2.1.0 (OASIS), for code scanners.
 
 use serde_json::{Value, json};
 
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// A file with its findings.
+/// A file and its findings.
 #[derive(Debug, Clone, Copy)]
 pub struct SarifFile<'a> {
-    /// A path; separators and characters that no URI may hold are escaped.
+    /// A path. Separators and characters that a URI can't contain are escaped.
     pub name: &'a str,
     pub diagnostics: &'a [Diagnostic],
 }
 
-/// One run over all files.
+/// A single run over all files.
 pub fn sarif(version: &str, files: &[SarifFile<'_>]) -> String {
     let rules: Vec<&codes::Entry> = codes::TABLE
         .iter()
@@ -91,7 +91,7 @@ fn location(uri: &str, line: usize, column: usize, pointer: &str) -> Value {
     })
 }
 
-/// A path as a URI reference. A colon in its first part would look like a scheme.
+/// A path as a URI reference. A colon in its first segment would look like a scheme.
 fn uri(path: &str) -> String {
     let mut uri = String::with_capacity(path.len());
     for byte in path.bytes() {

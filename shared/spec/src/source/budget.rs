@@ -1,4 +1,4 @@
-//! Counts the memory that a tree needs while it is built, and stops it at the limits.
+//! Counts the memory of a tree while it is built, and aborts at the limits.
 
 use super::{Limits, Result_, fatal};
 use crate::codes;
@@ -19,13 +19,13 @@ impl<'l> Budget<'l> {
         }
     }
 
-    /// Room for one more value with this many bytes of text and pointer.
+    /// Reserves room for one more value with this many bytes of text and pointer.
     pub fn take(&mut self, bytes: usize, place: impl FnOnce() -> Place) -> Result_<()> {
         self.nodes += 1;
         self.bytes(bytes, place)
     }
 
-    /// Room for more bytes.
+    /// Reserves room for more bytes.
     pub fn bytes(&mut self, bytes: usize, place: impl FnOnce() -> Place) -> Result_<()> {
         self.bytes += bytes;
         if self.nodes > self.limits.nodes_max || self.bytes > self.limits.expanded_bytes_max {

@@ -1,28 +1,27 @@
-//! Changing a tree, to make a document of one edition into one of another.
+//! Changes a tree, to turn a document of one edition into a document of another.
 //!
-//! Every value keeps the place that it was read at, and a value that is made takes the place of the
-//! one that it is made for. So findings point into the document as it was written, however its tree
-//! was changed.
+//! Every value keeps the location from which it was read, and a new value gets the location of the value for which it
+//! is created. So findings refer to the document as it was written, however its tree was changed.
 
 use super::node::{Member, Node, Value};
 
 impl Node {
-    /// A text in the place of this value.
+    /// A text with the location of this value.
     pub fn text_here(&self, text: impl Into<Box<str>>) -> Node {
         self.here(Value::String(text.into()))
     }
 
-    /// A boolean in the place of this value.
+    /// A boolean with the location of this value.
     pub fn bool_here(&self, value: bool) -> Node {
         self.here(Value::Bool(value, value.to_string().into()))
     }
 
-    /// A list in the place of this value.
+    /// A list with the location of this value.
     pub fn list_here(&self, items: Vec<Node>) -> Node {
         self.here(Value::Array(items))
     }
 
-    /// An object in the place of this value. Its keys have the places of their values.
+    /// An object with the location of this value. Its keys have the locations of their values.
     pub fn object_here<'k>(&self, members: impl IntoIterator<Item = (&'k str, Node)>) -> Node {
         let members = members.into_iter().map(|(key, value)| member(key, value));
         self.here(Value::Object(members.collect()))
@@ -57,15 +56,14 @@ impl Node {
         members.map(|member| &mut member.value)
     }
 
-    /// Takes a member out; its value keeps its place.
+    /// Removes a member and returns its value, which keeps its location.
     pub fn take(&mut self, key: &str) -> Option<Node> {
         let members = self.all_members_mut()?;
         let at = members.iter().position(|member| &*member.key == key)?;
         Some(members.remove(at).value)
     }
 
-    /// Puts a member in, in the place of one with the same key. Does nothing if this isn't an
-    /// object.
+    /// Inserts a member, or replaces the one with the same key. Does nothing if this isn't an object.
     pub fn put(&mut self, key: &str, value: Node) {
         let Some(members) = self.all_members_mut() else {
             return;
@@ -76,8 +74,8 @@ impl Node {
         }
     }
 
-    /// Gives a member another key; key and value keep their places. False: there is none, or one
-    /// with the other key is there.
+    /// Renames a member's key; key and value keep their locations. Returns false if there is no such member, or one
+    /// with the new key exists.
     pub fn rename(&mut self, key: &str, to: &str) -> bool {
         if self.get(to).is_some() {
             return false;
@@ -115,7 +113,7 @@ mod tests {
     use crate::source::{Limits, parse};
 
     #[test]
-    fn values_keep_their_places() {
+    fn values_keep_their_locations() {
         let text = b"a:\n  old: 1\n  moved: {x: 2}\nb: 3\n";
         let mut root = parse(text, &Limits::default()).unwrap();
         let a = root.get_mut("a").unwrap();

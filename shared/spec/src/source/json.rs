@@ -1,4 +1,4 @@
-//! JSON (RFC 8259) with places. Recursion is bounded by the limit of depth.
+//! JSON (RFC 8259) with locations. The depth limit bounds recursion.
 
 use std::collections::HashSet;
 
@@ -8,11 +8,11 @@ use super::{Limits, Result_, fatal, number, quoted};
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Diagnostics, Place};
 
-/// The hint of the finding for a comment.
+/// The hint for a comment.
 pub(super) const NO_COMMENTS: &str =
     "JSON has no comments: remove it, or write the document in YAML";
 
-/// That of the finding for a comma behind the last element.
+/// The hint for a comma after the last element.
 const NO_LAST_COMMA: &str =
     "JSON has no comma after the last element: remove it, or write the document in YAML";
 
@@ -51,7 +51,7 @@ struct Parser<'t> {
     column: usize,
     budget: Budget<'t>,
     diagnostics: &'t mut Diagnostics,
-    /// The first comma behind a last element. In YAML it may be there, so the document is only refused for it if all
+    /// The first comma after a last element. YAML permits it, so the document is rejected for it only if everything
     /// else is JSON.
     last_comma: Option<Place>,
 }
@@ -63,7 +63,7 @@ impl Parser<'_> {
 
     fn bump(&mut self) -> Option<char> {
         let c = self.rest.next()?;
-        // A carriage return alone ends a line too.
+        // A carriage return alone also ends a line.
         if c == '\n' || (c == '\r' && self.peek() != Some('\n')) {
             self.line += 1;
             self.column = 1;
@@ -286,7 +286,7 @@ impl Parser<'_> {
         Ok(code)
     }
 
-    /// Reads a comma; if nothing but the end of the list or object comes next, that too, which is reported later.
+    /// Reads a comma. If only the end of the list or object follows, reads that too; it is reported later.
     fn comma(&mut self, end: char) -> bool {
         let place = self.here();
         self.bump();
@@ -372,7 +372,7 @@ impl Parser<'_> {
     }
 }
 
-/// Reports a key that its object, at `pointer`, has already; the first stays.
+/// Reports a duplicate key in the object at `pointer`. The first one counts.
 pub(super) fn duplicate(
     diagnostics: &mut Diagnostics,
     members: &[Member],
@@ -384,7 +384,7 @@ pub(super) fn duplicate(
     }
     let message = format!("the key {} is there twice", quoted(&again.key));
     let first = members.iter().find(|member| member.key == again.key);
-    // Pointers of members may not have been written yet.
+    // Pointers of members may not have been set yet.
     let pointer = child(&pointer, &again.key);
     let place = Place {
         pointer,
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_told_to_be_none_of_json() {
+    fn comments_get_a_hint() {
         for text in [
             "{\n// x\n\"a\": 1}",
             "[1 /* x */]",
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_their_place() {
+    fn errors_have_their_location() {
         for (text, error) in [
             (
                 "[1,\n 2",
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_comma_is_an_error_and_the_rest_is_read() {
+    fn a_trailing_comma_is_an_error_but_the_rest_is_read() {
         let mut found = Diagnostics::default();
         let root = parse("{\"a\": 1,}", &Limits::default(), &mut found).unwrap();
         assert!(root.get("a").is_some());

@@ -1,8 +1,8 @@
-//! JSON and YAML text as a tree that knows the place of each value.
+//! Parses JSON and YAML text to a tree that has the location of each value.
 //!
-//! Two parsers, one tree: our own strict JSON parser, because YAML parsers accept texts that aren't
-//! JSON and bound the length of keys, and YAML 1.2 events. Nothing here knows the language. Every
-//! input ends in a tree or a finding with its place; limits bound the growth of aliases.
+//! Two parsers produce the same tree: our own strict JSON parser, because YAML parsers accept texts that aren't JSON
+//! and limit the length of keys; and a parser for YAML 1.2 events. Nothing here knows the language. Every input results
+//! in a tree or in a finding with a location. Limits bound the growth of aliases.
 
 mod budget;
 mod edit;
@@ -17,16 +17,16 @@ pub use node::{Member, Node, NodeKind};
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Diagnostics, Place};
 
-/// The limits of a document. A larger one is refused with a finding.
+/// The limits for a document. A larger one is rejected with a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Of the text.
+    /// The length of the text.
     pub bytes_max: usize,
-    /// Objects and lists inside each other.
+    /// The nesting of objects and lists.
     pub depth_max: usize,
-    /// Values, after aliases were replaced by their values.
+    /// The number of values, after aliases were replaced by their values.
     pub nodes_max: usize,
-    /// Bytes of all texts, keys and pointers, after aliases were replaced.
+    /// The bytes of all texts, keys and pointers, after aliases were replaced.
     pub expanded_bytes_max: usize,
 }
 
@@ -44,14 +44,14 @@ impl Default for Limits {
 /// The outcome of reading a document.
 #[derive(Debug)]
 pub struct Parsed {
-    /// The text, without a byte order mark: lines and columns refer to it.
+    /// The text without a byte order mark. Lines and columns refer to it.
     pub text: String,
-    /// `None` if the text has no tree at all. A tree may come with errors (duplicate keys).
+    /// `None` if the text has no tree. A tree may come with errors (duplicate keys).
     pub root: Option<Node>,
     pub diagnostics: Diagnostics,
 }
 
-/// The tree, or the first error. [`read`] has all findings.
+/// The tree, or the first error. [`read`] returns all findings.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Node, Diagnostic> {
     let parsed = read(bytes, limits);
     match (parsed.diagnostics.first_error().cloned(), parsed.root) {
@@ -61,7 +61,7 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Node, Diagnostic> {
     }
 }
 
-/// Reads JSON or YAML: a text that begins with `{` or `[` is JSON if it can be.
+/// Reads JSON or YAML. A text that begins with `{` or `[` is read as JSON if possible.
 pub fn read(bytes: &[u8], limits: &Limits) -> Parsed {
     let mut diagnostics = Diagnostics::default();
     let text = match decode(bytes, limits) {
@@ -77,7 +77,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Parsed {
         }
     };
     let root = if text.trim_start().starts_with(['{', '[']) {
-        // A YAML document may begin with a brace too; if it is neither, JSON's finding is clearer.
+        // A YAML document may also begin with a brace. If it is neither, JSON's finding is clearer.
         let mut as_json = Diagnostics::default();
         match json::parse(&text, limits, &mut as_json) {
             Ok(root) => {
@@ -86,7 +86,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Parsed {
             }
             Err(json_error)
                 if json_error.code != codes::SYNTAX_ERROR
-                    // YAML would take a comment of JavaScript's for a part of the next key.
+                    // YAML would read a JavaScript comment as a part of the next key.
                     || json_error.hint.as_deref() == Some(json::NO_COMMENTS) =>
             {
                 diagnostics.push(*json_error);
@@ -121,7 +121,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Parsed {
     }
 }
 
-/// Diagnostics are large; parsers return them boxed.
+/// Diagnostics are large, so parsers return them boxed.
 type Result_<T> = Result<T, Box<Diagnostic>>;
 
 fn fatal(code: codes::Code, place: Place, message: impl Into<String>) -> Box<Diagnostic> {

@@ -5,8 +5,7 @@ use swirl_model::Data;
 use super::number;
 use crate::diagnostic::Place;
 
-/// A value with its place. Of a YAML alias the place is that of the anchored value, the pointer
-/// that of the alias.
+/// A value with its location. A YAML alias has the location of the anchored value, but its own pointer.
 #[derive(Debug, Clone)]
 pub struct Node {
     pub(super) value: Value,
@@ -58,7 +57,7 @@ impl Node {
         }
     }
 
-    /// The kind in a sentence: `a string`, `null`, `an object`.
+    /// The kind in sentences: `a string`, `null`, `an object`.
     pub fn kind_word(&self) -> &'static str {
         match self.kind() {
             NodeKind::Null => "null",
@@ -93,8 +92,8 @@ impl Node {
         }
     }
 
-    /// A scalar as the document writes it (of a string, its value): a version `1.0` keeps its zero.
-    /// Empty for lists and objects.
+    /// A scalar as written in the document (for a string, its value), so that a version `1.0` keeps its zero. Empty for
+    /// lists and objects.
     pub fn raw(&self) -> &str {
         match &self.value {
             Value::Null(raw) | Value::Bool(_, raw) | Value::Number(raw) | Value::String(raw) => raw,
@@ -124,7 +123,7 @@ impl Node {
         }
     }
 
-    /// A number that is whole and fits; `2.0` is whole.
+    /// A number that is whole and in range; `2.0` counts as whole.
     pub fn as_i64(&self) -> Option<i64> {
         match &self.value {
             Value::Number(raw) => number::as_i64(raw),
@@ -157,12 +156,12 @@ impl Node {
         self.members()?.iter().find(|member| &*member.key == key)
     }
 
-    /// The value of a member; `None` too if this isn't an object.
+    /// The value of a member; `None` also if this isn't an object.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.member(key).map(Member::value)
     }
 
-    /// The value at a JSON pointer below this one.
+    /// The value at a JSON pointer relative to this one.
     pub fn at(&self, pointer: &str) -> Option<&Node> {
         let Some(rest) = pointer.strip_prefix('/') else {
             return pointer.is_empty().then_some(self);
@@ -205,7 +204,7 @@ impl Member {
         self.key_column
     }
 
-    /// The key's position with the value's pointer.
+    /// The position of the key, with the value's pointer.
     pub fn key_place(&self) -> Place {
         let pointer = self.value.pointer.to_string();
         Place {

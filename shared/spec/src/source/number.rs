@@ -49,7 +49,7 @@ pub(super) fn as_i64(raw: &str) -> Option<i64> {
     (float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0).then_some(float as i64)
 }
 
-/// The value that JSON text with that number gives: integers of 64 bits exactly, otherwise a float.
+/// The value that JSON text with that number has: 64 bit integers exactly, otherwise a float.
 pub(super) fn to_data(raw: &str) -> Data {
     if (raw.parse::<i64>().is_ok() || radix(raw).is_some())
         && let Some(int) = as_i64(raw)

@@ -32,7 +32,7 @@ fn is_special(text: &str) -> bool {
     matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN")
 }
 
-/// Whether YAML 1.1 would have read another number: `012` is ten there.
+/// Whether YAML 1.1 would have read a different number: there, `012` is ten.
 pub(super) fn is_old_octal(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     unsigned.len() > 1 && unsigned.starts_with('0') && unsigned.bytes().all(|b| b.is_ascii_digit())

@@ -1,7 +1,7 @@
 //! YAML 1.2 from parser events: anchors, aliases, merge keys, core schema.
 //!
-//! Aliases are replaced by copies, so that the reader sees one tree; each copy counts against the
-//! limits before it is made. Recursion is bounded by the limit of depth.
+//! Aliases are replaced by copies, so that the reader sees a tree. Each copy counts towards the limits before it is
+//! created. The depth limit bounds recursion.
 
 mod value;
 
@@ -19,7 +19,7 @@ use crate::diagnostic::{Diagnostics, Place};
 pub(super) fn parse(text: &str, limits: &Limits, diagnostics: &mut Diagnostics) -> Result_<Node> {
     let mut options = granit_parser::Options::default();
     options.set_emit_comments(false);
-    // Our own limit comes first, with a separate finding.
+    // Our own limit is reached first, and has a separate finding.
     options.flow_nesting_limit = limits.depth_max + 2;
     options.block_nesting_limit = limits.depth_max + 2;
     let events = Parser::new_from_str_with_options(text, options);
@@ -38,7 +38,7 @@ pub(super) fn parse(text: &str, limits: &Limits, diagnostics: &mut Diagnostics) 
             (Event::StreamStart | Event::DocumentStart(..), _) => {}
             (Event::StreamEnd | Event::DocumentEnd, _) => return Err(Box::new(empty())),
             (event, span) => {
-                // An empty document is an empty plain scalar.
+                // An empty document consists of an empty plain scalar.
                 if let Event::Scalar(_, ScalarStyle::Plain, 0, None) = &event
                     && span.is_empty()
                 {
@@ -58,9 +58,9 @@ struct Builder<'t> {
     events: Parser<'t, StrInput<'t>>,
     budget: Budget<'t>,
     limits: &'t Limits,
-    /// Finished nodes with their height: 0 for scalars.
+    /// Completed nodes with their height: 0 for scalars.
     anchors: HashMap<usize, (Node, usize)>,
-    /// The keys and indexes that lead to the value being read.
+    /// The keys and indexes that lead to the current value.
     path: Vec<String>,
     diagnostics: &'t mut Diagnostics,
 }
@@ -83,7 +83,7 @@ fn node(value: Value, span: &Span) -> Node {
     }
 }
 
-/// How many lists and objects are inside each other in a node.
+/// The nesting depth of lists and objects in a node.
 fn height(node: &Node) -> usize {
     let below = match &node.value {
         Value::Array(items) => items.iter().map(height).max(),
@@ -139,7 +139,7 @@ impl<'t> Builder<'t> {
         diagnostic
     }
 
-    /// Nothing but the end may follow the first document.
+    /// Nothing may follow the first document.
     fn finish(&mut self) -> Result_<()> {
         loop {
             match self.next()? {
@@ -158,7 +158,7 @@ impl<'t> Builder<'t> {
     fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result_<Node> {
         let (built, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
-                // The parser writes a tilde for nothing.
+                // The parser returns a tilde for an empty value.
                 let nothing = style == ScalarStyle::Plain && span.is_empty();
                 let text = if nothing { "".into() } else { text };
                 self.budget.take(text.len(), || place(&span))?;
@@ -193,7 +193,7 @@ impl<'t> Builder<'t> {
             }
         };
         if anchor != 0 {
-            // The copy that is kept costs memory as well.
+            // The kept copy needs memory as well.
             self.copy(&built, &span)?;
             let height = height(&built);
             self.anchors.insert(anchor, (built.clone(), height));
@@ -211,7 +211,7 @@ impl<'t> Builder<'t> {
             .fold(String::new(), |pointer, key| child(&pointer, key))
     }
 
-    /// A place with its pointer.
+    /// A location with its pointer.
     fn here(&self, span: &Span) -> Place {
         Place {
             pointer: self.pointer(),
@@ -238,7 +238,7 @@ impl<'t> Builder<'t> {
         copied
     }
 
-    /// Counts a copy of a node before it is made.
+    /// Counts a copy of a node before it is created.
     fn copy(&mut self, node: &Node, span: &Span) -> Result_<()> {
         self.budget.take(node.raw().len(), || place(span))?;
         match &node.value {
@@ -297,7 +297,7 @@ impl<'t> Builder<'t> {
         Ok(members)
     }
 
-    /// The members that a merge key adds: keys of the object itself win, then earlier sources.
+    /// The members that a merge key adds. Keys of the object itself take precedence, then those of earlier sources.
     fn merge(&mut self, source: Node, keys: &mut HashSet<Box<str>>) -> Vec<Member> {
         let sources = match source.value {
             Value::Array(sources) => sources,
@@ -329,7 +329,7 @@ impl<'t> Builder<'t> {
         added
     }
 
-    /// Writes the pointers, now that all places are final.
+    /// Sets the pointers, now that all locations are final.
     fn point(&mut self, node: &mut Node, pointer: String) -> Result_<()> {
         let here = Place {
             pointer: String::new(),
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn unquoted_expressions_within_braces_are_told_to_need_quotes() {
+    fn unquoted_expressions_in_braces_get_a_hint() {
         for text in ["a: {b: ${ .c }, d: 1}", "a: [${ .c }]"] {
             let parsed = read(text.as_bytes(), &Limits::default());
             let hint = parsed

@@ -1,4 +1,4 @@
-//! Cron expressions, as documents write them (docs/language.md#decision-41).
+//! Cron expressions in documents (docs/language.md#decision-41).
 
 use swirl_model::schedule::Zone;
 pub use swirl_model::schedule::{Cron, CronError};
@@ -8,7 +8,7 @@ pub fn parse(text: &str) -> Result<Cron, CronError> {
     Cron::parse(text)
 }
 
-/// Whether it names no day at all, as 30 February: years are left out of account if it has none.
+/// Whether it denotes no day at all, such as 30 February. If it has no years, they aren't considered.
 pub fn never_fires(cron: &Cron) -> bool {
     cron.next_after(Timestamp(0), &Zone::utc()).is_none()
 }

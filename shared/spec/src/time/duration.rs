@@ -1,4 +1,4 @@
-//! Durations, as documents write them.
+//! Durations in documents.
 
 pub use swirl_model::time::{DurationError, IsoDuration};
 
@@ -37,7 +37,7 @@ pub fn suggestion(text: &str) -> Option<String> {
     }
 }
 
-/// `PT30D` and `PT1W`: days and weeks behind the 'T'. Returns the correct text, and its value.
+/// `PT30D` and `PT1W`: days and weeks after the 'T'. Returns the correct text and its value.
 pub fn misplaced(text: &str) -> Option<(String, IsoDuration)> {
     let rest = text.trim().strip_prefix("PT")?;
     let at = rest.rfind(['D', 'W'])? + 1;

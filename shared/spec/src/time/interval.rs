@@ -1,14 +1,14 @@
-//! Intervals, as documents write them (docs/language.md#decision-42).
+//! Intervals in documents (docs/language.md#decision-42).
 
 pub use swirl_model::schedule::{Interval, IntervalError};
 
-/// An ISO 8601 interval; local times in it are in the zone of that name.
-/// `repeats` of the result says whether it was written with an `R`.
+/// An ISO 8601 interval. Local times in it are in the time zone with that name. `repeats` in the result says whether it
+/// was written with an `R`.
 pub fn parse(text: &str, zone: &str) -> Result<Interval, IntervalError> {
     Interval::parse(text, zone)
 }
 
-/// A retry interval: `R5/PT15M` is five times each quarter of an hour (docs/language.md#decision-22); a plain
+/// A retry interval: `R5/PT15M` means five times, a quarter of an hour apart (docs/language.md#decision-22). A plain
 /// duration has no count.
 pub fn parse_retry(
     text: &str,

@@ -1,5 +1,5 @@
-//! Texts of times in a document. Their meaning is in `swirl_model::time` and
-//! `swirl_model::schedule`; here are the checks that only a document needs.
+//! Texts with times in documents. Their meaning is in `swirl_model::time` and `swirl_model::schedule`; this module has
+//! the checks that only documents need.
 
 pub mod cron;
 pub mod duration;
@@ -8,7 +8,7 @@ pub mod interval;
 use swirl_model::schedule::Zone;
 pub use swirl_model::schedule::{LocalError, parse_instant};
 
-/// Whether there is such a time zone: a name of the IANA database, `UTC`, or an offset.
+/// Whether it is a valid time zone: a name in the IANA database, `UTC`, or an offset.
 pub fn is_time_zone(name: &str) -> bool {
     Zone::parse(name).is_ok()
 }

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Which file uses which.
+/// The files that each file uses.
 pub(super) type Uses<'t> = BTreeMap<&'t str, BTreeSet<&'t str>>;
 
-/// Files of which each can be reached from each other one, in three steps or more and back.
+/// Files that can all reach each other, along a ring of three or more.
 pub(super) struct Ring<'t> {
     pub files: BTreeSet<&'t str>,
-    /// The shortest way around, from its first file on. Of several, the first in the order of names.
+    /// The shortest ring, beginning with its first file. If several are equally short, the first one by name.
     pub shortest: Vec<&'t str>,
 }
 
@@ -31,7 +31,7 @@ impl Ring<'_> {
     }
 }
 
-/// All rings, in the order of their files. Two files that only use each other are none.
+/// All rings, in the order of their files. Two files that only use each other aren't a ring.
 pub(super) fn find<'t>(uses: &Uses<'t>) -> Vec<Ring<'t>> {
     let mut ways: Vec<Vec<&str>> = Vec::new();
     for (one, others) in uses {
@@ -43,7 +43,7 @@ pub(super) fn find<'t>(uses: &Uses<'t>) -> Vec<Ring<'t>> {
     for way in ways {
         let mut files: BTreeSet<&str> = way.iter().copied().collect();
         let mut shortest = way;
-        // Rings that share a file are one.
+        // Rings that share a file are merged.
         for ring in rings
             .extract_if(.., |ring| !ring.files.is_disjoint(&files))
             .collect::<Vec<_>>()
@@ -59,7 +59,7 @@ pub(super) fn find<'t>(uses: &Uses<'t>) -> Vec<Ring<'t>> {
     rings
 }
 
-/// The shortest way around that begins with these two, and leads over a third one. It begins with the first name.
+/// The shortest ring that begins with these two files and includes a third one. The result begins with the first name.
 fn way_around<'t>(uses: &Uses<'t>, first: &'t str, second: &'t str) -> Option<Vec<&'t str>> {
     let mut before: BTreeMap<&str, &str> = BTreeMap::from([(second, first)]);
     let mut open = VecDeque::from([second]);

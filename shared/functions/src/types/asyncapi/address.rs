@@ -53,7 +53,7 @@ impl Address {
         Ok(Address(pieces))
     }
 
-    /// The parameters' names, and whether they are taken from the payload.
+    /// The parameters' names, and whether each is taken from the payload.
     pub(super) fn parameters(&self) -> impl Iterator<Item = (&str, bool)> {
         self.0.iter().filter_map(|piece| match piece {
             Piece::Parameter(parameter) => {
@@ -63,8 +63,8 @@ impl Address {
         })
     }
 
-    /// The names of the parameters that must be given as arguments.
-    /// `side`: there is a payload to take one from only where a message is sent.
+    /// The names of the parameters that must be given as arguments. `side`: a parameter can be taken from the payload
+    /// only if the operation sends a message.
     pub(super) fn needed(&self, side: Side) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(move |piece| match piece {
             Piece::Parameter(parameter) => {
@@ -148,7 +148,7 @@ fn parameter(
         })?;
         parameter.location = Some(pointer.to_owned());
     }
-    // AsyncAPI 2 has a schema; AsyncAPI 3 has its parts here.
+    // AsyncAPI 2 has a schema; AsyncAPI 3 has the schema's members here.
     let from = document.member(&found, "schema")?.unwrap_or(found);
     parameter.default = from.get("default").map(|node| node.value.clone());
     parameter.allowed = from

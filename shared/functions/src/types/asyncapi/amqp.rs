@@ -1,8 +1,8 @@
-//! Messages over AMQP 0.9.1, as RabbitMQ speaks it.
+//! Messages over AMQP 0.9.1, the version that RabbitMQ supports.
 //!
-//! The operator declares exchanges and queues; the only exception is a temporary queue while a call waits on an
-//! exchange. A sent message counts as delivered when the broker has confirmed it. A received message is acknowledged
-//! once it is stored as the call's result; otherwise it returns to its queue.
+//! The operator declares exchanges and queues, except for a temporary queue while a call waits on an exchange. A sent
+//! message counts as delivered when the broker has confirmed it. A received message is acknowledged when it is stored
+//! as the call's result; otherwise it returns to its queue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ const HEARTBEAT_S: u16 = 30;
 /// The time limit for the broker to read an acknowledgement.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The credentials that brokers accept from this machine alone, unless configured otherwise.
+/// The credentials that brokers by default accept only from this machine.
 const GUEST: &str = "guest";
 
 /// Closes a channel or a connection properly.
@@ -58,10 +58,10 @@ struct Key {
     login: Option<(String, Secret)>,
 }
 
-/// A connection, with everything that it needs.
+/// A connection with everything that it needs.
 struct Link {
     connection: Connection,
-    /// Over TLS.
+    /// For a connection over TLS.
     _relay: Option<Gated>,
 }
 
@@ -221,7 +221,7 @@ impl Amqp {
         let wrong = |error: lapin::Error| failed(what, &error);
         let key = Key::of(sending, auth, tls, what)?;
         let (link, channel) = self.channel(&key, gate, what).await?;
-        // The others stay with the broker.
+        // Other messages stay with the broker.
         let prefetching = channel.basic_qos(1, BasicQosOptions::default());
         prefetching.await.map_err(wrong)?;
         let queue = self
@@ -243,14 +243,15 @@ impl Amqp {
         };
         let Delivery { data, acker, .. } = delivery;
         let storing = incoming.stored.watch();
-        // Beside the call, whose result is stored when it has ended.
+        // In a separate task, because the call's result is stored only after the call has ended.
         tokio::spawn(async move {
             let ack = storing.stored().await;
             let settled = async {
                 if ack.is_some() {
                     acker.ack(BasicAckOptions::default()).await?;
                 }
-                // The broker answers after it has read the acknowledgement. Without one it gives the message to others.
+                // The broker answers after it has read the acknowledgement. Without one, it gives the message to
+                // others.
                 channel.close(OK, "OK".into()).await
             };
             match tokio::time::timeout(SETTLE_TIMEOUT, settled).await {
@@ -300,9 +301,9 @@ impl Amqp {
 
 fn kind(error: &lapin::Error) -> CallErrorKind {
     match error.kind() {
-        // Access refused.
+        // Access was refused.
         ErrorKind::ProtocolError(error) if error.get_id() == 403 => CallErrorKind::Auth,
-        // The broker ends, or an operator ended the connection.
+        // The broker is stopping, or an operator closed the connection.
         ErrorKind::ProtocolError(error) if error.get_id() == 320 => CallErrorKind::Connection,
         ErrorKind::ProtocolError(_) => CallErrorKind::Failed,
         _ => CallErrorKind::Connection,

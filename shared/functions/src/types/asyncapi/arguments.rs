@@ -1,11 +1,11 @@
-//! The meaning of a call's arguments for its operation.
+//! Maps a call's arguments to its operation.
 
 use serde_json::{Map, Value};
 
 use super::compile::Sending;
 use super::message::{Message, Parts};
 
-/// The address that a message is waited for at.
+/// The address at which a message is awaited.
 pub(super) fn awaited(sending: &Sending, arguments: Value) -> Result<String, String> {
     let arguments = match arguments {
         Value::Null => Map::new(),
@@ -29,7 +29,7 @@ pub(super) fn no_place(sending: &Sending, name: &str) -> String {
     )
 }
 
-/// The parts of a message, the one that they fit, and the address.
+/// The parts of a message, the message that they fit, and the address.
 pub(super) fn filled(
     sending: &Sending,
     arguments: Value,

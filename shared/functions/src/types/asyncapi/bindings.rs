@@ -6,34 +6,34 @@ use super::document::{Document, Found};
 use super::server::Protocol;
 use crate::types::rest::Node;
 
-/// Used if the protocol of the server has it.
+/// They apply if the server has the protocol in question.
 #[derive(Debug)]
 pub(super) struct Bindings {
-    /// HTTP.
+    /// For HTTP.
     pub(super) method: Method,
-    /// MQTT: 0, 1 or 2.
+    /// For MQTT: 0, 1 or 2.
     pub(super) qos: u8,
-    /// MQTT.
+    /// For MQTT.
     pub(super) retain: bool,
-    /// NATS: of the waits in one group, one gets a message.
+    /// For NATS: if several waits have the same group, only one of them gets a message.
     pub(super) group: Option<String>,
     pub(super) amqp: Amqp,
-    /// Kafka: takes precedence over the channel's address.
+    /// For Kafka: takes precedence over the channel's address.
     pub(super) topic: Option<String>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Amqp {
-    /// Empty: the default one, where a routing key is the name of a queue.
+    /// Empty for the default exchange, where a routing key is the name of a queue.
     pub(super) exchange: String,
     /// Takes precedence over the channel's address.
     pub(super) queue: Option<String>,
-    /// Takes precedence over the one of the server's URL.
+    /// Takes precedence over the one in the server's URL.
     pub(super) vhost: Option<String>,
-    /// Whether a message that no queue takes is an error; where the document doesn't say, it is one
-    /// on the default exchange.
+    /// Whether a message that no queue takes is an error. If the document doesn't say, this is an error only on the
+    /// default exchange.
     pub(super) mandatory: Option<bool>,
-    /// Whether a message outlives the broker.
+    /// Whether a message is lost when the broker restarts.
     pub(super) is_transient: bool,
     pub(super) priority: Option<u8>,
     /// In milliseconds.
@@ -60,7 +60,7 @@ impl Bindings {
             Protocol::Kafka { .. } => "kafka",
             Protocol::Mqtt { .. } => "mqtt",
             Protocol::Nats { .. } => "nats",
-            // Its bindings are empty.
+            // Redis defines no bindings.
             Protocol::Redis { .. } => return Ok(bindings),
             Protocol::Ws => "ws",
         };

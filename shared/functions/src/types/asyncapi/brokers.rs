@@ -1,4 +1,4 @@
-//! The connections to brokers, which all calls share.
+//! The connections to brokers. All calls share them.
 
 use swirl_model::Data;
 use tokio::sync::Semaphore;
@@ -15,7 +15,7 @@ use crate::auth::{Auth, Secret, Tokens};
 use crate::exchange;
 use crate::watch::{self, Content};
 
-/// The number of calls that may wait at a time; further ones queue, which counts towards their time limit.
+/// The maximum number of calls that wait for a message. Further ones queue, which counts towards their time limit.
 const WAITS_MAX: usize = 256;
 
 #[derive(Debug)]
@@ -38,22 +38,22 @@ pub(crate) struct Brokers {
     pub(super) waits: Waits,
 }
 
-/// A request to a subject that no document describes.
+/// A request to a subject without a document.
 pub(crate) struct Asking<'a> {
-    /// `nats` or `tls`, with the credentials that hold if no others do.
+    /// `nats` or `tls`. Its credentials are used if there are no others.
     pub(crate) server: &'a Url,
     pub(crate) subject: &'a str,
-    /// JSON.
+    /// The payload as JSON.
     pub(crate) payload: Vec<u8>,
     pub(crate) headers: Vec<(String, String)>,
-    /// The same for each repeat of the call.
+    /// Each repeat of the call has the same key.
     pub(crate) key: &'a str,
-    /// Names it in errors.
+    /// The request's name in errors.
     pub(crate) what: &'a str,
 }
 
 impl Brokers {
-    /// Asks the service that replies on a subject; gives the reply's JSON, or its text.
+    /// Sends a request on a subject, and returns the reply's JSON, or its text.
     ///
     /// # Errors
     /// `connection` if no service replies.

@@ -1,7 +1,7 @@
-//! References to other documents.
+//! References between documents.
 //!
-//! Documents that an operation refers to are taken into the first document, each one whole and under its URI, and the
-//! references to it are rewritten. After that all references lie within one document.
+//! Documents that an operation refers to are copied as a whole into the first document, under their URIs, and the
+//! references to them are rewritten. After that, all references stay within one document.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::types::rest::reference::join;
 use crate::types::rest::{DOCUMENT_BYTES_MAX, read};
 
-/// Characters that stay unescaped in a JSON pointer that is part of a reference.
+/// Characters that stay unescaped in a JSON pointer inside a reference.
 pub(super) const POINTER: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'~')
@@ -19,21 +19,21 @@ pub(super) const POINTER: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'.')
     .remove(b'_');
 
-/// Where the others are, in the first document.
+/// The key under which the first document holds the others.
 const PLACE: &str = "x-swirl-documents";
 
-/// How many documents one may lead to.
+/// The maximum number of documents.
 const DOCUMENTS_MAX: usize = 64;
 
 /// The reason why not all documents are available.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// The URI of one that isn't there.
+    /// The URI of a missing document.
     Missing(String),
     Wrong(String),
 }
 
-/// `begin`: JSON pointers to the places that are looked into first. `get` gives a document's text.
+/// `begin`: JSON pointers to the places that are examined first. `get` returns a document's text.
 pub(super) fn bundle<'a>(
     root: &mut Value,
     uri: &str,
@@ -86,7 +86,7 @@ pub(super) fn bundle<'a>(
     Ok(())
 }
 
-/// Makes references lead to places of the first document, `first`; collects documents and pointers.
+/// Rewrites references to point into the first document, `first`, and collects documents and pointers.
 fn rewrite(
     value: &mut Value,
     document: &str,
@@ -116,7 +116,7 @@ fn follow(
     found: &mut Vec<(String, String)>,
 ) -> Result<(), String> {
     let (file, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-    // One that has been rewritten already.
+    // This one has been rewritten already.
     if fragment.starts_with(&format!("/{PLACE}/")) {
         return Ok(());
     }
@@ -126,8 +126,8 @@ fn follow(
     };
     let pointer = percent_encoding::percent_decode_str(fragment).decode_utf8_lossy();
     found.push((target.clone(), pointer.into_owned()));
-    // A part of another document may be passed more than once, from several references: those from it to the first
-    // document are marked too, until all are found.
+    // A part of another document may be visited several times, through different references. So references from it to
+    // the first document stay marked until all documents are collected.
     *reference = match target == first && document == first {
         true => format!("#{fragment}"),
         false => format!("#{}{fragment}", place(&target)),
@@ -135,13 +135,13 @@ fn follow(
     Ok(())
 }
 
-/// The JSON pointer, as in a URI, to where a document is in the first one.
+/// The location of a document inside the first one, as a JSON pointer in URI form.
 fn place(document: &str) -> String {
     let name = document.replace('~', "~0").replace('/', "~1");
     format!("/{PLACE}/{}", utf8_percent_encode(&name, POINTER))
 }
 
-/// Takes the mark off references to the first document.
+/// Removes the mark from references to the first document.
 fn unmark(value: &mut Value, mark: &str) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| unmark(item, mark)),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_referred_to_is_taken_in() {
+    fn referenced_documents_are_included() {
         let mut root = json!({
             "channels": {"a": {"$ref": "parts/channels.yaml#/a"}},
             "components": {"unused": {"$ref": "nowhere.yaml"}, "id": {"type": "integer"}},
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_told() {
+    fn missing_and_invalid_documents_are_reported() {
         let with = |reference: &str, uri: &str, content: Option<&'static str>| {
             let mut root = json!({"channels": {"a": {"$ref": reference}}});
             bundle(&mut root, uri, &begin(), |_| content).unwrap_err()

@@ -1,4 +1,4 @@
-//! Arguments against the messages of a document.
+//! Checks arguments against the messages of a document.
 
 use super::arguments::{awaited, filled, no_place};
 use super::compile::Sending;
@@ -14,7 +14,7 @@ impl Resolve for Document {
     }
 }
 
-/// The reasons for refusing a call before anything is sent.
+/// The reasons why a call would be refused before anything is sent.
 pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Known) -> Vec<Misfit> {
     let members = match arguments {
         Known::Unknown => return Vec::new(),
@@ -69,7 +69,7 @@ pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Know
         }
     };
     found.extend(fits(document, sending, &payload, at, Form::Sent));
-    // Everything is known, so the call's own parsing checks the rest.
+    // Everything is known, so the call's own parser checks the rest.
     if let (Some(whole), true) = (arguments.whole(), found.is_empty()) {
         found.extend(filled(sending, whole).err().map(Misfit::from));
     }
@@ -81,7 +81,7 @@ pub(super) fn message(document: &Document, sending: &Sending, payload: &Known) -
     messages(fits(document, sending, payload, "", Form::Answered))
 }
 
-/// The reason why a payload fits none of the messages: that of the first.
+/// The reason why a payload fits none of the messages. The reason for the first message is used.
 fn fits(
     document: &Document,
     sending: &Sending,
@@ -114,13 +114,14 @@ fn fits(
     first.unwrap_or_default()
 }
 
-/// Whether an argument of this name isn't part of the payload, unless its schema has such a property.
+/// Whether an argument with this name is separate from the payload, which it is unless the payload's schema has such a
+/// property.
 fn apart(sending: &Sending, name: &str) -> bool {
     let mut messages = sending.messages.iter();
     name == "headers" || name == "key" && messages.any(|message| message.has_key)
 }
 
-/// Whether an argument of this name means something.
+/// Whether an argument with this name has a meaning.
 fn has_place(sending: &Sending, name: &str) -> bool {
     let mut messages = sending.messages.iter();
     let mut parameters = sending.address.parameters();

@@ -1,4 +1,4 @@
-//! From a document's operation to all that a call needs.
+//! Compiles an operation of a document to everything that a call needs.
 
 use serde_json::Value;
 use swirl_model::Data;
@@ -17,14 +17,14 @@ pub(super) struct Sending {
     pub(super) side: Side,
     pub(super) server: Server,
     pub(super) address: Address,
-    /// The first that fits is sent, or is the one that came.
+    /// The first that fits is the one that is sent, or that was received.
     pub(super) messages: Vec<Message>,
     pub(super) bindings: Bindings,
-    /// Whether the service's reply is the result.
+    /// Whether the result is the service's reply.
     pub(super) reply: bool,
 }
 
-/// The key of a function's `metadata` that takes precedence over the document's side.
+/// The key in a function's `metadata` that overrides the operation's direction in the document.
 const SIDE: &str = "action";
 
 pub(super) fn sending(document: &Document, id: &str, metadata: &Data) -> Result<Sending, String> {
@@ -98,7 +98,7 @@ fn messages(document: &Document, found: &Found<'_>) -> Result<Vec<Message>, Stri
     nodes
         .into_iter()
         .map(|(name, node)| {
-            // The last part of a reference is a name, too.
+            // The last part of a reference can also serve as a name.
             let referred = node.text("$ref").and_then(|to| to.rsplit('/').next());
             let name = Some(name).filter(|name| !name.is_empty()).or(referred);
             let node = document.resolve(node.clone())?;

@@ -1,13 +1,13 @@
-//! Reading an AsyncAPI document and finding an operation in it.
+//! Reads an AsyncAPI document, and finds an operation in it.
 //!
-//! References to other documents are followed once those are [taken in](super::bundle).
+//! References to other documents can be followed after those are [included](super::bundle).
 
 use serde_json::Value;
 
 use super::bundle::{Refused, bundle};
 use crate::types::rest::{DOCUMENT_BYTES_MAX, Error, Node, hint, read};
 
-/// How many references may lead from one to the next.
+/// The maximum length of a chain of references.
 const REF_HOPS_MAX: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,18 +22,18 @@ pub(super) struct Document {
     pub(super) version: Version,
 }
 
-/// An operation and its place.
+/// An operation and its location.
 pub(super) struct Found<'a> {
     pub(super) operation: Node<'a>,
     pub(super) channel: Node<'a>,
-    /// With `{parameters}`.
+    /// With placeholders `{parameter}`.
     pub(super) address: &'a str,
-    /// As the document says: messages that the service takes are published, and messages that it
-    /// sends are subscribed to.
+    /// As the document states it: `publish` for messages that the service receives, `subscribe` for messages that it
+    /// sends.
     pub(super) side: Side,
 }
 
-/// The direction of an operation.
+/// The direction of an operation, seen from the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// It sends a message.
@@ -72,10 +72,10 @@ impl Document {
         Ok(Document { root, version })
     }
 
-    /// With the documents that the operation of this id refers to.
+    /// The document, including all documents that the operation with this id refers to.
     ///
     /// # Errors
-    /// [`Refused`]: one of them isn't there, or cannot be read.
+    /// [`Refused`]: a document is missing or cannot be read.
     pub(super) fn whole<'a>(
         &self,
         uri: &str,
@@ -84,7 +84,7 @@ impl Document {
     ) -> Result<Document, Refused> {
         let mut whole = self.clone();
         let of_id = match self.version {
-            // An operation is found among all channels.
+            // The operation is searched in all channels.
             Version::V2 => "/channels".to_owned(),
             Version::V3 => format!("/operations/{}", id.replace('~', "~0").replace('/', "~1")),
         };
@@ -101,7 +101,7 @@ impl Document {
         }
     }
 
-    /// Follows references until there is something else.
+    /// Follows references until the target isn't a reference.
     pub(super) fn resolve<'a>(&'a self, mut node: Node<'a>) -> Result<Node<'a>, String> {
         for _ in 0..REF_HOPS_MAX {
             let Some(reference) = node.text("$ref") else {
@@ -145,7 +145,7 @@ impl Document {
             return Ok(Some(own));
         }
         let traits = of.get("traits").map(|all| all.items()).unwrap_or_default();
-        // A later trait takes precedence over an earlier one.
+        // Later traits take precedence over earlier ones.
         for one in traits.into_iter().rev() {
             if let Some(found) = self.member(&self.resolve(one)?, key)? {
                 return Ok(Some(found));
@@ -154,10 +154,10 @@ impl Document {
         Ok(None)
     }
 
-    /// The operation of this id.
+    /// The operation with this id.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such operation.
     pub(super) fn find(&self, id: &str) -> Result<Found<'_>, String> {
         match self.version {
             Version::V2 => self.find_2(id),

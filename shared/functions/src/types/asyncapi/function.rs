@@ -84,7 +84,7 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         .collect()
 }
 
-/// The document that is missing before there is the operation, if one is.
+/// The first missing document that is needed to find the operation.
 pub(crate) fn missing(function: &Function, documents: &Documents<'_>) -> Option<String> {
     let (uri, id) = parts(function).ok()?;
     let document = Document::parse(documents.get(uri)?).ok()?;
@@ -96,7 +96,7 @@ pub(crate) fn missing(function: &Function, documents: &Documents<'_>) -> Option<
 
 struct AsyncapiFunction {
     sending: Sending,
-    /// Kept only where arguments are checked.
+    /// Kept only for checking arguments.
     document: Option<Document>,
 }
 
@@ -165,7 +165,7 @@ impl CompiledFunction for AsyncapiFunction {
     }
 }
 
-/// HTTP is noted by its client.
+/// Records the exchange. For HTTP the client does so.
 fn note(server: &Server, address: &str, receives: bool) {
     if let Some(system) = server.protocol.system() {
         let host = server.host();
@@ -173,7 +173,7 @@ fn note(server: &Server, address: &str, receives: bool) {
     }
 }
 
-/// A message that is awaited: only the subscription goes out.
+/// An awaited message: only the subscription is sent.
 fn waiting(sending: &Sending, address: &str) -> watch::Sending {
     watch::Sending {
         protocol: sending.server.protocol.as_str(),
@@ -203,7 +203,7 @@ fn outgoing<'a>(sending: &Sending, request: &'a CallRequest) -> Result<Outgoing<
     })
 }
 
-/// The first message of the operation that this is.
+/// The first message of the operation that this payload fits.
 fn read(sending: &Sending, came: &Came, what: &str) -> Result<Data, CallError> {
     let mut refused = None;
     for message in &sending.messages {

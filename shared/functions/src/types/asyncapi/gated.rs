@@ -1,9 +1,10 @@
-//! A checked way out for clients that choose their servers by themselves.
+//! A checked path to the network, for clients that choose their servers themselves.
 //!
-//! The brokers of Kafka name each other, so a broker could send a client anywhere. The client connects through our own
-//! SOCKS5 proxy (RFC 1928), in this process and on the loopback interface, which connects only where calls may lead.
+//! Kafka brokers name each other, so a broker could send a client to any address. Therefore the client connects through
+//! our own SOCKS5 proxy (RFC 1928), which runs in this process on the loopback interface and connects only to permitted
+//! addresses.
 //!
-//! A client without its own TLS connects to a relay of the same kind, which leads to one server.
+//! A client without TLS of its own connects to a relay of the same kind, which leads to a single server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,13 +20,13 @@ use tokio_rustls::TlsConnector;
 
 use crate::egress::Gate;
 
-/// How many connections one client has; Kafka's has one to each broker.
+/// The maximum number of connections of one client. Kafka's client has one to each broker.
 const CONNECTIONS_MAX: usize = 256;
 
-/// Until the other side is connected.
+/// The limit for connecting to the other side.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A connection, with TLS or without.
+/// A connection with or without TLS.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
@@ -38,16 +39,16 @@ const IPV6: u8 = 4;
 const NOT_ALLOWED: u8 = 2;
 const UNREACHABLE: u8 = 4;
 
-/// Ends with its connections when it is dropped.
+/// Dropping it closes its connections.
 pub(super) struct Gated {
     address: SocketAddr,
     failure: Arc<Mutex<Option<String>>>,
     task: AbortHandle,
 }
 
-/// Where a connection to it leads.
+/// The target of incoming connections.
 enum Way {
-    /// The client's target, as SOCKS5 writes it.
+    /// The target that the client asks for by SOCKS5.
     Asked,
     Server {
         host: String,
@@ -57,12 +58,12 @@ enum Way {
 }
 
 impl Gated {
-    /// A proxy.
+    /// Opens a proxy.
     pub(super) async fn open(gate: Gate) -> io::Result<Gated> {
         Gated::to(gate, Way::Asked).await
     }
 
-    /// A relay to a server, over TLS.
+    /// Opens a relay to a server, over TLS.
     pub(super) async fn relay(
         gate: Gate,
         host: String,
@@ -94,7 +95,7 @@ impl Gated {
                             Arc::clone(&note),
                         ));
                     }
-                    // Too many open files, for one.
+                    // For example, too many open files.
                     Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
                 }
             }
@@ -110,7 +111,7 @@ impl Gated {
         self.address
     }
 
-    /// The reason why the last refused or failed connection was not made.
+    /// The reason why the last refused or failed connection could not be made.
     pub(super) fn failed(&self) -> Option<String> {
         let failure = self.failure.lock();
         failure.unwrap_or_else(PoisonError::into_inner).clone()
@@ -150,7 +151,7 @@ async fn serve(
     let begun: Result<io::Result<Box<dyn Stream>>, _> =
         tokio::time::timeout(CONNECT_TIMEOUT, begun).await;
     if let Ok(Ok(mut other)) = begun {
-        // Either side may end it as it likes.
+        // Either side may close it in any way.
         let _ = copy_bidirectional(&mut stream, &mut other).await;
     }
 }
@@ -174,7 +175,7 @@ async fn secured(
     Ok(Box::new(secured.await?))
 }
 
-/// Reads the client's target address, and connects to it.
+/// Reads the target address that the client asks for, and connects to it.
 async fn begin(
     stream: &mut TcpStream,
     gate: &Gate,
@@ -186,7 +187,7 @@ async fn begin(
         return Err(wrong());
     }
     stream.read_exact(&mut vec![0; methods.into()]).await?;
-    // No authentication.
+    // No authentication is required.
     stream.write_all(&[VERSION, 0]).await?;
     let mut head = [0; 4];
     stream.read_exact(&mut head).await?;
@@ -237,7 +238,7 @@ mod tests {
     use super::Gated;
     use crate::egress::{Egress, Gate};
 
-    /// Says back one byte more, over TLS; and how a client is to trust it.
+    /// A TLS server that answers each byte with the byte increased by one. Returns how a client can trust it.
     async fn server() -> (u16, Arc<ClientConfig>) {
         let provider = || Arc::new(rustls::crypto::ring::default_provider());
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_relay_leads_over_tls_to_one_server_that_calls_may_reach() {
+    async fn a_relay_connects_over_tls_to_one_permitted_server() {
         let (port, tls) = server().await;
         let relay = async |own: u16, host: &str| {
             let gate = Gate::new(Egress::default().without([("127.0.0.1".to_owned(), own)]));
@@ -288,7 +289,7 @@ mod tests {
         let open = relay(1, "localhost").await;
         assert_eq!(say(&open).await.unwrap(), 2);
         assert_eq!(open.failed(), None);
-        // Not a name of its certificate; and a server of the installation.
+        // A name that isn't in its certificate, and a server of the installation.
         for (own, host, reason) in [
             (1, "127.0.0.1", "not valid for name"),
             (port, "localhost", "a server of this installation"),

@@ -1,4 +1,4 @@
-//! A message that is waited for.
+//! An awaited message.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,17 +8,17 @@ use super::server::Server;
 use crate::types::service::TRACEPARENT;
 use crate::{CallError, CallErrorKind};
 
-/// Where a message is waited for.
+/// The source of an awaited message.
 pub(super) struct Incoming<'a> {
-    /// Names it in errors.
+    /// The message's name in errors.
     pub(super) what: String,
     pub(super) address: String,
     /// For protocols that begin with a request.
     pub(super) headers: Vec<(String, String)>,
-    /// Cut out of answers.
+    /// These are removed from answers.
     pub(super) secrets: &'a [String],
     pub(super) bytes_max: usize,
-    /// For protocols in which a message is acknowledged.
+    /// For protocols in which messages are acknowledged.
     pub(super) stored: &'a Stored,
     is_waiting: AtomicBool,
 }
@@ -45,12 +45,12 @@ impl Incoming<'_> {
         }
     }
 
-    /// To be called when a message that is sent from now on would come.
+    /// Must be called when messages sent from now on would be received.
     pub(super) fn is_waiting(&self) {
         self.is_waiting.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the wait has begun: a message that was sent since then would have come.
+    /// Whether the wait has begun, so that messages sent since then would have been received.
     pub(super) fn has_begun(&self) -> bool {
         self.is_waiting.load(Ordering::Relaxed)
     }
@@ -63,7 +63,7 @@ impl Incoming<'_> {
     }
 }
 
-/// A message that came.
+/// A received message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Came {
     pub(super) payload: Vec<u8>,

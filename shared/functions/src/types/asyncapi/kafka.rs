@@ -1,8 +1,8 @@
 //! Messages over Kafka.
 //!
-//! A message counts as delivered when all in-sync replicas have it. Messages of one key go to the
-//! partition where Kafka's own client puts them. A wait belongs to no consumer group and commits no
-//! offset: it gets the first message that arrives in any partition of the topic after it began.
+//! A message counts as delivered when all in-sync replicas have it. Messages with the same key go to the partition that
+//! Kafka's own client would choose. A wait belongs to no consumer group and commits no offset: it gets the first
+//! message that arrives in any partition of the topic after the wait began.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,22 +26,22 @@ use crate::egress::Gate;
 use crate::http::tls;
 use crate::{CallError, CallErrorKind};
 
-/// The time for which the client itself retries.
+/// The time during which the client retries by itself.
 const TRY: Duration = Duration::from_secs(5);
 
 /// How long the partitions of a topic are cached.
 const PARTITIONS_KNOWN: Duration = Duration::from_secs(60);
 
-/// The number of topics that are kept for one cluster.
+/// The maximum number of cached topics per cluster.
 const TOPICS_MAX: usize = 1024;
 
-/// How long one round over the partitions of a topic may wait for a message, in milliseconds.
+/// The time in milliseconds that one round over the partitions of a topic waits for a message.
 const ROUND_MS: usize = 500;
 
-/// Besides the payload a batch holds keys, headers and compressed data.
+/// A batch contains keys, headers and compressed data in addition to the payload.
 const BATCH_BYTES_BESIDE: usize = 1024 * 1024;
 
-/// The pause before a wait whose broker doesn't answer asks again.
+/// A wait whose broker doesn't answer pauses this long before it asks again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
@@ -115,7 +115,7 @@ impl Kafka {
         for (name, value) in own {
             headers.insert(name.to_owned(), value.as_bytes().to_vec());
         }
-        // Repeats go where the first one went.
+        // Repeats go to the same partition as the first message.
         let by = outgoing.partition_key.as_deref().unwrap_or(outgoing.key);
         let at = partition(by.as_bytes(), topic.partitions.len());
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -173,7 +173,7 @@ impl Kafka {
                         if error.kind != CallErrorKind::Connection {
                             return Err(error);
                         }
-                        // Messages that come meanwhile are kept, and the offset stays.
+                        // The broker keeps messages that arrive meanwhile, and the offset stays.
                         tokio::time::sleep(PAUSE).await;
                     }
                 }
@@ -258,7 +258,7 @@ impl std::fmt::Debug for Cluster {
     }
 }
 
-/// `refused`: the address that may not be connected to, if the client tried.
+/// `refused`: the forbidden address that the client tried to connect to.
 fn failed(what: &str, error: &Error, refused: Option<String>) -> CallError {
     let text = error.to_string();
     let kind = match error {
@@ -271,7 +271,7 @@ fn failed(what: &str, error: &Error, refused: Option<String>) -> CallError {
             | ProtocolError::SaslAuthenticationFailed => CallErrorKind::Auth,
             _ => CallErrorKind::Failed,
         },
-        // Those of the handshake have no type that can be named.
+        // Errors of the handshake have no public type.
         _ if text.contains("Sasl handshake failed: Request error") => CallErrorKind::Connection,
         _ if text.contains("Sasl handshake failed") => CallErrorKind::Auth,
         Error::InvalidResponse(_) => CallErrorKind::Response,
@@ -283,7 +283,7 @@ fn failed(what: &str, error: &Error, refused: Option<String>) -> CallError {
     CallError::new(kind, format!("{what}: {text}"))
 }
 
-/// The partition of a key, as Kafka's own client chooses it: murmur2 without its sign.
+/// The partition for a key, as Kafka's own client chooses it: murmur2 without its sign.
 fn partition(key: &[u8], partitions: usize) -> usize {
     const M: u32 = 0x5bd1_e995;
     let mut hash = 0x9747_b28c ^ key.len() as u32;
@@ -312,8 +312,8 @@ mod tests {
     use super::partition;
 
     #[test]
-    fn a_key_has_the_partition_that_kafkas_client_gives_it() {
-        // Utils.murmur2 of Kafka's own tests, without the sign, of 1000 partitions.
+    fn a_key_gets_the_same_partition_as_in_kafkas_client() {
+        // From the tests of Kafka's own Utils.murmur2, without the sign, for 1000 partitions.
         for (key, hash) in [
             ("21", -973932308_i32),
             ("foobar", -790332482),

@@ -1,4 +1,4 @@
-//! Connections that calls share.
+//! Connections that several calls share.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,12 +9,12 @@ use std::time::Instant;
 /// The maximum number of kept connections; beyond that, the least recently used one is closed.
 const CONNECTIONS_MAX: usize = 64;
 
-/// One connection for each server and login.
+/// One connection per server and login.
 pub(super) struct Kept<K, C> {
     slots: Mutex<HashMap<K, Slot<C>>>,
 }
 
-/// Callers that need one connection at once wait for one to be made.
+/// Concurrent callers that need the same connection wait until one of them has made it.
 type Place<C> = Arc<tokio::sync::Mutex<Option<C>>>;
 
 struct Slot<C> {
@@ -31,10 +31,10 @@ impl<K, C> Default for Kept<K, C> {
 }
 
 impl<K: Clone + Eq + Hash, C: Clone> Kept<K, C> {
-    /// The kept connection if it is still alive, otherwise a new one.
+    /// Returns the kept connection if it is still alive, otherwise a new one.
     ///
     /// # Errors
-    /// Those of `connect`; then none is kept.
+    /// The errors of `connect`. No connection is kept then.
     pub(super) async fn get<E, A: Future<Output = bool>>(
         &self,
         key: &K,
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_live_connection_is_used_again_and_a_dead_one_replaced() {
+    async fn live_connections_are_reused_and_dead_ones_replaced() {
         let kept: Kept<&str, u32> = Kept::default();
         let get = async |alive: bool, new: Result<u32, ()>| {
             kept.get(&"a", |_| async { alive }, async { new }).await
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_one_used_longest_ago_gives_way() {
+    async fn the_least_recently_used_connection_is_closed() {
         let kept: Kept<usize, usize> = Kept::default();
         for key in 0..=CONNECTIONS_MAX {
             let made: Result<usize, ()> =

@@ -1,4 +1,4 @@
-//! A message: its schemas at deployment, its bytes at a call.
+//! A message: its schemas, compiled at deployment, and its bytes in a call.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,16 +19,16 @@ pub(super) struct Message {
     kind: BodyKind,
     payload: Option<JsonSchema>,
     headers: Option<JsonSchema>,
-    /// The names of the payload's properties, as far as its schema gives them.
+    /// The names of the payload's properties, as far as its schema defines them.
     properties: Vec<String>,
-    /// Whether its Kafka binding says that it has a key.
+    /// Whether its Kafka binding declares a key.
     pub(super) has_key: bool,
     /// The schema's JSON pointer in the document.
     pub(super) payload_at: Option<String>,
 }
 
 impl Message {
-    /// For a document that doesn't describe its messages.
+    /// Any message, for a document that doesn't describe its messages.
     pub(super) fn any(document: &Document) -> Result<Message, String> {
         let content_type = default_content_type(document);
         Ok(Message {
@@ -87,7 +87,7 @@ impl Message {
     }
 
     /// # Errors
-    /// Where payload or headers don't fit their schemas. Values aren't shown.
+    /// Payload or headers don't fit their schemas. The error doesn't show values.
     pub(super) fn check(&self, payload: &Value, headers: &Value) -> Result<(), String> {
         self.check_part("payload", self.payload.as_ref(), payload)?;
         self.check_part("headers", self.headers.as_ref(), headers)
@@ -113,10 +113,10 @@ impl Message {
         ))
     }
 
-    /// The payload as it came.
+    /// Decodes a received payload.
     ///
     /// # Errors
-    /// It doesn't match its content type or its schema. Values aren't shown.
+    /// It doesn't match its content type or its schema. The error doesn't show values.
     pub(super) fn decode(&self, payload: &[u8]) -> Result<Data, String> {
         let content_type = &self.content_type;
         let data = match self.kind {
@@ -133,7 +133,7 @@ impl Message {
         Ok(data)
     }
 
-    /// The payload as it is sent.
+    /// Encodes a payload for sending.
     pub(super) fn encode(&self, payload: &Value) -> Result<Vec<u8>, String> {
         match (self.kind, payload) {
             (BodyKind::Json, value) => Ok(value.to_string().into_bytes()),
@@ -167,7 +167,7 @@ fn kind(content_type: &str, at: &str) -> Result<BodyKind, String> {
     }
 }
 
-/// A schema of a message, and only if it is JSON Schema.
+/// A schema of a message, if it is a JSON Schema.
 fn schema<'a>(
     document: &'a Document,
     message: &Node<'a>,
@@ -177,7 +177,7 @@ fn schema<'a>(
     let Some(found) = document.trait_member(message, key)? else {
         return Ok(None);
     };
-    // AsyncAPI 3 may give the format next to the schema.
+    // In AsyncAPI 3 the format may be next to the schema.
     let own = found.text("schemaFormat");
     let inner = match own {
         Some(_) => document.member(&found, "schema")?,
@@ -196,8 +196,7 @@ fn schema<'a>(
     Ok(Some(found))
 }
 
-/// The schema at this place. It may refer to others of the document, so the whole document is
-/// available to it.
+/// Compiles the schema at this location. It may refer to other parts of the document, so it gets the whole document.
 fn validator(document: &Document, at: &Node<'_>) -> Result<JsonSchema, String> {
     let pointer = at.at.trim_start_matches('#');
     let mut all = document.root.clone();
@@ -206,7 +205,7 @@ fn validator(document: &Document, at: &Node<'_>) -> Result<JsonSchema, String> {
         .map_err(|error| format!("{}: this is not a valid schema: {error}", at.at))
 }
 
-/// Arguments, split into their parts.
+/// The arguments of a call, split into parts.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) parameters: Map<String, Value>,
@@ -281,7 +280,7 @@ impl Parts {
         })
     }
 
-    /// Headers as they are sent: texts.
+    /// Headers as texts, which is how they are sent.
     pub(super) fn header_texts(&self) -> Result<Vec<(String, String)>, String> {
         let members = self.headers.as_object().into_iter().flatten();
         let text = |(name, value): (&String, &Value)| match value {

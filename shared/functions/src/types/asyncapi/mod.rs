@@ -3,29 +3,29 @@
 //! Language 0.8, "Using Functions for Async API Service Invocations". `operation` is `<URI of an AsyncAPI
 //! document>#<operation id>`. The document (2.x and 3.x) is read at deployment: a call only fills in the arguments.
 //!
-//! # What is sent
+//! # Sending
 //!
-//! A function sends where the service takes messages: `publish` of AsyncAPI 2, `receive` of
-//! AsyncAPI 3. Its arguments are the message's payload. One with the name of a channel's parameter
-//! goes there, and stays in the payload only if the payload's schema has a property of that name.
-//! `headers` are the message's headers, and `payload` is the whole payload, of any kind, unless the
-//! payload's schema has properties of these names. Payload and headers are checked against their
-//! schemas.
+//! A function sends where the service receives messages: `publish` in AsyncAPI 2, `receive` in AsyncAPI 3. Its
+//! arguments are the message's payload. An argument with the name of a channel parameter sets that parameter, and is
+//! part of the payload only if the payload's schema has a property with that name. `headers` sets the message's
+//! headers, and `payload` the whole payload of any type, unless the payload's schema has properties with these names.
+//! Payload and headers are checked against their schemas.
 //!
-//! # What is waited for
+//! # Waiting for messages
 //!
-//! One message, where the service sends them: `subscribe` of AsyncAPI 2, `send` of AsyncAPI 3. The
-//! arguments are the channel's parameters.
+//! A function waits for one message where the service sends messages: `subscribe` in AsyncAPI 2, `send` in AsyncAPI 3.
+//! The arguments are the channel's parameters.
 //!
-//! # Where to
+//! # The server
 //!
-//! To the first server of the channel, otherwise of the document, with a supported protocol. The
-//! function's `metadata.server` names another one, or gives its URL.
+//! The first server of the channel, or else of the document, that has a supported protocol. The function's
+//! `metadata.server` can name another one, or give a URL.
 //!
 //! # Results
 //!
-//! Over HTTP the service's answer, as for `rest`; where the operation has a `reply` over NATS or WebSocket, the reply;
-//! for a wait, the payload of the message; else null, once the broker has taken the message.
+//! Over HTTP it is the service's answer, as for `rest`. If the operation has a `reply` over NATS or WebSocket, it is
+//! the reply; for a wait, it is the payload of the message. Otherwise it is null, as soon as the broker has accepted
+//! the message.
 
 mod address;
 mod amqp;

@@ -1,8 +1,8 @@
 //! Messages over MQTT 3.1.1 and 5.
 //!
-//! A call has exclusive use of a connection and leaves it to the next call, so dropping a call also drops its message.
-//! A message counts as delivered when the broker has acknowledged it (quality of service 1, the default, and 2) or it
-//! has been written (0).
+//! Each call has exclusive use of a connection, which the next call can reuse; so dropping a call also drops its
+//! message. A message counts as delivered when the broker has acknowledged it (quality of service 1, the default, and
+//! 2), or when it has been written (0).
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,28 +24,28 @@ use crate::http::tls;
 use crate::types::service::TRACEPARENT;
 use crate::{CallError, CallErrorKind};
 
-/// The number of messages in flight; further calls queue, which counts towards their time limit.
+/// The maximum number of messages in flight. Further calls queue, which counts towards their time limit.
 const CONNECTIONS_MAX: usize = 256;
 
-/// How many connections are kept for the next call.
+/// The maximum number of connections kept for later calls.
 const IDLE_MAX: usize = 64;
 
-/// How long one is kept. The broker gets no answers meanwhile.
+/// How long an idle connection is kept. The broker gets no answers on it.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// After one and a half times this silence, the broker closes a connection.
+/// The broker closes a connection after a silence of one and a half times this.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// Until a connection is made, in seconds.
+/// The limit for connecting, in seconds.
 const CONNECT_TIMEOUT_S: u64 = 5;
 
-/// The largest packet of MQTT.
+/// The largest packet that MQTT allows.
 const PACKET_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// How many waiting events of a kept connection are read.
+/// The maximum number of events that are read from a kept connection.
 const EVENTS_MAX: usize = 32;
 
-/// A broker's answers to a sender are short.
+/// The largest answer of a broker to a sender.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub(super) struct Key {
     login: Option<(String, Secret)>,
 }
 
-/// A connection; made when it is first used.
+/// A connection, which is made when it is first used.
 pub(super) enum Session {
     V4(rumqttc::AsyncClient, Box<rumqttc::EventLoop>),
     V5(v5::AsyncClient, Box<v5::EventLoop>),
@@ -94,9 +94,9 @@ impl Mqtt {
             return Err(CallError::arguments(message));
         }
         let key = Key::of(&sending.server, auth, tls, version, what)?;
-        // The semaphore is never closed; if it were, nothing would be lost by continuing.
+        // The semaphore is never closed, and if it were, continuing would do no harm.
         let _place = self.places.acquire().await.ok();
-        // The broker may have closed it meanwhile. A message is never repeated here.
+        // The broker may have closed the connection meanwhile. No message is ever repeated here.
         let mut kept = self.take(&key);
         if let Some(session) = &mut kept
             && !session.is_alive().await
@@ -148,7 +148,7 @@ impl Key {
     }
 }
 
-/// User and password, for a protocol that knows no other credentials.
+/// User and password, for a protocol that has no other credentials.
 pub(super) fn basic(
     auth: Option<&Auth>,
     protocol: &str,
@@ -176,7 +176,7 @@ impl Failure {
 
 /// `bytes_max`: the largest packet that the broker may send.
 pub(super) fn open(key: &Key, bytes_max: usize) -> Result<Session, Failure> {
-    // Two connections with the same id disconnect each other.
+    // The broker disconnects a client when another one with the same id connects.
     let id = format!("swirl{:016x}", RandomState::new().build_hasher().finish());
     let transport = if key.tls {
         let config =
@@ -218,9 +218,9 @@ pub(super) fn open(key: &Key, bytes_max: usize) -> Result<Session, Failure> {
 }
 
 impl Session {
-    /// As far as it is known at this moment.
+    /// Whether the connection is alive, as far as is known at this moment.
     async fn is_alive(&mut self) -> bool {
-        // Events that have come in are then visible.
+        // So that events which have arrived become visible.
         tokio::task::yield_now().await;
         for _ in 0..EVENTS_MAX {
             let ended = match self {
@@ -334,7 +334,7 @@ pub(super) fn failure_5(error: &v5::ConnectionError) -> Failure {
     Failure(kind, error.to_string())
 }
 
-/// A reason other than success, by its name.
+/// The name of a reason other than success.
 pub(super) fn refused(reason: &str) -> Failure {
     let kind = match reason {
         "NotAuthorized" => CallErrorKind::Auth,

@@ -1,7 +1,7 @@
 //! Waiting for a message over MQTT.
 //!
-//! A wait has its own connection and session, which ends with it. The broker gives it a message that it retained for
-//! the topic, if there is one, otherwise the next one.
+//! Each wait has its own connection and session, which end with it. The broker delivers the message that it retained
+//! for the topic, if there is one, otherwise the next one.
 
 use rumqttc::v5::mqttbytes::QoS as QoS5;
 use rumqttc::v5::mqttbytes::v5::{Packet as Packet5, SubscribeReasonCode as Reason5};
@@ -14,7 +14,7 @@ use super::server::MqttVersion;
 use crate::auth::Auth;
 use crate::{CallError, CallErrorKind};
 
-/// A packet has a topic and properties besides its payload.
+/// The maximum size of a packet's topic and properties.
 const BESIDE_BYTES_MAX: usize = 256 * 1024;
 
 pub(super) async fn receive(

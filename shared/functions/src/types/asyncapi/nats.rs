@@ -1,7 +1,8 @@
 //! Messages over NATS.
 //!
-//! A message counts as delivered when the server has processed the connection up to it, which a later message to our
-//! own inbox shows by its return. The server reports a refusal of either on the connection.
+//! A message counts as delivered when the server has processed everything on the connection up to it. To find out, we
+//! send another message to our own inbox and wait for it. If the server refuses one of them, it reports that on the
+//! connection.
 
 use std::time::Duration;
 
@@ -20,10 +21,10 @@ use crate::auth::{Auth, Hints, Secret, Tokens};
 use crate::http::tls;
 use crate::{CallError, CallErrorKind};
 
-/// Until a connection is made.
+/// The limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The header by which a server drops repeats of messages that it has in a stream.
+/// The header by which a server drops duplicates in a stream.
 const MESSAGE_ID: &str = "Nats-Msg-Id";
 
 #[derive(Debug, Default)]
@@ -53,7 +54,7 @@ struct Connection {
 
 #[derive(Debug, Clone)]
 enum News {
-    /// Messages that were sent before may be lost.
+    /// Messages that were sent before may have been lost.
     Disconnected,
     /// The server's error message.
     Refused(String),
@@ -81,7 +82,7 @@ impl Nats {
         Ok(Data::NULL)
     }
 
-    /// Sends a request, and gives the reply.
+    /// Sends a request, and returns the reply.
     pub(super) async fn ask(
         &self,
         server: String,
@@ -165,7 +166,7 @@ impl Nats {
     }
 
     async fn connection(&self, key: &Key, what: &str) -> Result<Connection, CallError> {
-        // The client would reconnect by itself with growing delays, but a call needs the connection now.
+        // The client would reconnect by itself with growing delays, but this call needs the connection now.
         let is_alive =
             |kept: Connection| async move { kept.client.connection_state() == State::Connected };
         let connected = self.kept.get(key, is_alive, connect(key)).await;
@@ -190,7 +191,7 @@ async fn connect(key: &Key) -> Result<Connection, (CallErrorKind, String)> {
                     Event::ServerError(error) => News::Refused(error.to_string()),
                     _ => return,
                 };
-                // There may be no listener.
+                // Nobody may be listening.
                 let _ = sender.send(news);
             }
         });
@@ -269,13 +270,13 @@ impl Connection {
             .map_err(|error| outgoing.broken(&error.to_string()))?;
         loop {
             tokio::select! {
-                // An error about the message was sent before the echo.
+                // An error about the message arrives before the echo.
                 biased;
                 said = news.recv() => match said {
                     Ok(News::Disconnected) => return Err(outgoing.broken("the connection broke")),
                     Ok(News::Refused(error)) => match names(&error, &outgoing.address, &inbox) {
                         Some(true) => return Err(refused(what, &error)),
-                        // No right to our own inbox: then this is the echo.
+                        // We have no right to our own inbox, so this error replaces the echo.
                         Some(false) => return Ok(()),
                         None => {}
                     },

@@ -4,25 +4,24 @@ use super::server::Server;
 use crate::types::service::IDEMPOTENCY_KEY;
 use crate::watch::{self, Content};
 
-/// A message with all that a broker needs.
+/// A message with everything that a broker needs.
 pub(super) struct Outgoing<'a> {
-    /// Names it in errors.
+    /// The message's name in errors.
     pub(super) what: String,
     pub(super) address: String,
     pub(super) payload: Vec<u8>,
     pub(super) content_type: String,
     pub(super) headers: Vec<(String, String)>,
-    /// Kafka's key of the message, by which it chooses a partition.
+    /// The message's Kafka key, which determines the partition.
     pub(super) partition_key: Option<String>,
-    /// The same for each repeat of the call.
+    /// Each repeat of the call has the same key.
     pub(super) key: &'a str,
-    /// Cut out of answers.
+    /// These are removed from answers.
     pub(super) secrets: &'a [String],
 }
 
 impl Outgoing<'_> {
-    /// The message in its final form. Its key is among the headers, under any name that its broker
-    /// has for it.
+    /// The message in its final form. Its key is among the headers, under the names that brokers have for it.
     pub(super) fn seen(&self, server: &Server) -> watch::Sending {
         let own = [
             ("content-type", Some(self.content_type.as_str())),

@@ -1,7 +1,7 @@
-//! Waiting for one message over the protocol of its server.
+//! Waits for one message, over the protocol of its server.
 //!
 //! A wait is not recorded: if a worker dies while it waits, or before the message is recorded, another worker waits
-//! again. Messages that the broker sent meanwhile are lost, unless it keeps messages itself.
+//! again. Messages that the broker sent meanwhile are lost, unless the broker itself keeps them.
 
 use std::time::{Duration, Instant};
 
@@ -13,21 +13,21 @@ use crate::auth::Auth;
 use crate::types::Clients;
 use crate::{CallError, CallErrorKind};
 
-/// The pause before an interrupted wait is resumed: the first one, and the longest.
+/// The first and the longest pause before an interrupted wait is resumed.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// Waits without its own time limit.
+/// Waits without a time limit of its own.
 ///
 /// # Errors
-/// The broker cannot be reached, or doesn't let us wait. A connection that breaks later isn't an error.
+/// The broker cannot be reached, or doesn't permit the wait. A connection that breaks later isn't an error.
 pub(super) async fn receive(
     clients: &Clients,
     sending: &Sending,
     incoming: &Incoming<'_>,
     auth: Option<&Auth>,
 ) -> Result<Came, CallError> {
-    // The semaphore is never closed; if it were, nothing would be lost by continuing.
+    // The semaphore is never closed, and if it were, continuing would do no harm.
     let _place = clients.brokers.waits.0.acquire().await.ok();
     let mut pause = PAUSE_MIN;
     loop {

@@ -1,7 +1,7 @@
 //! Messages over the channels of Redis.
 //!
-//! Redis doesn't keep messages: a client that isn't subscribed when one is sent doesn't receive it. A message can't
-//! carry headers or the idempotency key.
+//! Redis doesn't keep messages: only clients that are subscribed when a message is sent receive it. Messages can have
+//! neither headers nor the idempotency key.
 
 use std::time::Duration;
 
@@ -20,13 +20,13 @@ use crate::auth::{Auth, Secret};
 use crate::types::service::TRACEPARENT;
 use crate::{CallError, CallErrorKind};
 
-/// Until a connection is made.
+/// The limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Until the server has answered a command.
+/// The limit for the server's answer to a command.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time after which a wait checks whether the server is still there.
+/// A silent wait checks at this interval whether the server is still there.
 const PING: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl Key {
 
     fn client(&self) -> Result<Client, RedisError> {
         if self.tls {
-            // The process may have chosen a provider already.
+            // The process may have a default provider already.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         let scheme = if self.tls { "rediss" } else { "redis" };
@@ -69,7 +69,7 @@ impl Key {
             )
         })?;
         if let Some((user, password)) = &self.login {
-            // A URL with a host takes both.
+            // Neither call fails for a URL with a host.
             let _ = url.set_username(user);
             let _ = url.set_password(Some(password.expose()));
         }

@@ -1,4 +1,4 @@
-//! Sending a message over the protocol of its server.
+//! Sends a message, over the protocol of its server.
 
 use swirl_model::Data;
 

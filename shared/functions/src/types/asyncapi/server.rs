@@ -1,4 +1,4 @@
-//! Finds the server that a message goes to.
+//! Finds the server for a message.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Method;
@@ -11,7 +11,7 @@ use crate::egress::Gate;
 use crate::http::shown;
 use crate::types::rest::Node;
 
-/// Characters that stay unescaped in a part of a path.
+/// Characters that stay unescaped in a path segment.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -56,13 +56,13 @@ pub(super) enum MqttVersion {
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) protocol: Protocol,
-    /// With a host, without user, query and fragment.
+    /// Has a host, but no user, query or fragment.
     pub(super) url: Url,
 }
 
 impl Server {
     pub(super) fn host(&self) -> String {
-        // `[::1]` is in brackets in a URL only.
+        // Only URLs have brackets around `[::1]`.
         let host = self.url.host_str().unwrap_or_default();
         host.trim_matches(['[', ']']).to_owned()
     }
@@ -90,7 +90,7 @@ impl Server {
         url
     }
 
-    /// Names a message to an address, in errors.
+    /// The name of a message to an address, in errors.
     pub(super) fn message_to(&self, method: &Method, address: &str) -> String {
         match self.protocol {
             Protocol::Http => format!("{method} {}", shown(&self.target(address))),
@@ -99,7 +99,7 @@ impl Server {
         }
     }
 
-    /// The same for a message that comes from there.
+    /// The name of a message from an address, in errors.
     pub(super) fn message_from(&self, address: &str) -> String {
         match self.protocol {
             Protocol::Ws => format!("message from {}", shown(&self.target(address))),
@@ -111,7 +111,7 @@ impl Server {
         }
     }
 
-    /// Whether calls may reach it; `what` names the call in the error.
+    /// Checks whether calls may reach the server; `what` names the call in the error.
     pub(super) async fn allowed(&self, gate: &Gate, what: &str) -> Result<(), CallError> {
         let checked = gate.check(&self.host(), self.port()).await;
         checked.map_err(|refused| CallError::arguments(format!("{what}: {refused}")))
@@ -119,7 +119,7 @@ impl Server {
 }
 
 impl Protocol {
-    /// OpenTelemetry's name of the messaging system.
+    /// OpenTelemetry's name for the messaging system.
     pub(super) fn system(self) -> Option<&'static str> {
         Some(match self {
             Protocol::Amqp { .. } => "rabbitmq",
@@ -140,7 +140,7 @@ impl Protocol {
         }
     }
 
-    /// By the name that a document or a URL gives. `version` is the document's, of the protocol.
+    /// Parses the name in a document or URL. `version` is the protocol's version in the document.
     fn parse(name: &str, version: Option<&str>) -> Option<Protocol> {
         let mqtt = |tls| Protocol::Mqtt {
             tls,
@@ -166,14 +166,14 @@ impl Protocol {
         })
     }
 
-    /// A parameter's value as written in an address; it must stay within its place.
+    /// A parameter's value as part of an address. It must not change the structure of the address.
     pub(super) fn parameter(self, value: &str) -> Result<String, String> {
         let forbidden: &[char] = match self {
             Protocol::Http | Protocol::Ws => {
                 return Ok(utf8_percent_encode(value, PATH).to_string());
             }
             Protocol::Amqp { .. } => &['.', '*', '#', '/', '\0'],
-            // A topic's name has no others.
+            // Names of topics have no other characters.
             Protocol::Kafka { .. } => {
                 let is_other = |c: &char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
                 return match value.chars().find(is_other) {
@@ -192,7 +192,7 @@ impl Protocol {
     }
 }
 
-/// `wanted` is the function's `metadata.server`: a name, or a URL.
+/// `wanted` is the function's `metadata.server`: a name or a URL.
 pub(super) fn choose(
     document: &Document,
     channel: &Node<'_>,
@@ -255,7 +255,7 @@ fn servers<'a>(
     }
     let mut found = Vec::new();
     for node in own {
-        // A name in AsyncAPI 2, a reference in AsyncAPI 3.
+        // AsyncAPI 2 has a name here, AsyncAPI 3 a reference.
         let name = node.value.as_str();
         let name = name.or_else(|| node.text("$ref")?.rsplit('/').next());
         let name = name.unwrap_or_default();
@@ -275,7 +275,7 @@ fn servers<'a>(
 struct Named {
     name: String,
     url: String,
-    /// Where the URL has no scheme.
+    /// The protocol, if the URL has no scheme.
     protocol: String,
     version: Option<String>,
 }
@@ -299,7 +299,7 @@ fn named(document: &Document, name: &str, node: &Node<'_>) -> Result<Named, Stri
     })
 }
 
-/// Replaces the `{variables}` of a server by their defaults.
+/// Replaces the `{variables}` of a server with their defaults.
 fn fill(document: &Document, template: &str, node: &Node<'_>) -> Result<String, String> {
     let variables = document.member(node, "variables")?;
     let (mut url, mut rest) = (String::new(), template);

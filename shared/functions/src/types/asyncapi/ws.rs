@@ -1,7 +1,7 @@
 //! Messages over WebSocket.
 //!
 //! Each call has its own connection. A message counts as delivered when the service has answered the closing handshake,
-//! which it reads after the message.
+//! because it reads the message first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,18 +31,18 @@ use crate::types::rest::media::body_kind;
 use crate::types::service::IDEMPOTENCY_KEY;
 use crate::{CallError, CallErrorKind};
 
-/// Until a connection is made.
+/// The limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Until a service has answered the end of a conversation.
+/// The limit for the service's answer to the closing handshake.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How soon a silent connection is found to have broken.
+/// A broken but silent connection is detected after this time.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
 type Socket = WebSocketStream<Box<dyn Stream>>;
 
-/// A conversation that will begin.
+/// A conversation that is about to begin.
 struct Opening<'a> {
     what: &'a str,
     address: &'a str,
@@ -95,7 +95,7 @@ pub(super) async fn send(
     };
     let closed = tokio::time::timeout(CLOSE_TIMEOUT, closing).await;
     match closed {
-        // The reply said that the message was read.
+        // The reply proves that the message was read.
         _ if sending.reply => Ok(result),
         Ok(Ok(())) => Ok(result),
         Ok(Err(error)) => Err(broken(&error)),
@@ -124,12 +124,12 @@ pub(super) async fn receive(
     let (mut socket, secrets) = open(clients, sending, &opening, auth).await?;
     incoming.is_waiting();
     let came = next(&mut socket, what, &secrets).await?;
-    // Whether the service notices the end makes no difference to the message.
+    // The message has been received, so it doesn't matter whether the service notices the end.
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, socket.close(None)).await;
     Ok(came)
 }
 
-/// The next message.
+/// Reads the next message.
 async fn next(socket: &mut Socket, what: &str, secrets: &[String]) -> Result<Came, CallError> {
     loop {
         match socket.next().await {
@@ -162,7 +162,7 @@ fn reply(came: &Came) -> Data {
         .unwrap_or_else(|_| Data::string(String::from_utf8_lossy(&came.payload).into_owned()))
 }
 
-/// A connection, and the secrets to cut out of everything that comes over it.
+/// A connection, and the secrets to remove from everything received over it.
 async fn open(
     clients: &Clients,
     sending: &Sending,
@@ -212,7 +212,7 @@ async fn open(
     }
 }
 
-/// To an address that was checked.
+/// Connects to an address that was checked.
 async fn connect(
     clients: &Clients,
     sending: &Sending,
@@ -235,7 +235,7 @@ async fn connect(
     let keepalive = TcpKeepalive::new()
         .with_time(KEEPALIVE)
         .with_interval(KEEPALIVE / 3);
-    // Without it a break is found later.
+    // Without it, a broken connection is detected later.
     let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
     let _ = stream.set_nodelay(true);
     if url.scheme() != "wss" {

@@ -17,28 +17,28 @@ use crate::types::rest::{
 use crate::types::service::{TRACEPARENT, service_url};
 use crate::types::{Clients, CompileResult, Compiled, CompiledFunction, Context, Known, Misfit};
 
-/// The content types that an answer may have.
+/// The content types that are accepted in an answer.
 const ACCEPT: &str = "application/json, text/plain;q=0.9, */*;q=0.8";
 
 const METHODS: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 
-/// Levels of `sysout:LEVEL`, as loggers call them.
+/// The levels of `sysout:LEVEL`, with the names that loggers use.
 const LEVELS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR"];
 
-/// The target of the log entries of `sysout`, by which filters of the log know them.
+/// The target of `sysout` log entries, for log filters.
 pub const SYSOUT_TARGET: &str = "swirl_functions::sysout";
 
-/// How other runtimes mark arguments that are headers or go into the query.
+/// The prefixes with which other runtimes mark arguments for headers and the query.
 const PREFIXES: [(&str, Location); 2] =
     [("HEADER_", Location::Header), ("QUERY_", Location::Query)];
 
-/// Whether the operation logs, and so doesn't call a service.
+/// Whether the operation logs instead of calling a service.
 pub fn is_sysout(operation: &str) -> bool {
     let word = operation.split(':').next().unwrap_or_default();
     word.trim().eq_ignore_ascii_case("sysout")
 }
 
-/// The operation, if it is built in.
+/// Finds a built-in operation.
 pub(super) fn find(operation: &str) -> Option<CompileResult> {
     let operation = operation.trim();
     if is_sysout(operation) {
@@ -84,7 +84,7 @@ impl CompiledFunction for Sysout {
         let message = message
             .unwrap_or_else(|| request.arguments.clone())
             .to_text();
-        // Log entries are the runtime's own writing: secrets are cut out (docs/language.md#decision-84).
+        // The runtime writes the log itself, so secrets are removed (docs/language.md#decision-84).
         let message = request.secrets.text(&message);
         let workflow = &request.definition.workflow;
         match self.level {
@@ -146,7 +146,7 @@ fn method_of(word: &str) -> Option<&'static str> {
         .find(|known| known.eq_ignore_ascii_case(word.trim()))
 }
 
-/// `http://host:port` and all behind it; braces of parameters aren't escaped as in a parsed URL.
+/// Splits `http://host:port` from the rest. Braces of parameters aren't escaped as they would be in a parsed URL.
 fn parts(url: &str) -> Option<(&str, &str)> {
     let url = url.trim();
     let begin = url.find("://")? + 3;
@@ -161,7 +161,7 @@ fn has_body(method: &str) -> bool {
     !matches!(method, "DELETE" | "GET" | "HEAD" | "OPTIONS")
 }
 
-/// An operation that has only its arguments.
+/// An operation that consists only of its arguments.
 fn operation(id: &str, method: &str, server: &str, path: &str) -> Operation {
     Operation {
         id: id.to_owned(),
@@ -216,8 +216,8 @@ fn object(arguments: &Data, id: &str) -> Result<Map<String, Value>, CallError> {
 }
 
 impl Direct {
-    /// Arguments that the URL names go there; `HEADER_NAME` and `QUERY_NAME` say where they go; all
-    /// others are the query of a request without a body, otherwise members of the body.
+    /// Maps arguments: those that the URL names go into the URL, `HEADER_NAME` and `QUERY_NAME` go where they say, and
+    /// all others go into the query of a request without a body, or else into the body.
     fn request(&self, arguments: &Data) -> Result<(Operation, Data), CallError> {
         let mut operation = operation(&self.id, self.method, &self.server, &self.path);
         let mut sent = Map::new();
@@ -282,7 +282,7 @@ impl CompiledFunction for Direct {
     }
 }
 
-/// `http`: all is in the arguments, `method`, `url`, `headers`, `query` and `body`.
+/// `http`: everything is in the arguments: `method`, `url`, `headers`, `query` and `body`.
 struct Http;
 
 impl Http {
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn http_takes_all_from_its_arguments() {
+    fn http_takes_everything_from_its_arguments() {
         let arguments =
             data!({"method": "post", "url": "http://h/x?a=1", "query": {"b": 2}, "body": {"c": 3}});
         let (made, sent) = Http::request(&arguments).unwrap();
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_in() {
+    fn built_in_operations_are_recognised() {
         let refused = |operation: &str| find(operation).and_then(Result::err);
         for operation in [
             "sysout",

@@ -20,10 +20,10 @@ use crate::types::{Clients, Context, asyncapi};
 use crate::watch::{self, Content, Sending};
 use crate::{CallError, CallErrorKind};
 
-/// The header that shows a receiver which calls are the same one.
+/// The header by which a receiver recognises repeated calls.
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
-/// The number of commands that run at a time; further calls queue, which counts towards their time limit.
+/// The maximum number of commands that run at once. Further calls queue, which counts towards their time limit.
 const COMMANDS_MAX: usize = 64;
 
 /// Calls connectors.
@@ -32,7 +32,7 @@ pub(crate) struct CustomCaller {
     http: Http,
     tokens: Tokens,
     places: Semaphore,
-    /// Variables that commands get besides the usual ones.
+    /// The variables that commands get in addition to the usual ones.
     environment: Vec<String>,
 }
 
@@ -109,7 +109,7 @@ impl CustomCaller {
         self.http.send_on(&Method::POST, url, what, make).await
     }
 
-    /// Asks the service that replies on a subject.
+    /// Sends a request to the service that replies on a subject.
     pub(super) async fn ask(
         &self,
         name: &str,
@@ -159,7 +159,7 @@ impl CustomCaller {
         let call = self.call(request, &what)?;
         let limit = self.http.config().response_bytes_max;
         let run = async {
-            // The semaphore is never closed; if it were, nothing would be lost by continuing.
+            // The semaphore is never closed, and if it were, continuing would do no harm.
             let _place = self.places.acquire().await.ok();
             watch::sending(|| Sending {
                 protocol: "exec",
@@ -241,7 +241,7 @@ async fn in_time(
     }
 }
 
-/// The result of a service's answer. An error may come with any status.
+/// Reads the result from a service's answer. An error may come with any status.
 fn result(answer: &Answer, what: &str, hidden: Hidden<'_>) -> Result<Data, CallError> {
     if let Some(exact) = wire::exact(answer, hidden) {
         let mut error = CallError::new(CallErrorKind::Failed, format!("{what}: {exact}"));
@@ -277,7 +277,7 @@ fn finished_result(finished: &Finished, what: &str, hidden: Hidden<'_>) -> Resul
         stderr => format!(": {stderr}"),
     };
     if !finished.status.success() {
-        // `exit status: 3`, or `signal: 9 (SIGKILL)`.
+        // The text is `exit status: 3`, or `signal: 9 (SIGKILL)`.
         let message = format!("{what}: {}{said}", finished.status);
         let error = CallError::new(CallErrorKind::Exit(finished.status.code()), message);
         return Err(match given {

@@ -7,13 +7,13 @@ use url::Url;
 use crate::http::shown;
 use crate::types::TYPES;
 
-/// The `type` that the language itself has for functions of a runtime's own.
+/// The language's `type` for functions that a runtime defines itself.
 const CUSTOM: &str = "custom";
 
-/// How a command begins.
+/// The prefix of a command.
 const EXEC: &str = "exec:";
 
-/// How a WebAssembly module begins.
+/// The prefix of a WebAssembly module.
 const WASM: &str = "wasm:";
 
 /// The implementation of a custom function type.
@@ -21,7 +21,7 @@ const WASM: &str = "wasm:";
 pub enum Connector {
     /// A service that takes a call as a POST of JSON.
     Http(Url),
-    /// A command that takes a call as JSON on stdin; its words, the program first.
+    /// A command that takes a call as JSON on stdin. The words are the program and its arguments.
     Exec(Vec<String>),
     /// The service that replies on a subject of a NATS server.
     Nats(Subject),
@@ -30,12 +30,12 @@ pub enum Connector {
     Wasm(Module),
 }
 
-/// A module that was read and can be called.
+/// A module that has been loaded and can be called.
 #[cfg(feature = "wasm")]
 #[derive(Clone, PartialEq, Eq)]
 pub struct Module(pub(super) super::wasm::Program);
 
-/// A subject and the server that has it.
+/// A subject and its server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Subject {
     pub(super) server: Url,
@@ -43,13 +43,13 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// `nats://host:port/subject`, or `tls://` for TLS.
+    /// Parses `nats://host:port/subject`, or `tls://` for TLS.
     fn of(url: Url) -> Option<Subject> {
         let path = url.path().strip_prefix('/').unwrap_or_default();
         let subject = percent_encoding::percent_decode_str(path)
             .decode_utf8()
             .ok()?;
-        // Parts that a client may not publish to: empty ones, spaces and wildcards.
+        // A client may not publish to a subject with empty parts, spaces or wildcards.
         let good = |part: &str| {
             !part.is_empty()
                 && part != "*"
@@ -72,7 +72,7 @@ impl Subject {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Connectors(Vec<(String, Connector)>);
 
-/// An entry that cannot be used.
+/// The reason why an entry is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectorError {
     #[error(
@@ -95,9 +95,8 @@ pub enum ConnectorError {
 
 impl Connectors {
     /// Each entry is `NAME=http(s)://host/path`, `NAME=nats://host:port/subject` (`tls://` with TLS),
-    /// `NAME=exec:PROGRAM ARGUMENTS` or `NAME=wasm:MODULE`, a file that is read now; the words of a
-    /// command are split as a shell does, and nothing in them is expanded. Of two with one name the
-    /// first counts.
+    /// `NAME=exec:PROGRAM ARGUMENTS`, or `NAME=wasm:MODULE` with a file that is read immediately. The words of a
+    /// command are split as in a shell, but nothing in them is expanded. If a name occurs twice, the first one counts.
     ///
     /// # Errors
     /// [`ConnectorError`] for the first entry that is not valid.
@@ -110,8 +109,8 @@ impl Connectors {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The connector for a function's type, and its name. Functions of type `custom` may name
-    /// theirs before a colon in their operation.
+    /// Returns the connector for a function's type, and its name. The operation of a function of type `custom` may
+    /// begin with the connector's name and a colon.
     pub(super) fn find(&self, kind: &str, operation: &str) -> Option<(&str, &Connector)> {
         let named = |wanted: &str| {
             let found = self.0.iter().find(|(name, _)| name == wanted);
@@ -171,7 +170,7 @@ fn module(_: &str) -> Result<Connector, String> {
     Err("this build has no WebAssembly; build it with `--features wasm`".to_owned())
 }
 
-/// Without parts that may be secret: a URL's user and query, a command's arguments.
+/// Omits parts that may be secret: a URL's user and query, a command's arguments.
 impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -234,7 +233,7 @@ mod tests {
 
     #[cfg(not(feature = "wasm"))]
     #[test]
-    fn a_build_without_webassembly_says_so() {
+    fn a_build_without_webassembly_rejects_modules() {
         let error = Connectors::parse(&["a=wasm:a.wasm"]).unwrap_err();
         assert!(error.to_string().contains("`--features wasm`"), "{error}");
     }

@@ -1,7 +1,7 @@
 //! A connector that is a command.
 //!
-//! The call goes to its stdin, the result comes from its stdout. A call that ends early (a timeout,
-//! a cancellation, an answer that is too long) kills the command and its child processes.
+//! The call is written to its stdin, and the result is read from its stdout. A call that ends early (because of a
+//! timeout, a cancellation, or an answer that is too long) kills the command and its child processes.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -12,11 +12,11 @@ use tokio::process::{Child, Command};
 use crate::secrets::PREFIX;
 use crate::{CallError, CallErrorKind};
 
-/// How much of stderr is kept, in bytes: its end names the failure.
+/// The number of bytes of stderr that are kept. The end is kept, because it usually names the failure.
 const STDERR_BYTES_MAX: usize = 4 * 1024;
 
-/// The variables that a command gets: where programs, files and certificates are, how texts are written, and which
-/// proxy is to be used. Connectors don't get other variables of this process, such as passwords of its servers.
+/// The variables that a command gets: for finding programs, files and certificates, for the encoding of texts, and for
+/// the proxy. Connectors don't get other variables of this process, such as passwords of its servers.
 const ENVIRONMENT: [&str; 24] = [
     "PATH",
     "HOME",
@@ -44,19 +44,19 @@ const ENVIRONMENT: [&str; 24] = [
     "ComSpec",
 ];
 
-/// How many of its last lines an error shows.
+/// The number of lines of stderr that an error shows.
 const STDERR_LINES_MAX: usize = 5;
 
 /// A command's answer.
 pub(super) struct Finished {
     pub(super) status: ExitStatus,
     pub(super) stdout: Vec<u8>,
-    /// Its last lines, as one.
+    /// The last lines of stderr, joined to one line.
     pub(super) stderr: String,
 }
 
-/// Runs a command to its end; it has ended when its output is closed as well. `environment`: variables that it gets
-/// besides the usual ones. `what` names it in errors.
+/// Runs a command until it has ended and its output is closed. `environment`: variables in addition to the usual ones.
+/// `what` names the command in errors.
 pub(super) async fn run(
     words: &[String],
     environment: &[String],
@@ -114,7 +114,7 @@ fn start(words: &[String], environment: &[String]) -> io::Result<Child> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    // The command gets a call's arguments, not the secrets of all workflows.
+    // The command gets the arguments of one call, but not the secrets of all workflows.
     command.env_clear();
     let named = environment.iter().map(String::as_str);
     let named = named.filter(|name| !name.starts_with(PREFIX));
@@ -128,7 +128,7 @@ fn start(words: &[String], environment: &[String]) -> io::Result<Child> {
     command.spawn()
 }
 
-/// All of it, or none if it is more than `limit`.
+/// Reads everything, or returns `None` if it exceeds `limit`.
 async fn read(stream: Option<impl AsyncRead + Unpin>, limit: usize) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     if let Some(stream) = stream {
@@ -141,7 +141,7 @@ async fn read(stream: Option<impl AsyncRead + Unpin>, limit: usize) -> io::Resul
     Ok((bytes.len() <= limit).then_some(bytes))
 }
 
-/// The last bytes of a stream.
+/// Returns the last bytes of a stream.
 async fn end(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let Some(mut stream) = stream else {
@@ -171,8 +171,8 @@ fn last_lines(bytes: &[u8]) -> String {
     last.join("; ").chars().map(clean).collect()
 }
 
-/// Kills a command's process group when a call ends early. Once the command has ended and its
-/// output is closed there is nothing of it that a call would still wait for.
+/// Kills a command's process group when a call ends early. It does nothing after the command has ended and its output
+/// is closed, because then no part of the call is left.
 struct Group {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
@@ -197,7 +197,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.leader {
-            // It fails if the group is gone, as it should be.
+            // It fails if the group no longer exists, which is fine.
             let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
         }
     }

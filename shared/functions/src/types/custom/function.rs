@@ -1,4 +1,4 @@
-//! Custom types as a function type: the connector of a type is found at deployment.
+//! Custom types as a function type. The connector of a type is looked up at deployment.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) const TYPE: FunctionType = FunctionType {
     compile,
 };
 
-/// The reason why a built-in operation can never run; `None` if it can, or isn't built in.
+/// The reason why a built-in operation can never run. `None` if it can, or if it isn't built in.
 pub fn refused(function: &Function) -> Option<String> {
     let is_custom = function.kind.as_str() == TYPE.word;
     builtin::find(&function.operation)

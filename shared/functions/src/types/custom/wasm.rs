@@ -1,19 +1,19 @@
 //! A connector that is a WebAssembly module.
 //!
-//! # What a module is
+//! # The interface of a module
 //!
 //! It imports nothing: no WASI, no files, no network, no clock. It exports
 //!
 //! - `memory`, its first memory;
 //! - `alloc(length: i32) -> i32`: the address of this many bytes, to which the call is written;
-//! - `call(address: i32, length: i32) -> i64`: the call's JSON in, and the address (upper 32 bits) and the length
-//!   (lower 32 bits) of the result's JSON out; no length is null.
+//! - `call(address: i32, length: i32) -> i64`: takes the call's JSON, and returns the address (upper 32 bits) and the
+//!   length (lower 32 bits) of the result's JSON. Length zero means null.
 //!
-//! # What a call may cost
+//! # Limits of a call
 //!
-//! It gets its own instance, with [`MEMORY_BYTES_MAX`] of memory and [`FUEL_MAX`] of fuel (about one for each
-//! instruction), and ends with its time. Calls run next to the runtime's own work, as many at once as there are
-//! processors.
+//! Each call gets its own instance, with [`MEMORY_BYTES_MAX`] of memory and [`FUEL_MAX`] of fuel (about one unit per
+//! instruction), and is stopped when its time is over. Calls run on threads of their own, at most as many at once as
+//! there are processors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,16 +30,16 @@ use crate::{CallError, CallErrorKind};
 /// The largest module, in bytes.
 const MODULE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// How much memory a call may have, in bytes.
+/// The maximum memory of a call, in bytes.
 const MEMORY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How much a call may do.
+/// The maximum work of a call, in units of fuel.
 const FUEL_MAX: u64 = 10_000_000_000;
 
-/// The fuel between two checks whether the result is still awaited.
+/// The fuel between two checks of whether the result is still awaited.
 const FUEL_AT_ONCE: u64 = 10_000_000;
 
-/// How deep calls within a module may go.
+/// The maximum depth of calls within a module.
 const DEPTH_MAX: usize = 1_000;
 
 /// A module that can be called.
@@ -50,7 +50,7 @@ pub(crate) struct Program {
     places: Arc<Semaphore>,
 }
 
-/// Two are the same if they were read from one file.
+/// Programs are equal if they were read from the same file.
 impl PartialEq for Program {
     fn eq(&self, other: &Program) -> bool {
         self.path == other.path
@@ -60,7 +60,7 @@ impl PartialEq for Program {
 impl Eq for Program {}
 
 impl Program {
-    /// Reads a module, as `.wasm` or as text.
+    /// Reads a module, in binary or text format.
     ///
     /// # Errors
     /// The reason why it cannot be called, as a sentence.
@@ -113,19 +113,19 @@ impl Program {
         &self.path
     }
 
-    /// Runs it with a call's JSON; gives the JSON that it answers. Dropping the future ends it.
+    /// Runs the module with a call's JSON, and returns the JSON that it answers. Dropping the future stops it.
     pub(super) async fn run(
         &self,
         call: Vec<u8>,
         answer_bytes_max: usize,
         what: &str,
     ) -> Result<Vec<u8>, CallError> {
-        // The semaphore is never closed; if it were, nothing would be lost by continuing.
+        // The semaphore is never closed, and if it were, continuing would do no harm.
         let place = Arc::clone(&self.places).acquire_owned().await.ok();
         let (module, ended) = (self.module.clone(), Arc::new(AtomicBool::new(false)));
         let _guard = Guard(Arc::clone(&ended));
         let run = tokio::task::spawn_blocking(move || {
-            // Given back when it has really ended.
+            // Released only when the run has really ended.
             let _place = place;
             run(&module, &call, answer_bytes_max, &ended)
         });
@@ -148,7 +148,7 @@ fn is_func(module: &Module, name: &str) -> bool {
     }
 }
 
-/// Notifies a run that its result is no longer awaited.
+/// Tells a run that its result is no longer awaited.
 struct Guard(Arc<AtomicBool>);
 
 impl Drop for Guard {
@@ -212,7 +212,7 @@ fn run(
                     let reason = format!("it needs more than {FUEL_MAX} of fuel");
                     return Err((CallErrorKind::Limit, reason));
                 }
-                // One instruction may need more, such as filling memory.
+                // A single instruction may need more, such as one that fills memory.
                 let fuel = FUEL_AT_ONCE.max(paused.required_fuel());
                 spent = spent.saturating_add(fuel);
                 store.set_fuel(fuel).map_err(trapped)?;

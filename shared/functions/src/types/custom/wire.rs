@@ -8,11 +8,11 @@ use crate::CallError;
 use crate::auth::redact;
 use crate::http::Answer;
 
-/// How much of a given message an error shows, in characters.
+/// The number of characters of a given message that an error shows.
 const MESSAGE_CHARS_MAX: usize = 500;
 
-/// A connector's input for a call. `key` is the idempotency key: a repeat after a crash has the
-/// same, a retry another.
+/// The input of a connector for a call. `key` is the idempotency key: a repeat after a crash has the same key, a retry
+/// has another one.
 pub(super) fn call(request: &CallRequest) -> Vec<u8> {
     let function = &request.function;
     let call = json!({
@@ -31,15 +31,15 @@ pub(super) fn call(request: &CallRequest) -> Vec<u8> {
     call.to_string().into_bytes()
 }
 
-/// The media type of an error in the form for definitions.
+/// The media type of an error that is passed to the definition unchanged.
 const EXACT: &str = "application/vnd.swirl.error+json";
 
-/// Texts that errors don't show.
+/// The texts that errors must not show.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hidden<'a> {
-    /// The credentials that were sent: cut out of everything.
+    /// The credentials that were sent. They are removed from everything.
     pub(super) credentials: &'a [String],
-    /// The values of the workflow's secrets. Handlers match by name and code, so these are as they came.
+    /// The values of the workflow's secrets. They stay in names and codes, because handlers match by them.
     pub(super) secrets: &'a [String],
 }
 
@@ -56,8 +56,8 @@ impl<'a> Hidden<'a> {
     }
 }
 
-/// The error of an answer with the media type [`EXACT`]: `name` and `message`, and where they are
-/// there, `code` and `status`. Only credentials are cut out of it, and secrets of a message that is shortened.
+/// The error of an answer with the media type [`EXACT`]: `name` and `message`, and optionally `code` and `status`. Only
+/// credentials are removed from it, and secrets from a message that is shortened.
 pub(super) fn exact(answer: &Answer, hidden: Hidden<'_>) -> Option<WorkflowError> {
     let kind = answer.header("content-type")?.split(';').next()?;
     if !kind.trim().eq_ignore_ascii_case(EXACT) {
@@ -66,7 +66,7 @@ pub(super) fn exact(answer: &Answer, hidden: Hidden<'_>) -> Option<WorkflowError
     let mut error: WorkflowError = serde_json::from_slice(&answer.body).ok()?;
     let credentials = hidden.credentials;
     error.message = redact(&error.message, credentials);
-    // A cut through a secret would leave a piece of it that nothing recognises afterwards.
+    // A cut through a secret would leave a part that could not be recognised afterwards.
     if error.message.chars().nth(MESSAGE_CHARS_MAX).is_some() {
         let message = redact(&error.message, hidden.secrets);
         error.message = message.chars().take(MESSAGE_CHARS_MAX).collect();
@@ -77,7 +77,7 @@ pub(super) fn exact(answer: &Answer, hidden: Hidden<'_>) -> Option<WorkflowError
     Some(error)
 }
 
-/// An error that a connector answered.
+/// An error in a connector's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Given {
     name: Option<String>,
@@ -87,8 +87,8 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// `{"error": {"name": ..., "code": ..., "message": ..., "retryable": ...}}`, with nothing next
-    /// to it; any of the four may be missing, but not all of the first three.
+    /// `{"error": {"name": ..., "code": ..., "message": ..., "retryable": ...}}` without other members. Any of the four
+    /// may be missing, but not all of the first three.
     pub(super) fn of(answer: &Data) -> Option<Given> {
         let Value::Object(answer) = Value::from(answer) else {
             return None;
@@ -136,7 +136,7 @@ mod tests {
     use crate::CallErrorKind;
 
     #[test]
-    fn an_answer_is_an_error_only_if_it_says_nothing_else() {
+    fn an_answer_is_an_error_only_without_other_members() {
         for (answer, expected) in [
             (data!({"error": {"name": "Full", "code": 7}}), true),
             (data!({"error": {"message": "no"}}), true),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_goes_first() {
+    fn given_names_and_codes_take_precedence() {
         let answer = data!({"error": {"name": "Full", "code": 7, "message": "s3cret!\n", "retryable": false}});
         let own = CallError::new(CallErrorKind::Status(503), "own");
         let given = Given::of(&answer).unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_codes_lose_credentials_only() {
+    fn only_credentials_are_removed_from_names_and_codes() {
         let own = || CallError::new(CallErrorKind::Failed, "own");
         let answer = data!({"error": {"name": "admin only", "code": "token-1", "message": "admin, token-1"}});
         let hidden = Hidden {

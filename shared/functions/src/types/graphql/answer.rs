@@ -1,4 +1,4 @@
-//! From an answer to data or an error.
+//! Converts an answer to data or an error.
 
 use serde_json::Value;
 use swirl_model::Data;
@@ -8,7 +8,7 @@ use crate::types::rest::answer;
 use crate::types::service::Reply;
 use crate::{CallError, CallErrorKind};
 
-/// How much of a message is shown, in characters.
+/// The number of characters of a message that are shown.
 const MESSAGE_CHARS_MAX: usize = 500;
 
 /// The answer's `data`.
@@ -34,13 +34,13 @@ pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
     }
 }
 
-/// Whether the service refused the query itself, so that nothing of it was done.
+/// Whether the service rejected the query itself, so that none of it was executed.
 pub(super) fn is_refused(error: &CallError) -> bool {
     let body = error.body.as_ref();
     body.is_some_and(|body| body.get("errors").is_some() && body.get("data").is_none())
 }
 
-/// The first error gives the message; all of them are the error's body.
+/// The message comes from the first error; the error's body contains all of them.
 fn failure(reply: &Reply, errors: &[Value], body: &Value, what: &str) -> CallError {
     let status = reply.answer.status;
     let first = &errors[0];

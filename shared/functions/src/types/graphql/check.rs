@@ -1,5 +1,5 @@
-//! Arguments and selection sets against the types that a definition gives for them, or against the
-//! service's schema where it could be had at the deployment.
+//! Checks arguments and selection sets against the types that a definition states, or against the service's schema if
+//! it was available at deployment.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,8 @@ use crate::types::fits::{self, did_you_mean, nearest};
 use crate::types::misfit::{below, messages};
 use crate::types::{Known, Misfit};
 
-/// The values that the service would refuse, by the types that the definition gives. Arguments without a type are left
-/// to it.
+/// The values that the service would reject, according to the types that the definition states. Arguments without a
+/// type aren't checked.
 pub(super) fn given(types: &HashMap<String, String>, arguments: &Known) -> Vec<Misfit> {
     let inputs = types.iter().map(|(name, of)| {
         let input = Input {
@@ -27,7 +27,7 @@ pub(super) fn given(types: &HashMap<String, String>, arguments: &Known) -> Vec<M
     check.arguments(&inputs.collect(), arguments)
 }
 
-/// The values that the service would refuse, by its schema.
+/// The values that the service would reject, according to its schema.
 pub(super) fn arguments(schema: &Schema, field: &Field, arguments: &Known) -> Vec<Misfit> {
     let check = Check {
         schema: Some(schema),
@@ -36,7 +36,7 @@ pub(super) fn arguments(schema: &Schema, field: &Field, arguments: &Known) -> Ve
     check.arguments(&field.arguments, arguments)
 }
 
-/// The same for the selections of a field's value.
+/// The same for the selection set of a field.
 pub(super) fn selection(
     schema: &Schema,
     name: &str,
@@ -55,7 +55,7 @@ pub(super) fn selection(
 }
 
 struct Check<'a> {
-    /// `None`: unknown members are possible.
+    /// `None`: unknown members are allowed.
     schema: Option<&'a Schema>,
     found: Vec<Misfit>,
 }
@@ -75,7 +75,7 @@ impl Check<'_> {
         self.found
     }
 
-    /// `before`: the prefix of a name in messages. `at`: where the members are.
+    /// `before`: the prefix of a name in messages. `at`: the location of the members.
     fn members(&mut self, inputs: &Inputs, members: &[(String, Known)], before: &str, at: &str) {
         let mut meant = Vec::new();
         for (name, input) in inputs {
@@ -108,7 +108,7 @@ impl Check<'_> {
         }
     }
 
-    /// Scalars of the language, lists, and types from the schema; scalars of the service are its own.
+    /// Checks scalars of the language, lists, and types from the schema. The service's own scalars aren't checked.
     fn value(&mut self, of: &str, value: &Known, what: &str, at: &str) {
         let of = of.trim();
         let (bare, needed) = match of.strip_suffix('!') {
@@ -130,7 +130,7 @@ impl Check<'_> {
             .strip_prefix('[')
             .and_then(|rest| rest.strip_suffix(']'))
         {
-            // A single value is a list of one.
+            // A single value is a list with one element.
             match value {
                 Known::List(items) => {
                     for (index, value) in items.iter().enumerate() {
@@ -215,7 +215,7 @@ impl Check<'_> {
                     arguments,
                     inner,
                 } => {
-                    // These three every type has.
+                    // Every type has these three fields.
                     if matches!(&name[..], "__typename" | "__schema" | "__type") {
                         continue;
                     }
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_fit_the_types_that_are_given() {
+    fn arguments_are_checked_against_stated_types() {
         let types = [
             ("id", "ID!"),
             ("tags", "[String!]"),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_fit_the_schema() {
+    fn arguments_are_checked_against_the_schema() {
         let schema = schema();
         let roots = schema.roots(OperationKind::Query).unwrap();
         for (field, given, expected) in [
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn selection_sets_fit_the_schema() {
+    fn selection_sets_are_checked_against_the_schema() {
         let schema = schema();
         let roots = schema.roots(OperationKind::Query).unwrap();
         for (field, text, expected) in [
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_a_schema_says_so() {
+    fn an_answer_without_a_schema_is_an_error() {
         for (answer, reason) in [
             ("<html>", "its answer is not valid JSON"),
             (

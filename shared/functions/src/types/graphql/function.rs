@@ -26,10 +26,10 @@ use crate::types::{
 };
 use crate::watch;
 
-/// Of a function's metadata: the types of its arguments, by name, as GraphQL writes them.
+/// The key in a function's metadata with the types of its arguments, by name, as GraphQL writes them.
 const ARGUMENT_TYPES: &str = "argumentTypes";
 
-/// Servers of before the protocol was written down know only the second.
+/// Old servers, from before GraphQL over HTTP was specified, know only the second type.
 const ACCEPT: &str = "application/graphql-response+json, application/json;q=0.9";
 
 pub(crate) const TYPE: FunctionType = FunctionType {
@@ -43,9 +43,9 @@ struct GraphqlFunction {
     kind: OperationKind,
     field: String,
     types: Types,
-    /// For checks alone.
+    /// Only for checks.
     schema: Option<Arc<Schema>>,
-    /// Names the request in errors.
+    /// The request's name in errors.
     what: String,
 }
 
@@ -67,8 +67,7 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
     functions.iter().map(|function| compile(function)).collect()
 }
 
-/// The address at which a function's service is asked for its schema; none if the definition gives
-/// the types.
+/// The address at which a function's service can be queried for its schema; `None` if the definition states the types.
 pub(crate) fn endpoint(function: &Function) -> Option<&str> {
     let endpoint = function.operation.split('#').next()?;
     let is_given = function.metadata.get(ARGUMENT_TYPES).is_some();

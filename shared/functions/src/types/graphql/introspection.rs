@@ -1,4 +1,4 @@
-//! The types of a field's arguments: given, or requested from the service and cached.
+//! The types of a field's arguments: stated by the definition, or requested from the service and cached.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,23 +15,22 @@ use crate::http::shown;
 use crate::types::service::{Ask, Services};
 use crate::{CallError, CallErrorKind};
 
-/// How long an answer is cached.
+/// How long a response is cached.
 const LIFE: Duration = Duration::from_secs(300);
 
-/// The shortest time after an answer before it is asked again.
+/// The shortest time between two requests.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
 
-/// The requested depth of types: `[[T!]!]!` and one more.
+/// The requested depth of types: `[[T!]!]!` and one more level.
 const WRAPPINGS: usize = 7;
 
 type Known = Arc<HashMap<String, String>>;
 
-/// The types of one field's arguments, as GraphQL writes them. Arguments that aren't in it are
-/// unknown.
+/// The types of one field's arguments, as GraphQL writes them. Arguments without an entry are unknown.
 #[derive(Debug)]
 pub(super) struct Types {
     given: Option<Known>,
-    /// Callers that need it at once wait for one answer.
+    /// Concurrent callers wait for one response.
     asked: Mutex<Option<(Known, Instant)>>,
 }
 
@@ -59,13 +58,14 @@ impl Types {
         }
     }
 
-    /// The types that the definition gives.
+    /// The types that the definition states.
     pub(super) fn types_known(&self) -> Option<&HashMap<String, String>> {
         self.given.as_deref()
     }
 
     /// # Errors
-    /// The service cannot be reached, or asks to try again later. A service that doesn't give its
+    /// The service cannot be reached, or asks to retry later. It isn't an error if the service doesn't reveal its
+    /// schema.
     /// schema isn't an error.
     pub(super) async fn get(&self, question: &Question<'_>) -> Result<Known, CallError> {
         if let Some(given) = &self.given {
@@ -88,7 +88,7 @@ impl Types {
         })
     }
 
-    /// The next call asks again, unless the answer is quite new.
+    /// The next call requests the types again, unless the response is very recent.
     pub(super) async fn forget(&self) {
         let mut asked = self.asked.lock().await;
         if asked
@@ -102,7 +102,7 @@ impl Types {
 
 enum Introspected {
     Types(HashMap<String, String>),
-    /// These credentials aren't sufficient; others may be.
+    /// These credentials are insufficient, but others may be accepted.
     Unauthorised,
 }
 
@@ -119,12 +119,12 @@ impl Question<'_> {
             ],
             body: Some(body.as_bytes()),
             what: &what,
-            // Nothing of the answer is shown.
+            // No part of the answer is shown.
             secrets: &[],
         };
         let answer = match self.services.ask(&ask, self.auth).await {
             Ok(reply) => reply.answer,
-            // A schema that is too large to be read counts as one that isn't given.
+            // A schema that is too large to be read counts as one that isn't revealed.
             Err(error) if error.kind == CallErrorKind::Limit => {
                 return Ok(Introspected::Types(HashMap::new()));
             }
@@ -181,7 +181,7 @@ fn types(body: &[u8], field: &str) -> HashMap<String, String> {
         .collect()
 }
 
-/// A type as GraphQL writes it; `None`: it is wrapped deeper than requested.
+/// A type as GraphQL writes it, or `None` if it is nested deeper than requested.
 pub(super) fn written(of: &Value) -> Option<String> {
     let inner = || written(of.get("ofType")?);
     match of.get("kind")?.as_str()? {

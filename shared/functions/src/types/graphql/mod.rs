@@ -1,20 +1,20 @@
 //! `graphql` functions: one field of a service's queries or mutations.
 //!
 //! Language 0.8, "Using Functions for GraphQL Service Invocations". `operation` is `<URL>#query#<field>` or
-//! `<URL>#mutation#<field>`. At deployment the service is asked for its schema, and calls are checked against it; a
-//! service that doesn't give it doesn't keep a definition from being deployed.
+//! `<URL>#mutation#<field>`. At deployment the service is queried for its schema, and calls are checked against it. If
+//! the service doesn't reveal its schema, the definition is deployed without these checks.
 //!
 //! # Arguments
 //!
-//! An argument of the call is one of the field. GraphQL needs each variable's type: it is taken from the function's
-//! `metadata.argumentTypes`, otherwise requested from the service (introspection, once in a while). An argument whose
-//! type is unavailable is written into the query as a literal, which fits all types except enums and objects whose
-//! keys aren't names.
+//! The call's arguments are the field's arguments. GraphQL needs the type of each variable: it comes from the
+//! function's `metadata.argumentTypes`, or else from the service (by introspection, cached for a while). An argument
+//! without a known type is written into the query as a literal, which works for all types except enums and objects
+//! whose keys aren't names.
 //!
 //! # Results
 //!
-//! The answer's `data`: an object with the field's name as its key. An answer with `errors` is an
-//! error, partial data or not.
+//! The answer's `data`: an object with the field's name as its key. An answer with `errors` is an error, even if it has
+//! partial data.
 
 mod answer;
 mod check;

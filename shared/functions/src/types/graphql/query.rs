@@ -20,10 +20,10 @@ impl OperationKind {
     }
 }
 
-/// The body of a request. An argument whose type is known becomes a variable, any other a literal.
+/// The body of a request. An argument with a known type becomes a variable, any other becomes a literal.
 ///
 /// # Errors
-/// A value that has no literal.
+/// A value that cannot be written as a literal.
 pub(super) fn body(
     kind: OperationKind,
     field: &str,
@@ -66,7 +66,7 @@ pub(super) fn body(
     Ok(body.to_string().into_bytes())
 }
 
-/// JSON's strings and numbers are GraphQL's too. Fails with a key that isn't a name.
+/// JSON's strings and numbers are valid in GraphQL too. Fails for a key that isn't a name.
 fn literal(value: &Value, out: &mut String) -> Result<(), String> {
     match value {
         Value::Array(items) => {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_literals() {
+    fn other_arguments_are_literals() {
         let value = json!({"a": [1, 2.5, null, true], "b_": "say \"hi\"\n\u{1}", "c": {}});
         assert_eq!(
             query(json!({"of": value}), &[]).unwrap(),

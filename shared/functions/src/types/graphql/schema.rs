@@ -1,4 +1,4 @@
-//! A service's schema, as introspection gives it: the fields, their arguments, and the members of objects.
+//! A service's schema from introspection: the fields, their arguments, and the members of objects.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::introspection::written;
 use super::query::OperationKind;
 
-/// The requested depth of types: `[[T!]!]!`. Types that are wrapped deeper aren't checked.
+/// The requested depth of types: `[[T!]!]!`. Types that are nested deeper aren't checked.
 const WRAPPINGS: usize = 5;
 
 #[derive(Debug)]
@@ -27,12 +27,12 @@ pub(super) enum Type {
     Union,
 }
 
-/// By name: of a field the arguments, of an input object the members.
+/// By name: the arguments of a field, or the members of an input object.
 pub(super) type Inputs = BTreeMap<String, Input>;
 
 #[derive(Debug)]
 pub(super) struct Input {
-    /// As GraphQL writes it; `None`: nested too deep to be given.
+    /// The type as GraphQL writes it. `None`: it is nested deeper than requested.
     pub of: Option<String>,
     pub has_default: bool,
 }
@@ -43,7 +43,7 @@ pub(super) struct Field {
     pub of: Option<String>,
 }
 
-/// The body that asks a service for its schema.
+/// The body of the request for a service's schema.
 pub(crate) fn question() -> String {
     let mut of = "kind name".to_owned();
     for _ in 0..WRAPPINGS {
@@ -60,7 +60,7 @@ pub(crate) fn question() -> String {
 
 impl Schema {
     /// # Errors
-    /// The reason why the answer has none, as a clause about the service.
+    /// The reason why the answer contains no schema, as a clause about the service.
     pub fn read(answer: &str) -> Result<Schema, String> {
         let answer: Value =
             serde_json::from_str(answer).map_err(|_| "its answer is not valid JSON".to_owned())?;
@@ -97,7 +97,7 @@ impl Schema {
     }
 }
 
-/// Whether an answer holds a schema.
+/// Checks whether an answer contains a schema.
 ///
 /// # Errors
 /// As [`Schema::read`].
@@ -105,7 +105,7 @@ pub(crate) fn readable(answer: &str) -> Result<(), String> {
     Schema::read(answer).map(|_| ())
 }
 
-/// The type itself, without its wrapping.
+/// The type itself, without lists and non-null markers.
 pub(super) fn inner(of: &str) -> &str {
     of.trim_matches(|c: char| matches!(c, '[' | ']' | '!') || c.is_whitespace())
 }

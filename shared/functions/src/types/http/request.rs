@@ -1,4 +1,4 @@
-//! From an operation and arguments to a request, without network.
+//! Builds a request from an operation and arguments, without network access.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Method;
@@ -12,10 +12,10 @@ use crate::types::misfit::below;
 use crate::types::service::service_url;
 use crate::types::{Known, Misfit};
 
-/// The arguments that aren't in the URI.
+/// The arguments that aren't parts of the URI.
 const PLACES: [&str; 3] = ["body", "headers", "cookies"];
 
-/// An operation as the definition has it.
+/// An operation as the definition states it.
 pub(super) struct Template {
     pub(super) uri: String,
     method: Method,
@@ -45,7 +45,7 @@ impl Template {
         let method = text("method")?.to_ascii_uppercase();
         let method = Method::from_bytes(method.as_bytes())
             .map_err(|_| format!("`{method}` is not an HTTP method"))?;
-        // The values of the names are not known yet; the address must not depend on them.
+        // The values of the names aren't known yet, so the address must not depend on them.
         let filled = fill(&uri, |_| Ok("0".to_owned()))?;
         service_url(&filled, "the uri")?;
         let before = uri.find('{').map_or(uri.as_str(), |at| &uri[..at]);
@@ -65,7 +65,7 @@ impl Template {
 /// The arguments that [`make`] would refuse, as far as they are known.
 pub(super) fn check(template: &Template, arguments: &Known) -> Vec<Misfit> {
     let mut names = Vec::new();
-    // The template was read, so it can be filled.
+    // The template was parsed, so it can be filled.
     let _ = fill(&template.uri, |name| {
         names.push(name.to_owned());
         Ok(String::new())
@@ -103,7 +103,7 @@ pub(super) fn check(template: &Template, arguments: &Known) -> Vec<Misfit> {
 }
 
 /// # Errors
-/// The reason why nothing can be sent.
+/// The reason why the request cannot be sent.
 pub(super) fn make(template: &Template, arguments: &Data) -> Result<Request, String> {
     let mut arguments = match Value::from(arguments) {
         Value::Null => Map::new(),
@@ -154,7 +154,7 @@ pub(super) fn make(template: &Template, arguments: &Data) -> Result<Request, Str
     })
 }
 
-/// The body in the form of its content type.
+/// Encodes the body according to its content type.
 fn sent(body: &Value, headers: &mut Vec<(String, String)>) -> Result<Vec<u8>, String> {
     let given = headers
         .iter()
@@ -190,7 +190,7 @@ fn sent(body: &Value, headers: &mut Vec<(String, String)>) -> Result<Vec<u8>, St
     }
 }
 
-/// Puts values in the place of `{name}`s, percent-encoded.
+/// Replaces `{name}`s with percent-encoded values.
 fn fill(
     uri: &str,
     mut value: impl FnMut(&str) -> Result<String, String>,
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_is_found_before() {
+    fn arguments_without_a_place_are_found_before_the_call() {
         let template = r#"{"method": "get", "uri": "http://a/pet/{petId}"}"#;
         let template = Template::read(template).unwrap();
         let found = |arguments: Value| {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_have_their_places() {
+    fn arguments_go_to_their_places() {
         let get = r#"{"method": "get", "uri": "http://a/pet/{petId}?tag={tag}"}"#;
         let post = r#"{"method": "POST", "uri": "http://a/pet/", "headers": {"X-A": "1"}, "cookies": {"c": "1"}}"#;
         let form = r#"{"method": "POST", "uri": "http://a/", "headers": {"Content-Type": "application/x-www-form-urlencoded"}}"#;

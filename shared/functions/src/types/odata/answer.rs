@@ -1,4 +1,4 @@
-//! From an answer to data or an error.
+//! Converts an answer to data or an error.
 
 use serde_json::Value;
 use swirl_model::Data;
@@ -8,12 +8,12 @@ use crate::auth::redact;
 use crate::types::rest::answer;
 use crate::types::service::Reply;
 
-/// The answer's JSON. A failure has the code that the service gives.
+/// The answer's JSON. A failure has the service's code.
 pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
     let result = answer::data(&reply.answer, what, &reply.secrets, "");
     result.map_err(|mut error| {
         let body: Value = serde_json::from_slice(&reply.answer.body).unwrap_or_default();
-        // Version 3 has its own name for it; up to 3 the message has a language.
+        // Version 3 has another name for it, and in versions up to 3 the message has a language.
         let reported = body.get("error").or_else(|| body.get("odata.error"));
         let Some(reported) = reported.filter(|_| error.status().is_some()) else {
             return error;

@@ -25,7 +25,7 @@ pub(crate) const TYPE: FunctionType = FunctionType {
 };
 
 struct OdataFunction {
-    /// With the entity set, without key and options.
+    /// Includes the entity set, but neither key nor options.
     base: Url,
 }
 

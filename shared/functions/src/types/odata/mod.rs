@@ -5,14 +5,14 @@
 //!
 //! # Arguments
 //!
-//! `key` asks for one entity: a number, a text, or an object for a key of several properties. A text that reads as a
-//! number, a GUID or a quoted literal is sent as it is, any other is quoted. `queryOptions` are the schema's, each sent
-//! as OData names it (`$filter`, ...).
+//! `key` selects one entity: a number, a text, or an object if the key has several properties. A text that looks like a
+//! number, a GUID or a quoted literal is sent unchanged; any other is quoted. `queryOptions` has the options of the
+//! schema; each is sent under its OData name (`$filter`, ...).
 //!
 //! # Results
 //!
-//! The service's JSON unchanged: a collection is an object whose `value` is the list (in version 2 `d.results`). Any
-//! status but 2xx is an error; its code is the one in the answer.
+//! The service's JSON, unchanged: a collection is an object whose `value` is the list (in version 2 `d.results`). Any
+//! status other than 2xx is an error, with the code in the answer.
 
 mod answer;
 mod function;

@@ -4,8 +4,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use url::Url;
 
-/// Characters that stay unescaped in a part of the path: all that occur in a key predicate except
-/// slashes.
+/// Characters that stay unescaped in a path segment: all that occur in a key predicate, except slashes.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -25,7 +24,7 @@ const OPTION: &AsciiSet = &PATH
     .remove(b'*')
     .remove(b'@');
 
-/// The schema's options, and whether their values are text, whole numbers or truth values.
+/// The options of the schema, and whether their values are texts, whole numbers or booleans.
 const OPTIONS: [(&str, &str, OptionType); 13] = [
     ("compute", "$compute", OptionType::Text),
     ("count", "$count", OptionType::Bool),
@@ -34,7 +33,7 @@ const OPTIONS: [(&str, &str, OptionType); 13] = [
     ("format", "$format", OptionType::Text),
     ("index", "$index", OptionType::Text),
     ("orderBy", "$orderby", OptionType::Text),
-    // As the text's own example has it.
+    // As in the example of the language specification.
     ("orderby", "$orderby", OptionType::Text),
     ("schemaVersion", "$schemaversion", OptionType::Text),
     ("search", "$search", OptionType::Text),
@@ -50,7 +49,7 @@ enum OptionType {
     Bool,
 }
 
-/// The URL of an entity set. A query of the service's own URL is kept.
+/// The URL of an entity set. A query in the service's own URL is kept.
 pub(super) fn entity_set(mut service: Url, set: &str) -> Url {
     let parts: Vec<String> = set
         .split('/')
@@ -118,7 +117,7 @@ fn object<'a>(value: &'a Value, nothing: &'a Map<String, Value>) -> Option<&'a M
     }
 }
 
-/// Null counts as not given.
+/// Null counts as missing.
 fn option(value: &Value, kind: OptionType) -> Result<Option<String>, &'static str> {
     Ok(Some(match (kind, value) {
         (_, Value::Null) => return Ok(None),
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_schema_does_not_allow_is_refused() {
+    fn invalid_options_are_rejected() {
         for (arguments, reason) in [
             (json!([]), "the arguments must be an object"),
             (json!({"filter": "a"}), "there is no argument `filter`"),

@@ -1,4 +1,4 @@
-//! From an answer to data or an error.
+//! Converts an answer to data or an error.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::auth::redact;
 use crate::http::Answer;
 use crate::{CallError, CallErrorKind};
 
-/// How much of an answer's body an error's message shows, in characters.
+/// The number of characters of an answer's body that an error message shows.
 const EXCERPT_CHARS_MAX: usize = 500;
 
-/// The data of an answer with a status of 2xx; any other is an error. `what` names the request,
-/// `secrets` are cut out of errors, `hint` is added to a 401 or 403.
+/// The data of an answer with status 2xx; any other status is an error. `what` names the request, `secrets` are removed
+/// from errors, and `hint` is added to a 401 or 403.
 pub(crate) fn data(
     answer: &Answer,
     what: &str,
@@ -86,7 +86,7 @@ fn failure(answer: &Answer, what: &str, secrets: &[String], hint: &str) -> CallE
         CallErrorKind::Status(answer.status),
         redact(&message, secrets),
     );
-    // A body that doesn't match its content type is still shown, as text.
+    // A body that doesn't match its content type is shown as text.
     error.body = Some(
         read(&body)
             .unwrap_or_else(|_| Data::string(String::from_utf8_lossy(&body.body).into_owned())),
@@ -98,7 +98,7 @@ fn failure(answer: &Answer, what: &str, secrets: &[String], hint: &str) -> CallE
     error
 }
 
-/// The value of a body by its content type.
+/// Decodes a body according to its content type.
 fn read(answer: &Answer) -> Result<Data, String> {
     let bytes = answer
         .body
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_content_type_it_is_guessed() {
+    fn without_a_content_type_the_format_is_guessed() {
         for (body, expected) in [
             (&b"{\"a\":1}"[..], data!({"a": 1})),
             (b"hello", data!("hello")),

@@ -28,7 +28,7 @@ pub(crate) struct Part {
 }
 
 impl Body {
-    /// In bytes, without the separators between the parts of a form.
+    /// The size in bytes, without the separators between the parts of a form.
     pub(crate) fn len(&self) -> usize {
         match self {
             Body::Empty => 0,
@@ -38,10 +38,10 @@ impl Body {
     }
 }
 
-/// Makes the body of the arguments that no parameter took.
+/// Builds the body from the arguments that no parameter took.
 ///
 /// # Errors
-/// The misfit, as the end of a sentence that names the operation.
+/// The mismatch, as the end of a sentence that names the operation.
 pub(crate) fn build(operation: &Operation, arguments: Map<String, Value>) -> Result<Body, String> {
     let Some(body) = &operation.body else {
         return match arguments.is_empty() {
@@ -90,7 +90,7 @@ fn unknown(operation: &Operation, arguments: &Map<String, Value>) -> String {
     }
 }
 
-/// The value to send, or none.
+/// The value to send, or `None`.
 fn value(body: &RequestBody, mut arguments: Map<String, Value>) -> Result<Option<Value>, String> {
     let whole = body
         .whole
@@ -131,10 +131,10 @@ fn value(body: &RequestBody, mut arguments: Map<String, Value>) -> Result<Option
     Ok(Some(Value::Object(arguments)))
 }
 
-/// A form's member: its name, its value and its known property.
+/// A member of a form: its name, its value, and its property if that is known.
 type Member<'a> = (&'a str, &'a Value, Option<&'a Property>);
 
-/// A form's members in their order, nulls left out.
+/// The members of a form in order, without nulls.
 fn members<'a>(body: &'a RequestBody, value: &'a Value) -> Result<Vec<Member<'a>>, String> {
     let Value::Object(members) = value else {
         return Err("its body is a form: it must be an object".to_owned());
@@ -223,7 +223,7 @@ fn part(name: &str, value: &Value, property: Option<&Property>) -> Result<Part, 
     })
 }
 
-/// A string bare, the rest as compact JSON.
+/// A string without quotes, anything else as compact JSON.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -235,7 +235,7 @@ fn not_base64(name: &str) -> String {
     format!("the argument `{name}` is sent as bytes, so it must be a string of base64")
 }
 
-/// Standard and URL-safe base64, padded or not.
+/// Standard or URL-safe base64, with or without padding.
 fn decode(text: &str) -> Option<Vec<u8>> {
     const CONFIG: GeneralPurposeConfig =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
@@ -253,7 +253,7 @@ mod tests {
     use super::super::OpenApi;
     use super::*;
 
-    /// An operation with this `requestBody`, as YAML.
+    /// An operation with this `requestBody`, given as YAML.
     fn operation(body: &str) -> Operation {
         let document = format!(
             "{{openapi: 3.0.0, servers: [{{url: 'http://h'}}], paths: {{'/a': {{post: \
@@ -286,7 +286,7 @@ mod tests {
     const JSON: &str = "{required: true, content: {application/json: {schema: {type: object}}}}";
 
     #[test]
-    fn what_is_left_over_is_a_json_body() {
+    fn remaining_arguments_become_a_json_body() {
         for (arguments, expected) in [
             (json!({"b": 1, "a": null}), r#"{"b":1,"a":null}"#),
             (json!({}), "{}"),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_no_object_is_given_whole() {
+    fn a_body_that_is_not_an_object_is_given_as_a_whole() {
         let array = "{required: true, content: {application/json: {schema: {type: array}}}}";
         assert_eq!(text(array, json!({"body": [1]})), "[1]");
         assert_eq!(
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn multipart_has_a_part_for_each_value() {
+    fn multipart_bodies_have_a_part_for_each_value() {
         let operation = operation(
             "{content: {multipart/form-data: {schema: {properties: {file: {type: string, format: binary}, \
              pics: {type: array, items: {type: string, format: byte}}}}, encoding: {pics: {contentType: image/png}}}}}",
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_bytes_are_given_whole() {
+    fn text_and_bytes_are_given_as_a_whole() {
         let text_body = "{content: {text/plain: {}}}";
         assert_eq!(text(text_body, json!({"body": "plain"})), "plain");
         assert_eq!(text(text_body, json!({"body": {"a": 1}})), r#"{"a":1}"#);

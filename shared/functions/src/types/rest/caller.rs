@@ -1,4 +1,4 @@
-//! Calling an operation.
+//! Calls an operation.
 
 use std::time::Duration;
 
@@ -17,27 +17,27 @@ use crate::http::{Answer, Http, shown};
 use crate::watch;
 use crate::{CallError, CallErrorKind};
 
-/// The header that shows a receiver which calls are the same one.
+/// The header by which a receiver recognises repeated calls.
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
-/// Calls operations over a shared client; keeps OAuth2 tokens.
+/// Calls operations over a shared client, and caches OAuth2 tokens.
 #[derive(Debug)]
 pub struct RestCaller {
     http: Http,
     tokens: Tokens,
 }
 
-/// The parts of a call besides its arguments.
+/// The parts of a call other than its arguments.
 #[derive(Debug, Clone, Copy)]
 pub struct CallContext<'a> {
-    /// Sent as `Idempotency-Key`, the same for each repeat of the call.
+    /// Sent as `Idempotency-Key`. Each repeat of the call has the same key.
     pub idempotency_key: &'a str,
-    /// For the whole call; [`HttpConfig::timeout`](crate::http::HttpConfig) if none.
+    /// The limit for the whole call; [`HttpConfig::timeout`](crate::http::HttpConfig) if `None`.
     pub timeout: Option<Duration>,
     pub auth: Option<&'a Auth>,
-    /// Further headers, such as `traceparent`. Those of the operation win.
+    /// Additional headers, such as `traceparent`. Headers of the operation take precedence.
     pub headers: &'a [(&'a str, &'a str)],
-    /// Cut out of the service's answers, besides the credentials of `auth`.
+    /// These are removed from the service's answers, in addition to the credentials of `auth`.
     pub secrets: &'a [String],
 }
 
@@ -49,10 +49,10 @@ impl RestCaller {
         }
     }
 
-    /// Calls an operation with an object of arguments (or null). Dropping the future ends the call.
+    /// Calls an operation with an object of arguments, or null. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// [`CallError`]; of kind `Arguments` if nothing was sent.
+    /// [`CallError`]. Its kind is `Arguments` if nothing was sent.
     pub async fn call(
         &self,
         operation: &Operation,
@@ -134,7 +134,7 @@ impl RestCaller {
         answer::data(&answer, what, &request.secrets, "")
     }
 
-    /// Sends with a token; again with a fresh one if the service answers 401.
+    /// Sends the request with a token, and again with a fresh one if the service answers 401.
     async fn send_with_token(
         &self,
         operation: &Operation,
@@ -201,7 +201,7 @@ impl RestCaller {
     }
 }
 
-/// The parts of a body, one a line, for a watched call. Contents of texts are shown, files are not.
+/// The parts of a body, one per line, for a watched call. Texts are shown, the contents of files aren't.
 fn described(parts: &[Part]) -> String {
     let line = |part: &Part| {
         let kind = part.content_type.as_deref().unwrap_or("no content type");

@@ -1,4 +1,4 @@
-//! Arguments and answers of an operation against its document.
+//! Checks arguments and answers of an operation against its document.
 
 use super::document::{Found, OpenApi};
 use super::media::body_kind;
@@ -36,7 +36,7 @@ pub(super) fn arguments(
             return vec![message.into()];
         }
     };
-    // The document was compiled, so this operation is there.
+    // The document was compiled, so this operation exists.
     let Ok(found) = document.find(&operation.id) else {
         return Vec::new();
     };
@@ -94,7 +94,7 @@ pub(super) fn arguments(
     problems
 }
 
-/// A parameter's value, taken out of the arguments.
+/// Takes a parameter's value out of the arguments.
 fn take<'a>(
     rest: &mut Members<'a>,
     operation: &Operation,
@@ -117,7 +117,7 @@ fn is_it(node: &Node<'_>, parameter: &Parameter) -> bool {
         && node.text("in").and_then(Location::parse) == Some(parameter.location)
 }
 
-/// OpenAPI 3 has it in `schema` or `content`; in Swagger 2.0 the parameter is it.
+/// OpenAPI 3 has it in `schema` or `content`. In Swagger 2.0 the parameter itself is the schema.
 fn schema_of<'a>(document: &OpenApi, node: &Node<'a>) -> Option<Node<'a>> {
     if document.format == Format::Swagger2 {
         return Some(node.clone());
@@ -188,7 +188,7 @@ fn body(
     let form = match body.kind {
         BodyKind::Json => Form::Sent,
         BodyKind::Form => Form::Text,
-        // Files are lists of parts, or bytes; only their presence counts.
+        // A part of a file may be a list or bytes, so only its presence is checked.
         BodyKind::Multipart => {
             let missing = body.properties.iter().filter(|known| {
                 let given = value.get(&known.name);
@@ -238,8 +238,8 @@ fn body_schema<'a>(
     }
 }
 
-/// The parts of an answer that the service would not give: of any status of success that has a
-/// schema, one must fit.
+/// The parts of an answer that the service would not return. The answer must fit the schema of one of the success
+/// statuses that have one.
 pub(super) fn answer(document: &OpenApi, id: &str, answer: &Known) -> Vec<String> {
     let Ok(found) = document.find(id) else {
         return Vec::new();
@@ -265,7 +265,7 @@ pub(super) fn answer(document: &OpenApi, id: &str, answer: &Known) -> Vec<String
             }
         };
         if schemas.is_empty() {
-            // The document doesn't describe the answer, or there is none: null, or any value.
+            // The document doesn't describe the answer, or there is none, so any value fits.
             return Vec::new();
         }
         for schema in schemas {

@@ -1,4 +1,4 @@
-//! From a document to an [`Operation`], by the rules of the document's format.
+//! Compiles an operation of a document to an [`Operation`], by the rules of the document's format.
 
 use url::Url;
 
@@ -9,15 +9,15 @@ use super::read::Format;
 use super::{openapi3, swagger2};
 
 impl OpenApi {
-    /// The operation with this `operationId`, with all that a call needs.
+    /// The operation with this `operationId`, with everything that a call needs.
     ///
     /// # Errors
-    /// [`Error::UnknownOperation`] with near or available ids, or the error in the operation.
+    /// [`Error::UnknownOperation`] with similar or available ids, or the error in the operation.
     pub fn operation(&self, id: &str) -> Result<Operation, Error> {
         self.operation_at(id, None)
     }
 
-    /// The same, with the address of the service for a document without one.
+    /// The same, with the service's address for a document that has none.
     pub(crate) fn operation_at(&self, id: &str, server: Option<&Url>) -> Result<Operation, Error> {
         let found = Found {
             server: server.cloned(),

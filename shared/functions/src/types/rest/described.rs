@@ -1,4 +1,4 @@
-//! A function that an OpenAPI document describes, compiled.
+//! A compiled function that an OpenAPI document describes.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::types::{Clients, CompiledFunction, Context, Known, Misfit};
 
 pub(super) struct RestFunction {
     operation: Operation,
-    /// Kept only where arguments are checked.
+    /// Kept only for checking arguments.
     document: Option<Arc<OpenApi>>,
 }
 

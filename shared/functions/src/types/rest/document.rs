@@ -1,8 +1,8 @@
-//! Reading an OpenAPI document and finding things in it.
+//! Reads an OpenAPI document, and finds parts of it.
 //!
-//! References are followed where something is needed, not up front: an operation that can be
-//! called isn't refused for a broken reference elsewhere. One that leads to another document is an
-//! error that names it until [`OpenApi::add`] takes that document in.
+//! References are followed only where their target is needed, so a broken reference elsewhere doesn't prevent calls of
+//! an operation. A reference to another document is an error that names the document, until [`OpenApi::add`] has added
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use super::node::Node;
 use super::read::{Format, format, hint, read};
 use super::reference;
 
-/// How many documents one may refer to, by way of others too.
+/// The maximum number of documents that one may refer to, directly or indirectly.
 const OTHERS_MAX: usize = 50;
 
-/// How many references may lead from one to the next.
+/// The maximum length of a chain of references.
 const REF_HOPS_MAX: usize = 32;
 
 /// The keys of a path item that are operations.
@@ -29,22 +29,21 @@ const METHODS: [&str; 8] = [
 #[derive(Debug, Clone)]
 pub struct OpenApi {
     root: Value,
-    /// Where it came from, as the definition writes it.
+    /// The document's origin, as the definition writes it.
     name: String,
     uri: Option<Url>,
     pub(crate) format: Format,
     /// The documents that it refers to, by URI.
     others: BTreeMap<String, Value>,
-    /// Bytes of all documents.
+    /// The total size of all documents in bytes.
     bytes: usize,
 }
 
 impl OpenApi {
-    /// Reads a document, JSON or YAML. `document_uri` is where it came from: relative server URLs
-    /// are resolved against it.
+    /// Reads a document in JSON or YAML. `document_uri` is its origin; relative server URLs are resolved against it.
     ///
     /// # Errors
-    /// [`Error`] if it is too large, no JSON or YAML, or of a version that isn't supported.
+    /// [`Error`] if it is too large, neither JSON nor YAML, or has an unsupported version.
     pub fn parse(bytes: &[u8], document_uri: &str) -> Result<OpenApi, Error> {
         if bytes.len() > DOCUMENT_BYTES_MAX {
             return Err(Error::TooLarge { bytes: bytes.len() });
@@ -68,10 +67,10 @@ impl OpenApi {
         })
     }
 
-    /// Adds a document that [`Error::MissingDocument`] named: OpenAPI, or any part of it.
+    /// Adds a document that [`Error::MissingDocument`] named. It may be an OpenAPI document or any part of one.
     ///
     /// # Errors
-    /// It is neither JSON nor YAML, or together they are too many or too large.
+    /// It is neither JSON nor YAML, or there are too many documents, or they are too large together.
     pub fn add(&mut self, uri: &str, bytes: &[u8]) -> Result<(), Error> {
         let invalid = |message| Error::invalid(uri, message);
         if self.others.len() >= OTHERS_MAX {
@@ -103,7 +102,7 @@ impl OpenApi {
         self.uri.as_ref()
     }
 
-    /// Follows references until there is something else.
+    /// Follows references until the target isn't a reference.
     pub(crate) fn resolve<'a>(&'a self, node: Node<'a>) -> Result<Node<'a>, Error> {
         let at = node.at.clone();
         let mut node = node;
@@ -147,7 +146,7 @@ impl OpenApi {
         })
     }
 
-    /// The document and the JSON pointer that a reference leads to.
+    /// The document and the JSON pointer that a reference points to.
     fn target(&self, node: &Node<'_>, reference: &str) -> Result<(Option<String>, String), Error> {
         let (document, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let pointer = percent_encoding::percent_decode_str(fragment).decode_utf8_lossy();
@@ -221,13 +220,13 @@ impl OpenApi {
     }
 }
 
-/// An operation and its place.
+/// An operation and its location.
 pub(crate) struct Found<'a> {
     pub(crate) path: String,
     pub(crate) method: String,
     pub(crate) item: Node<'a>,
     pub(crate) operation: Node<'a>,
-    /// The address of the service, if the document has none.
+    /// The service's address, if the document has none.
     pub(crate) server: Option<Url>,
 }
 
@@ -262,10 +261,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_supported_document_is_refused() {
+    fn unsupported_documents_are_rejected() {
         for (text, expected) in [
             ("{\"openapi\": ", "neither JSON nor YAML (line 1, column"),
-            // Nothing of it is quoted.
+            // Errors quote nothing of it.
             ("[core] s3cret = {", "neither JSON nor YAML (line"),
             ("a: [", "neither JSON nor YAML"),
             ("[]", "not an OpenAPI document"),
@@ -278,7 +277,7 @@ mod tests {
             assert!(error.contains(expected), "{text}: {error}");
             assert!(!error.contains("s3cret"), "{error}");
         }
-        // Each line refers to the one before nine times: 9^10 values.
+        // Each line refers to the previous one nine times: 9^10 values.
         let mut bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned();
         for (last, name) in "abcdefghi".chars().zip("bcdefghij".chars()) {
             let nine = vec![format!("*{last}"); 9].join(",");
@@ -341,7 +340,7 @@ paths:
     }
 
     #[test]
-    fn an_unknown_operation_is_told_with_near_or_available_ones() {
+    fn an_unknown_operation_lists_similar_or_available_ones() {
         for (id, expected) in [
             (
                 "getpet",
@@ -368,7 +367,7 @@ paths:
     }
 
     #[test]
-    fn references_that_lead_nowhere_are_named() {
+    fn dangling_references_are_named() {
         let with = |reference: &str| {
             format!(
                 "openapi: 3.0.0\npaths: {{/a: {{get: {{operationId: a, parameters: [{{$ref: '{reference}'}}]}}}}}}\n\
@@ -397,7 +396,7 @@ paths:
         let elsewhere =
             "openapi: 3.0.0\npaths: {/x: {$ref: 'x.yaml'}, /a: {get: {operationId: a}}}";
         assert!(operation(elsewhere, "a").is_ok());
-        // ... but may be the one that is searched.
+        // ... unless the search has to look into it.
         assert!(
             operation(elsewhere, "b")
                 .unwrap_err()

@@ -3,13 +3,12 @@
 /// The largest document, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The reason why a document or an operation cannot be used. Retrying with the same document never
-/// helps.
+/// The reason why a document or an operation cannot be used. Retrying with the same document never helps.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("the OpenAPI document has {bytes} bytes; at most {DOCUMENT_BYTES_MAX} are read")]
     TooLarge { bytes: usize },
-    /// Nothing of it is quoted: it may be anything that the process which fetched it can read.
+    /// Nothing of the document is quoted, because it may be anything that the fetching process can read.
     #[error("the OpenAPI document is neither JSON nor YAML{at}")]
     Syntax { at: String },
     #[error(
@@ -22,7 +21,7 @@ pub enum Error {
     MissingDocument {
         at: String,
         reference: String,
-        /// In the form in which [`OpenApi::add`](super::OpenApi::add) takes it.
+        /// In the form that [`OpenApi::add`](super::OpenApi::add) takes.
         uri: String,
     },
     #[error("{at}: the reference `{reference}` points to nothing")]

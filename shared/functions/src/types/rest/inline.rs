@@ -1,8 +1,8 @@
-//! OpenAPI paths that are written in the definition itself (language 0.9, "Using Functions for OpenAPI Service
+//! OpenAPI paths that are part of the definition itself (language 0.9, "Using Functions for OpenAPI Service
 //! Invocations").
 //!
-//! They don't say where the service is, unless an operation or a path has `servers`. Otherwise the function's
-//! `metadata.server` does; a function with neither is deployed, and each call of it is an error.
+//! They don't state the service's address, unless an operation or a path has `servers`. Otherwise the function's
+//! `metadata.server` does. A function with neither can be deployed, but each call of it is an error.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ use crate::CallError;
 use crate::types::service::service_url;
 use crate::types::{Clients, CompileResult, CompiledFunction, Context, Known, Misfit};
 
-/// The key of a function's `metadata` with the service's address.
+/// The key in a function's `metadata` for the service's address.
 const SERVER: &str = "server";
 
-/// The id of the one operation, where it doesn't have its own.
+/// The id of the only operation, if it has none of its own.
 const ID: &str = "inline";
 
 pub(super) fn is_inline(function: &Function) -> bool {
     function.operation.starts_with('{')
 }
 
-/// The address that the function's metadata gives.
+/// The address in the function's metadata.
 pub(super) fn server(function: &Function) -> Result<Option<String>, String> {
     let Some(given) = function.metadata.get(SERVER) else {
         return Ok(None);
@@ -57,11 +57,11 @@ pub(super) fn compile(function: &Function, for_checks: bool) -> CompileResult {
             };
             has_server |= operation.contains_key("servers");
             operation.insert("operationId".to_owned(), json!(ID));
-            // The function's `authRef` has it.
+            // The function's `authRef` provides the credentials.
             operation.remove("security");
         }
     }
-    // A document needs one; it is never used if there is none.
+    // A document needs a server. This one is never used.
     let server = server.unwrap_or_else(|| "http://server.invalid".to_owned());
     let document = json!({"openapi": "3.1.0", "servers": [{"url": server}], "paths": paths});
     let document = OpenApi::parse(document.to_string().as_bytes(), "inline:")
@@ -78,7 +78,7 @@ pub(super) fn compile(function: &Function, for_checks: bool) -> CompileResult {
     }))
 }
 
-/// Deployed, but the server of the service is unknown.
+/// A function that was deployed without its service's address.
 struct NoServer {
     name: String,
     described: RestFunction,

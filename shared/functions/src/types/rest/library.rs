@@ -1,4 +1,4 @@
-//! The OpenAPI documents of a definition, each read once, with those that they refer to.
+//! The OpenAPI documents of a definition and the documents that they refer to. Each one is read once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::inline::{is_inline, server};
 use super::operation::Operation;
 use crate::types::Documents;
 
-/// The URI of the document and the id of the operation that a function names.
+/// The document's URI and the operation's id in a function's operation.
 pub(super) fn parts(function: &Function) -> Result<(&str, &str), String> {
     let operation = &function.operation;
     let parts = operation.split_once('#');
@@ -25,25 +25,25 @@ pub(super) fn parts(function: &Function) -> Result<(&str, &str), String> {
     Ok((uri, id))
 }
 
-/// Documents by the URI that a definition names them by.
+/// Documents by the URIs that the definition has for them.
 #[derive(Debug, Default)]
 pub(crate) struct Library {
     read: HashMap<String, Result<OpenApi, String>>,
 }
 
-/// The reason why there is no operation.
+/// The reason why there is no such operation.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Refused {
-    /// A document that another one refers to isn't there.
+    /// A document that another one refers to is missing.
     Missing(String),
     Wrong(String),
 }
 
 impl Library {
-    /// The operation that a function names. Documents are loaded as references need them.
+    /// The operation that a function names. Documents are loaded when a reference needs them.
     ///
     /// # Errors
-    /// [`Refused`]; the sentence names the document.
+    /// [`Refused`]; its sentence names the document.
     pub(crate) fn operation(
         &mut self,
         function: &Function,
@@ -76,14 +76,14 @@ impl Library {
         }
     }
 
-    /// The documents that were read, to be shared with later readers.
+    /// The documents that have been read, for sharing with later readers.
     pub(crate) fn shared(self) -> HashMap<String, Arc<OpenApi>> {
         let read = self.read.into_iter();
         read.filter_map(|(uri, document)| Some((uri, Arc::new(document.ok()?))))
             .collect()
     }
 
-    /// The document that is missing before there is the operation, if one is.
+    /// The first missing document that is needed to find the operation.
     pub(crate) fn missing(
         &mut self,
         function: &Function,

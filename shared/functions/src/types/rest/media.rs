@@ -1,8 +1,8 @@
-//! Media types: how bodies of them are sent and read, and which answers are asked for.
+//! Media types: how bodies are encoded and decoded, and which answers are requested.
 
 use super::operation::BodyKind;
 
-/// How a media type is sent.
+/// The encoding for a media type.
 pub(crate) fn body_kind(media: &str) -> BodyKind {
     let media = media
         .split(';')
@@ -37,7 +37,7 @@ pub(crate) fn content_type(media: &str, kind: BodyKind) -> String {
     }
 }
 
-/// JSON first, then the other types of the document, then anything: an error may be of another.
+/// JSON first, then the document's other types, then anything, because errors may have another type.
 pub(crate) fn accept(types: &[String]) -> String {
     let mut accept: Vec<&str> = Vec::new();
     for wanted in [true, false] {

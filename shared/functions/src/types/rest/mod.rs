@@ -1,27 +1,26 @@
 //! `rest` functions: operations of services that an OpenAPI document describes.
 //!
-//! Language 0.8, "Using Functions for RESTful Service Invocations". [`OpenApi`] reads a document
-//! (OpenAPI 3.0 and 3.1, Swagger 2.0) and [`OpenApi::operation`] takes out of it all that a call
-//! needs; that happens at deployment. [`RestCaller::call`] makes a request of an [`Operation`] and
-//! arguments, and data or an error of the answer.
+//! Language 0.8, "Using Functions for RESTful Service Invocations". At deployment, [`OpenApi`] reads a document
+//! (OpenAPI 3.0 and 3.1, Swagger 2.0), and [`OpenApi::operation`] extracts everything that a call needs.
+//! [`RestCaller::call`] builds a request from an [`Operation`] and arguments, and converts the answer to data or an
+//! error.
 //!
 //! # Arguments
 //!
-//! - An argument goes to the parameter of its name. Where a name is in two places, it is qualified:
-//!   `path.id`, `query.id` (`header.`, `cookie.`), which is allowed everywhere.
-//! - A null argument of a parameter counts as not given. Defaults of schemas are not sent.
-//! - The remaining arguments are the request body, as an object. The argument `body` is the whole
-//!   body, of any kind, unless a parameter or a property of the body's schema has that name (in
-//!   Swagger 2.0 the body parameter's own name does the same). An operation without a body refuses
-//!   it.
-//! - An API key that the document asks for may be given as an argument too.
-//! - Of several media types the first of JSON, form, multipart, text, anything else is sent. Files
-//!   and other binary values are base64 strings here and bytes on the wire.
+//! - An argument goes to the parameter with its name. If several parameters have the same name, they are qualified:
+//!   `path.id`, `query.id` (`header.`, `cookie.`). Qualified names can always be used.
+//! - A null argument for a parameter counts as missing. Defaults in schemas are not sent.
+//! - The remaining arguments form the request body, as an object. The argument `body` is the whole body of any type,
+//!   unless a parameter or a property of the body's schema has that name. (In Swagger 2.0 the body parameter's own name
+//!   has the same meaning.) If an operation has no body, remaining arguments are refused.
+//! - An API key that the document requires may be given as an argument too.
+//! - If there are several media types, the first one in the order JSON, form, multipart, text, others is sent. Files
+//!   and other binary values are base64 strings in arguments and bytes when sent.
 //!
 //! # Results
 //!
-//! JSON gives its value, other text a string, anything else a string of base64; no body gives
-//! null. Any status but 2xx is an error; redirects are followed to the same origin only.
+//! A JSON answer gives its value, other text a string, and anything else a base64 string. An empty body gives null. Any
+//! status other than 2xx is an error. Redirects are followed only within the same origin.
 
 pub(crate) mod answer;
 mod body;

@@ -1,4 +1,4 @@
-//! A place in a document.
+//! A location in a document.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 pub(crate) struct Node<'a> {
     pub(crate) value: &'a Value,
     pub(crate) at: String,
-    /// The document that it is in; none for the first.
+    /// The document that contains it; `None` for the first document.
     pub(crate) document: Option<&'a str>,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Node<'a> {
         self.value.get(key)?.as_bool()
     }
 
-    /// An object's members; nothing for another kind.
+    /// The members of an object, or none for another type.
     pub(crate) fn members(&self) -> Vec<(&'a str, Node<'a>)> {
         let members = self.value.as_object().map(Map::iter).into_iter().flatten();
         members
@@ -46,7 +46,7 @@ impl<'a> Node<'a> {
             .collect()
     }
 
-    /// An array's items; nothing for another kind.
+    /// The items of an array, or none for another type.
     pub(crate) fn items(&self) -> Vec<Node<'a>> {
         let items = self.value.as_array().into_iter().flatten().enumerate();
         items

@@ -1,4 +1,4 @@
-//! OpenAPI 3.0 and 3.1: from a document to an [`Operation`].
+//! OpenAPI 3.0 and 3.1: compiles an operation of a document to an [`Operation`].
 
 use url::Url;
 
@@ -52,7 +52,7 @@ pub(crate) fn operation(
     )
 }
 
-/// The parameters of the path and of the operation; the operation's win.
+/// The parameters of the path and the operation. The operation's parameters take precedence.
 pub(crate) fn parameter_nodes<'a>(
     document: &'a OpenApi,
     found: &Found<'a>,
@@ -85,7 +85,7 @@ pub(crate) fn parameter_nodes<'a>(
     Ok(all)
 }
 
-/// `parameter_nodes` has made sure of `name` and `in`.
+/// `parameter_nodes` has checked `name` and `in`.
 pub(crate) fn name_and_location(node: &Node<'_>) -> Result<(String, Location), Error> {
     let location = node.text("in").unwrap_or_default();
     let name = node.text("name").unwrap_or_default().to_owned();
@@ -153,7 +153,7 @@ fn request_body(
         .get("content")
         .map(|content| content.members())
         .unwrap_or_default();
-    // `min_by_key` takes the first of equals: the document's order decides within a kind.
+    // `min_by_key` returns the first of equal elements, so within a kind the document's order counts.
     let Some((name, media)) = content.into_iter().min_by_key(|(name, _)| body_kind(name)) else {
         return Err(Error::invalid(
             &node.at,
@@ -208,7 +208,7 @@ fn request_body(
     }))
 }
 
-/// The names that mean the whole body: those that mean nothing else.
+/// The names that stand for the whole body, which are those without another meaning.
 pub(crate) fn whole(
     names: &[&str],
     shape: &schema::Shape,
@@ -226,7 +226,7 @@ pub(crate) fn whole(
     whole
 }
 
-/// The responses by status; `default` among them.
+/// The responses by status, including `default`.
 pub(crate) fn responses<'a>(operation: &Node<'a>) -> Vec<(&'a str, Node<'a>)> {
     operation
         .get("responses")
@@ -238,8 +238,8 @@ pub(crate) fn is_success(status: &str) -> bool {
     status.starts_with('2') || status == "default"
 }
 
-/// Rules for both formats: API keys are parameters too, some headers are ours, and the path's
-/// variables are declared.
+/// Rules of both formats: API keys are parameters too, some headers are set by us, and the path's variables must be
+/// declared.
 pub(crate) fn finish(mut operation: Operation, found: &Found<'_>) -> Result<Operation, Error> {
     for scheme in operation.security.iter().flatten() {
         let Scheme::ApiKey { location, name } = scheme else {
@@ -309,7 +309,7 @@ pub(crate) fn finish(mut operation: Operation, found: &Found<'_>) -> Result<Oper
     Ok(operation)
 }
 
-/// A URL of the document that may be relative: to the server, as OpenAPI says.
+/// A URL in the document. If it is relative, it is relative to the server, as OpenAPI says.
 fn below(server: &str, url: &str) -> String {
     let joined = Url::parse(&format!("{server}/")).and_then(|server| server.join(url));
     joined.map_or_else(|_| url.to_owned(), String::from)
@@ -441,7 +441,7 @@ paths:
     }
 
     #[test]
-    fn security_is_the_operations_else_the_documents() {
+    fn security_of_the_operation_overrides_the_documents() {
         let bearer = Scheme::Bearer {
             token_url: None,
             discovery_url: None,
@@ -468,7 +468,7 @@ paths:
     }
 
     #[test]
-    fn the_operations_parameter_wins_over_the_paths() {
+    fn operation_parameters_override_path_parameters() {
         let seen: Vec<_> = operation("override")
             .unwrap()
             .parameters
@@ -485,7 +485,7 @@ paths:
     }
 
     #[test]
-    fn what_cannot_be_called_is_refused_with_its_place() {
+    fn uncallable_operations_are_rejected_with_their_location() {
         for (id, expected) in [
             (
                 "undefined",
@@ -514,7 +514,7 @@ paths:
     }
 
     #[test]
-    fn an_operation_survives_being_stored() {
+    fn an_operation_can_be_stored_and_read() {
         let upload = operation("upload").unwrap();
         let stored = serde_json::to_string(&upload).unwrap();
         assert_eq!(serde_json::from_str::<Operation>(&stored).unwrap(), upload);

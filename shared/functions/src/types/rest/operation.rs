@@ -1,24 +1,24 @@
-//! An operation as a call needs it: everything looked up, plain data that can be stored.
+//! A compiled operation: everything is looked up, and it is plain data that can be stored.
 
 use serde::{Deserialize, Serialize};
 
-/// One operation of a service. Made by [`OpenApi::operation`](super::OpenApi::operation).
+/// An operation of a service, created by [`OpenApi::operation`](super::OpenApi::operation).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
     /// The `operationId`.
     pub id: String,
-    /// In upper case.
+    /// The HTTP method in upper case.
     pub method: String,
-    /// Absolute, `http` or `https`, without a slash at the end.
+    /// An absolute `http` or `https` URL without a trailing slash.
     pub server: String,
-    /// The path below the server, with `{parameter}`s.
+    /// The path relative to the server, with `{parameter}`s.
     pub path: String,
     pub parameters: Vec<Parameter>,
     pub body: Option<RequestBody>,
     /// The `Accept` header.
     pub accept: String,
-    /// Alternatives, each a list of schemes that are needed together. An empty one allows a call
-    /// without.
+    /// Alternatives. Each is a list of schemes that are needed together; an empty list permits a call without
+    /// credentials.
     pub security: Vec<Vec<Scheme>>,
 }
 
@@ -67,7 +67,7 @@ impl Location {
     }
 }
 
-/// How arrays and objects become text. `TabDelimited` is Swagger 2.0's `tsv`.
+/// How arrays and objects are written as text. `TabDelimited` is `tsv` in Swagger 2.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Style {
@@ -84,12 +84,12 @@ pub enum Style {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestBody {
     pub kind: BodyKind,
-    /// Without parameters; a multipart boundary is added when it is sent.
+    /// Without parameters. The boundary of a multipart body is added when it is sent.
     pub content_type: String,
     pub required: bool,
-    /// The arguments that are the whole body.
+    /// The arguments that stand for the whole body.
     pub whole: Vec<String>,
-    /// Whether the remaining arguments may be its members: not for an array or a text.
+    /// Whether the remaining arguments may be members of the body. They can't if it is an array or a text.
     pub members: bool,
     /// The known members of a form. Empty for other kinds.
     pub properties: Vec<Property>,
@@ -110,10 +110,10 @@ pub enum BodyKind {
 pub struct Property {
     pub name: String,
     pub required: bool,
-    /// A file or other bytes, given as base64.
+    /// A file or other binary value, given as base64.
     pub binary: bool,
     pub content_type: Option<String>,
-    /// Given by `encoding`; a form repeats an array's name and sends an object as JSON without.
+    /// From `encoding`. Without it, a form repeats the name of an array and sends an object as JSON.
     pub style: Option<(Style, bool)>,
 }
 
@@ -126,7 +126,7 @@ pub enum Scheme {
         name: String,
     },
     Basic,
-    /// A bearer token; for OAuth2 and OpenID Connect with where the document says to get it.
+    /// A bearer token. For OAuth2 and OpenID Connect, it has the document's token URLs.
     Bearer {
         token_url: Option<String>,
         discovery_url: Option<String>,
@@ -136,7 +136,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// Its name in messages.
+    /// The scheme's name in messages.
     pub(crate) fn describe(&self) -> String {
         match self {
             Scheme::ApiKey { location, name } => {

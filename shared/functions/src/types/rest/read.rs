@@ -1,13 +1,13 @@
-//! From bytes to a document, and the message for operations that aren't in it.
+//! Parses a document, and writes the message for unknown operations.
 
 use serde_json::Value;
 
 use super::error::Error;
 
-/// How many operation ids an error lists.
+/// The number of operation ids that an error lists.
 const IDS_LISTED_MAX: usize = 10;
 
-/// Which of the formats a document is in.
+/// The format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Swagger2,
@@ -20,9 +20,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, Error> {
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
-    // A document that opens as JSON may still be YAML in flow style, but its errors are JSON's.
+    // A document that begins like JSON may be YAML in flow style, but its errors are reported as JSON errors.
     let is_json = bytes.trim_ascii_start().starts_with(b"{");
-    // By YAML 1.2, as OpenAPI says: a parameter named `y` or `no` isn't a boolean.
+    // By YAML 1.2, as OpenAPI requires: a parameter named `y` or `no` isn't a boolean.
     let options = serde_saphyr::options! { strict_booleans: true };
     serde_saphyr::from_slice_with_options(bytes, options).map_err(|yaml| {
         let place = match yaml.location() {
@@ -38,7 +38,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, Error> {
 }
 
 pub(super) fn format(root: &Value) -> Result<Format, Error> {
-    // `3.0` without quotes is a number in YAML.
+    // Without quotes, `3.0` is a number in YAML.
     let version = |key| match root.get(key)? {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),

@@ -13,11 +13,10 @@ pub(crate) fn is_http(uri: &str) -> bool {
     })
 }
 
-/// The URI of `reference`, which is in the document at `base`. Both are URLs, or files in the ways that definitions
-/// name files.
+/// The URI of `reference` inside the document at `base`. Both are URLs, or file names as definitions write them.
 ///
 /// # Errors
-/// A document on the web refers to something else than the web.
+/// A document on the web refers to something outside of the web.
 pub(crate) fn join(base: &str, reference: &str) -> Result<String, String> {
     if is_http(base) {
         let joined = Url::parse(base).and_then(|base| base.join(reference));
@@ -51,7 +50,7 @@ pub(crate) fn join(base: &str, reference: &str) -> Result<String, String> {
     Ok(format!("{prefix}{}", normal(&joined)))
 }
 
-/// The path without `.` and, as far as there is something before them, `..`.
+/// Removes `.` from the path, and `..` as far as there is a folder before it.
 fn normal(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -71,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_relative_to_the_document_that_they_stand_in() {
+    fn references_are_relative_to_their_document() {
         for (base, reference, expected) in [
             ("https://h/a/b.yaml?v=1", "c.yaml", "https://h/a/c.yaml"),
             ("https://h/a/b.yaml", "../c.yaml", "https://h/c.yaml"),

@@ -1,4 +1,4 @@
-//! From an operation and arguments to a request, without network.
+//! Builds a request from an operation and arguments, without network access.
 
 use reqwest::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use super::operation::{Location, Operation, Parameter};
 use super::style;
 use crate::CallError;
 
-/// Headers that the connection needs for itself.
+/// Headers that belong to the connection itself.
 const HEADERS_OF_CONNECTION: [&str; 7] = [
     "connection",
     "content-length",
@@ -21,7 +21,7 @@ const HEADERS_OF_CONNECTION: [&str; 7] = [
     "upgrade",
 ];
 
-/// A request before it has credentials.
+/// A request without credentials.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -29,9 +29,9 @@ pub(crate) struct Request {
     pub(crate) headers: HeaderMap,
     pub(crate) cookies: Vec<(String, String)>,
     pub(crate) body: Body,
-    /// The API keys that were given as arguments: their parameters.
+    /// The parameters of the API keys that were given as arguments.
     pub(crate) keys_given: Vec<(Location, String)>,
-    /// Values that must not be seen in an error.
+    /// Values that errors must not show.
     pub(crate) secrets: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ impl Request {
         Ok(())
     }
 
-    /// All headers, cookies among them.
+    /// All headers, including cookies.
     ///
     /// # Errors
     /// A cookie with a control character.
@@ -88,7 +88,7 @@ impl Request {
     }
 }
 
-/// Fills an operation with arguments: an object, or null for none.
+/// Builds the request from an operation and an object of arguments, or null.
 pub(crate) fn build(operation: &Operation, arguments: &Data) -> Result<Request, CallError> {
     let refuse =
         |message: String| CallError::arguments(format!("operation `{}`: {message}", operation.id));
@@ -126,7 +126,7 @@ pub(crate) fn build(operation: &Operation, arguments: &Data) -> Result<Request, 
 
 type Given<'a> = Vec<(&'a Parameter, Value)>;
 
-/// Takes the parameters' values out of the arguments; the rest is the body.
+/// Takes the values of the parameters out of the arguments. The rest is the body.
 fn assign<'a>(
     operation: &'a Operation,
     arguments: &mut Map<String, Value>,
@@ -179,7 +179,7 @@ fn url(operation: &Operation, given: &Given<'_>) -> Result<Url, String> {
     let mut path = String::new();
     for segment in operation.path.trim_start_matches('/').split('/') {
         let (filled, names) = fill(segment, given)?;
-        // Such a segment would make the URL one of another operation.
+        // Such a segment would turn the URL into that of another operation.
         if !names.is_empty() && matches!(filled.as_str(), "" | "." | "..") {
             return Err(format!(
                 "argument `{}`: a path cannot have a part `{filled}`",
@@ -195,7 +195,7 @@ fn url(operation: &Operation, given: &Given<'_>) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Replaces the `{parameters}` of a path segment; returns their names.
+/// Replaces the `{parameters}` of a path segment, and returns their names.
 fn fill<'a>(segment: &'a str, given: &Given<'_>) -> Result<(String, Vec<&'a str>), String> {
     let (mut filled, mut names, mut rest) = (String::new(), Vec::new(), segment);
     while let Some((before, after)) = rest.split_once('{') {
@@ -244,7 +244,7 @@ fn place(request: &mut Request, parameter: &Parameter, value: &Value) -> Result<
     Ok(())
 }
 
-/// Method, URL and body, as tests compare them.
+/// Method, URL and body in a form that tests can compare.
 #[cfg(test)]
 pub(crate) fn request_line(operation: &Operation, arguments: &Data) -> Result<String, CallError> {
     let request = build(operation, arguments)?;
@@ -302,7 +302,7 @@ paths:
     }
 
     #[test]
-    fn arguments_go_to_the_parameters_of_their_names() {
+    fn arguments_go_to_parameters_by_name() {
         let arguments = data!({
             "id": "a/b", "kind": [1, 2], "q": 1.5, "filter": {"x": {"y": true}}, "json": {"k": []},
             "X-Trace": "t", "session": "s p", "apikey": "s3cret",
@@ -321,7 +321,7 @@ paths:
     }
 
     #[test]
-    fn a_name_that_stands_twice_is_qualified() {
+    fn duplicate_names_are_qualified() {
         let url = |arguments| build("both", arguments).map(|request| request.url.to_string());
         assert_eq!(
             url(data!({"path.id": 1, "query.id": 2})).unwrap(),
@@ -348,7 +348,7 @@ paths:
     }
 
     #[test]
-    fn arguments_that_do_not_fit_are_refused_before_sending() {
+    fn invalid_arguments_are_rejected_before_sending() {
         let full = |name: &str, value: Data| {
             let mut arguments = data!({"id": "1", "kind": "k", "q": "q"});
             arguments.set(name, value);

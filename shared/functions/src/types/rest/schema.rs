@@ -1,6 +1,6 @@
-//! The parts of a body's schema that a call needs: the members and which of them are bytes.
+//! The parts of a body's schema that a call needs: its members, and which of them are binary.
 //!
-//! This doesn't validate: the service does.
+//! It doesn't validate: that is left to the service.
 
 use std::collections::HashSet;
 
@@ -11,16 +11,16 @@ use super::error::Error;
 use super::node::Node;
 use super::operation::Property;
 
-/// How deep `allOf`, `anyOf` and `oneOf` are followed.
+/// The maximum depth of `allOf`, `anyOf` and `oneOf`.
 const DEPTH_MAX: usize = 64;
 
 /// A body's schema.
 #[derive(Debug, Default)]
 pub(crate) struct Shape {
-    /// Whether the types that are given, if any are, include `object`.
+    /// Whether the stated types include `object`. `None` if no types are stated.
     pub(crate) object: Option<bool>,
     pub(crate) properties: Vec<Property>,
-    /// Where it was examined: a schema may contain itself, repeatedly.
+    /// The locations that have been examined, because a schema may contain itself repeatedly.
     seen: HashSet<String>,
 }
 
@@ -30,7 +30,7 @@ impl Shape {
     }
 }
 
-/// The shape of a schema. `details` says whether the members' own schemas are examined.
+/// The shape of a schema. `details`: the members' own schemas are examined too.
 pub(crate) fn shape(
     document: &OpenApi,
     schema: Option<Node<'_>>,
@@ -98,8 +98,8 @@ fn types<'a>(schema: &Node<'a>) -> Vec<&'a str> {
     }
 }
 
-/// Whether a value is bytes: OpenAPI 3.0 `format`, 3.1 `contentEncoding` and `contentMediaType`,
-/// Swagger 2.0 `type: file`; or a list of such.
+/// Whether a value is binary: by `format` in OpenAPI 3.0, by `contentEncoding` and `contentMediaType` in 3.1, by `type:
+/// file` in Swagger 2.0. A list of binary values counts too.
 pub(crate) fn is_binary(document: &OpenApi, schema: Node<'_>) -> Result<bool, Error> {
     let mut schema = document.resolve(schema)?;
     let mut types = types(&schema);

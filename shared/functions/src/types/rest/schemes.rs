@@ -1,11 +1,11 @@
-//! The `security` of a document: the requirements of an operation.
+//! The security requirements of an operation.
 
 use super::document::{Found, OpenApi};
 use super::error::Error;
 use super::node::Node;
 use super::operation::{Location, Scheme};
 
-/// Of OpenAPI 3.
+/// For OpenAPI 3.
 pub(crate) fn openapi3(document: &OpenApi, found: &Found<'_>) -> Result<Vec<Vec<Scheme>>, Error> {
     let root = document.root();
     let schemes = root
@@ -14,7 +14,7 @@ pub(crate) fn openapi3(document: &OpenApi, found: &Found<'_>) -> Result<Vec<Vec<
     requirements(document, found, schemes.as_ref(), &scheme)
 }
 
-/// The alternatives that the operation requires, or otherwise the document.
+/// The alternatives in the operation's `security`, or else in the document's.
 pub(crate) fn requirements(
     document: &OpenApi,
     found: &Found<'_>,

@@ -1,8 +1,8 @@
-//! Where credentials go: the document defines the place, the workflow's `auth` provides the credentials.
+//! Places credentials: the document defines where they go, and the workflow's `auth` provides them.
 //!
-//! The mechanism that a document requires takes precedence (language 0.8, "Function Definition"); the definition's
-//! credentials feed it where they fit: a user and password HTTP basic, a token bearer schemes and API keys. Credentials
-//! that fit nothing are an error, as they would be ignored.
+//! The mechanism that a document requires takes precedence (language 0.8, "Function Definition"). The definition's
+//! credentials are used for it if they fit: user and password for HTTP basic, a token for bearer schemes and API keys.
+//! Credentials that don't fit are an error, because otherwise they would be ignored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,7 @@ use crate::auth::Auth;
 use crate::types::Known;
 use crate::{CallError, CallErrorKind};
 
-/// How a credential is sent.
+/// The way in which a credential is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Carrier {
     Basic,
@@ -23,10 +23,10 @@ pub(crate) enum Carrier {
     ApiKey { location: Location, name: String },
 }
 
-/// Chooses how the credentials of `auth` are sent.
+/// Chooses how to send the credentials of `auth`.
 ///
 /// # Errors
-/// None of the operation's alternatives can take them.
+/// None of the operation's alternatives accepts them.
 pub(crate) fn carrier(
     operation: &Operation,
     request: &Request,
@@ -56,7 +56,7 @@ pub(crate) fn carrier(
                 }
                 _ => {}
             },
-            // One credential doesn't serve two schemes.
+            // One credential can't satisfy two schemes.
             _ => {}
         }
     }
@@ -72,8 +72,7 @@ pub(crate) fn carrier(
     Err(CallError::new(CallErrorKind::Auth, message))
 }
 
-/// The reason why credentials of this kind can never be sent with these arguments; `None` if they
-/// can.
+/// The reason why credentials of this kind can never be sent with these arguments, or `None` if they can.
 pub(crate) fn misfit(
     operation: &Operation,
     scheme: AuthScheme,
@@ -121,7 +120,7 @@ fn is_given(request: &Request, scheme: &Scheme) -> bool {
         if request.keys_given.iter().any(|(l, n)| l == location && n == name))
 }
 
-/// The operation's security requirements, as a phrase; empty if it has none.
+/// The operation's security requirements as a phrase, or an empty text if it has none.
 pub(crate) fn wanted(operation: &Operation) -> String {
     if operation.security.iter().any(Vec::is_empty) {
         return String::new();

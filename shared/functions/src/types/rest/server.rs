@@ -1,4 +1,4 @@
-//! Where a service is: `servers` of OpenAPI 3, `schemes`, `host` and `basePath` of Swagger 2.0.
+//! The address of a service: from `servers` in OpenAPI 3, from `schemes`, `host` and `basePath` in Swagger 2.0.
 
 use serde_json::Value;
 use url::Url;
@@ -7,9 +7,8 @@ use super::document::{Found, OpenApi};
 use super::error::Error;
 use super::node::Node;
 
-/// The first server of the operation, otherwise of its path, otherwise of the document, otherwise
-/// the given one, otherwise `/`. A relative URL is resolved against the document's own, otherwise
-/// against the given one.
+/// The first server of the operation, else of its path, else of the document, else the given one, else `/`. A relative
+/// URL is resolved against the document's own URL, or else against the given one.
 pub(crate) fn openapi3(document: &OpenApi, found: &Found<'_>) -> Result<String, Error> {
     let root = document.root();
     let first = [&found.operation, &found.item, &root]
@@ -32,8 +31,7 @@ pub(crate) fn openapi3(document: &OpenApi, found: &Found<'_>) -> Result<String, 
     )
 }
 
-/// The scheme of the document's own URI if it is listed or none is, otherwise `https` before
-/// `http`.
+/// The scheme of the document's own URI if it is listed or no scheme is listed, otherwise `https` before `http`.
 pub(crate) fn swagger2(document: &OpenApi, found: &Found<'_>) -> Result<String, Error> {
     let root = document.root();
     let own = document
@@ -77,7 +75,7 @@ pub(crate) fn swagger2(document: &OpenApi, found: &Found<'_>) -> Result<String, 
     }
 }
 
-/// Replaces the `{variables}` of a server by their defaults.
+/// Replaces the `{variables}` of a server with their defaults.
 fn fill(template: &str, server: &Node<'_>) -> Result<String, Error> {
     let mut url = String::new();
     let mut rest = template;
@@ -159,7 +157,7 @@ mod tests {
     const HTTP: &str = "https://example.org/api/v1/openapi.json";
 
     #[test]
-    fn the_nearest_server_holds_and_is_relative_to_the_document() {
+    fn the_nearest_server_is_used_relative_to_the_document() {
         let (op, path, root) = ("https://op.example", "/path", "../root/");
         let document = |op: Option<&str>, path: Option<&str>, root: Option<&str>| {
             let servers = |url: Option<&str>| url.map_or(json!([]), |url| json!([{"url": url}]));
@@ -195,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_take_their_defaults() {
+    fn variables_are_replaced_by_their_defaults() {
         let document = |variables: Value| {
             json!({"openapi": "3.1.0", "paths": {"/x": {"get": {"operationId": "op"}}},
                 "servers": [{"url": "https://{region}.example.org:{port}/v1", "variables": variables}]})
@@ -213,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn swagger_2_has_schemes_host_and_base_path() {
+    fn swagger_2_servers_are_read() {
         let document = |extra: Value| {
             let mut document =
                 json!({"swagger": "2.0", "paths": {"/x": {"get": {"operationId": "op"}}}});

@@ -1,21 +1,21 @@
-//! Parameter values as text: OpenAPI's styles, after RFC 6570.
+//! Writes parameter values as text: OpenAPI's styles, which follow RFC 6570.
 //!
-//! An array or object within an array or object has no form in these styles, `deepObject` aside:
-//! it is refused. An empty array or object leaves a query parameter out.
+//! These styles, except `deepObject`, have no form for an array or object inside an array or object, so that is
+//! refused. A query parameter with an empty array or object is omitted.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 
 use super::operation::{Parameter, Style};
 
-/// All but RFC 3986's unreserved characters.
+/// All characters except RFC 3986's unreserved ones.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// With `allowReserved` the reserved ones stay too, except those that would end the value.
+/// With `allowReserved`, reserved characters stay too, except those that would end the value.
 const ENCODED_RESERVED: &AsciiSet = &ENCODED
     .remove(b':')
     .remove(b'/')
@@ -39,7 +39,7 @@ fn encode_value(text: &str, allow_reserved: bool) -> String {
     if !allow_reserved {
         return encode(text);
     }
-    // Percent-encoded characters stay so.
+    // Characters that are percent-encoded already stay unchanged.
     let mut pieces = text.split('%');
     let first = pieces.next().unwrap_or_default();
     let mut encoded = utf8_percent_encode(first, ENCODED_RESERVED).to_string();
@@ -51,7 +51,7 @@ fn encode_value(text: &str, allow_reserved: bool) -> String {
     encoded
 }
 
-/// A scalar's text, or the reason why it has none.
+/// The text of a scalar, or the reason why a value has none.
 fn scalar(value: &Value) -> Result<String, String> {
     match value {
         Value::Null => Ok(String::new()),
@@ -62,7 +62,7 @@ fn scalar(value: &Value) -> Result<String, String> {
     }
 }
 
-/// A list of texts: array items, or an object's keys and values, joined as `k=v` or in turn.
+/// A list of texts: the items of an array, or the keys and values of an object, written as `k=v` or alternating.
 fn list(
     value: &Value,
     explode: bool,
@@ -88,7 +88,7 @@ fn list(
     }
 }
 
-/// The text in the path instead of `{name}`.
+/// The text that replaces `{name}` in the path.
 pub(crate) fn path(parameter: &Parameter, value: &Value) -> Result<String, String> {
     if parameter.json {
         return Ok(encode(&value.to_string()));
@@ -113,7 +113,7 @@ pub(crate) fn path(parameter: &Parameter, value: &Value) -> Result<String, Strin
     })
 }
 
-/// A header's value; nothing is percent-encoded there.
+/// The value of a header. It isn't percent-encoded.
 pub(crate) fn header(parameter: &Parameter, value: &Value) -> Result<String, String> {
     if parameter.json {
         return Ok(value.to_string());
@@ -121,7 +121,7 @@ pub(crate) fn header(parameter: &Parameter, value: &Value) -> Result<String, Str
     Ok(list(value, parameter.explode, &str::to_owned)?.join(","))
 }
 
-/// Encoded `name`s and values, for the query, a cookie or a form.
+/// Encoded names and values for the query, a cookie or a form.
 pub(crate) fn pairs(parameter: &Parameter, value: &Value) -> Result<Vec<(String, String)>, String> {
     let name = encode(&parameter.name);
     let encode_value = |text: &str| encode_value(text, parameter.allow_reserved);
@@ -159,7 +159,7 @@ pub(crate) fn pairs(parameter: &Parameter, value: &Value) -> Result<Vec<(String,
     }
 }
 
-/// `name[a][b]=1`; an array repeats its name. The nesting is bounded by that of JSON itself.
+/// `name[a][b]=1`; an array repeats its name. JSON's own nesting limit bounds the depth.
 fn deep(
     name: &str,
     members: &Map<String, Value>,
@@ -210,7 +210,7 @@ mod tests {
             .join("&")
     }
 
-    /// The table of the specification ("Style Examples"), with percent-encoding.
+    /// The table "Style Examples" of the specification, with percent-encoding.
     #[test]
     fn the_styles_of_the_specification() {
         let scalar = json!("blue");
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_goes_with_deep_object_and_json_only() {
+    fn nesting_needs_deep_object_or_json() {
         let nested = json!({"a": {"b": [1, 2]}, "c": true});
         assert_eq!(
             query(&parameter(Style::DeepObject, true), &nested),

@@ -1,6 +1,6 @@
-//! Swagger 2.0: from a document to an [`Operation`].
+//! Swagger 2.0: compiles an operation of a document to an [`Operation`].
 //!
-//! `body` and `formData` parameters become a request body, `collectionFormat` a style.
+//! `body` and `formData` parameters become a request body, and `collectionFormat` becomes a style.
 
 use super::document::{Found, OpenApi};
 use super::error::Error;
@@ -127,7 +127,7 @@ fn json_body(
     consumes: &[String],
     parameters: &[Parameter],
 ) -> Result<RequestBody, Error> {
-    // The first of the best kind; forms are made of `formData` parameters only.
+    // The first one of the best kind. Forms consist only of `formData` parameters.
     let media = consumes
         .iter()
         .filter(|media| !matches!(body_kind(media), BodyKind::Form | BodyKind::Multipart))
@@ -273,7 +273,7 @@ paths:
     }
 
     #[test]
-    fn a_body_parameter_is_given_whole_or_by_its_members() {
+    fn a_body_parameter_is_given_as_a_whole_or_by_member() {
         for arguments in [
             data!({"name": "Rex"}),
             data!({"pet": {"name": "Rex"}}),

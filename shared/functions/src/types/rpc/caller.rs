@@ -1,4 +1,4 @@
-//! Calling a method.
+//! Calls a method.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -26,20 +26,20 @@ use crate::types::service::TRACEPARENT;
 use crate::watch::{self, Content, Sending};
 use crate::{CallError, CallErrorKind};
 
-/// The metadata that shows a receiver which calls are the same one.
+/// The metadata key by which a receiver recognises repeated calls.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const AUTHORIZATION: &str = "authorization";
 
-/// The longest deadline that is sent to a server; the header has eight digits.
+/// The longest deadline that is sent to a server, because the header has only eight digits.
 const DEADLINE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// If a server gives up this shortly before our own limit, that limit is the reason.
+/// If a server gives up within this time before our own limit, the limit is reported as the reason.
 const DEADLINE_SLACK: Duration = Duration::from_millis(100);
 
-/// The overhead of a message of a stream besides its bytes: empty ones take memory too.
+/// The overhead of each message in a stream, because even empty messages take memory.
 const MESSAGE_COST: usize = 64;
 
-/// A method, and where it is called.
+/// A method and its server.
 #[derive(Debug, Clone)]
 pub(super) struct Method {
     pub(super) descriptor: MethodDescriptor,
@@ -47,18 +47,18 @@ pub(super) struct Method {
     pub(super) server: Server,
 }
 
-/// The parts of a call besides its arguments.
+/// The parts of a call other than its arguments.
 pub(super) struct CallContext<'a> {
     pub(super) idempotency_key: &'a str,
     pub(super) trace: Option<TraceContext>,
-    /// For the whole call, connection and token included.
+    /// The limit for the whole call, including connection and token.
     pub(super) timeout: Duration,
     pub(super) auth: Option<&'a Auth>,
-    /// Cut out of the server's answers, besides the credentials of `auth`.
+    /// These are removed from the server's answers, in addition to the credentials of `auth`.
     pub(super) secrets: &'a [String],
 }
 
-/// Calls methods over shared connections; keeps OAuth2 tokens.
+/// Calls methods over shared connections, and caches OAuth2 tokens.
 #[derive(Debug)]
 pub(crate) struct RpcCaller {
     channels: Channels,
@@ -69,7 +69,7 @@ pub(crate) struct RpcCaller {
     response_bytes_max: usize,
 }
 
-/// A call that is ready to go out.
+/// A call that is ready to be sent.
 struct Outgoing<'a> {
     method: &'a Method,
     messages: Vec<Bytes>,
@@ -77,12 +77,12 @@ struct Outgoing<'a> {
     trace: Option<MetadataValue<Ascii>>,
     until: Instant,
     secrets: &'a [String],
-    /// How errors name it: `gRPC /shop.Users/Get`.
+    /// Its name in errors: `gRPC /shop.Users/Get`.
     what: String,
 }
 
 impl RpcCaller {
-    /// With the limits of the HTTP client, which also fetches the tokens.
+    /// Uses the limits of the HTTP client, which also fetches the tokens.
     pub(crate) fn new(http: Http) -> RpcCaller {
         let config = http.config();
         RpcCaller {
@@ -95,7 +95,7 @@ impl RpcCaller {
         }
     }
 
-    /// Dropping the future ends the call: the server sees it cancelled.
+    /// Makes a call. Dropping the future cancels the call on the server.
     pub(super) async fn call(
         &self,
         method: &Method,
@@ -250,7 +250,7 @@ impl RpcCaller {
         Ok(result)
     }
 
-    /// All messages of the answer, if they stay within the limit.
+    /// Reads all messages of the answer, within the limit.
     async fn read(
         &self,
         mut stream: Streaming<Bytes>,
@@ -279,7 +279,7 @@ impl RpcCaller {
 }
 
 impl Outgoing<'_> {
-    /// A method that streams gives the list of its messages, another its one message.
+    /// The list of messages for a method that streams its answer, otherwise the single message.
     fn result(&self, mut answers: Vec<Data>) -> Result<Data, CallError> {
         if self.method.descriptor.is_server_streaming() {
             return Ok(Data::array(answers));
@@ -298,7 +298,7 @@ impl Outgoing<'_> {
         }
     }
 
-    /// Whether an error only says that the time is over, which the server also knows.
+    /// Whether an error only says that the time is over, which the server knows as well.
     fn is_deadline(&self, error: &CallError) -> bool {
         let is_late = matches!(
             error.kind,
@@ -308,7 +308,7 @@ impl Outgoing<'_> {
     }
 }
 
-/// The call as it goes out, its messages as JSON.
+/// The call as it is sent, with its messages as JSON.
 fn sending_of(outgoing: &Outgoing<'_>, authorization: Option<&Authorization>) -> Sending {
     let method = outgoing.method;
     let input = method.descriptor.input();

@@ -1,4 +1,4 @@
-//! Connections, one for each server: HTTP/2 carries many calls at once over it.
+//! Connections, one per server. HTTP/2 carries many concurrent calls.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,11 +16,11 @@ use super::Server;
 use crate::egress::Gate;
 use crate::{CallError, CallErrorKind};
 
-/// How many connections are kept; beyond it the one that was used longest ago goes. A call that is
-/// under way on it continues.
+/// The maximum number of kept connections. Beyond it, the least recently used one is dropped; a call that is under way
+/// on it continues.
 const CHANNELS_MAX: usize = 256;
 
-/// How often a silent connection is probed, so that a broken one is noticed.
+/// A silent connection is probed at this interval, so that a broken one is detected.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Channels {
         }
     }
 
-    /// A server's connection. It is made by the first call, and again after it broke.
+    /// The connection to a server. The first call makes it, and it is made again after it broke.
     pub(super) fn get(&self, server: &Server) -> Result<Channel, CallError> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -82,7 +82,7 @@ impl Channels {
             endpoint = endpoint.tls_config(tls)?;
         }
         let (gate, limit) = (self.gate.clone(), self.connect_timeout);
-        // To an address that was checked.
+        // Connects to an address that was checked.
         Ok(
             endpoint.connect_with_connector_lazy(service_fn(move |uri: Uri| {
                 let gate = gate.clone();

@@ -1,4 +1,4 @@
-//! Arguments and answers against the messages of a proto file.
+//! Checks arguments and answers against the messages of a proto file.
 
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
 use swirl_model::Data;
@@ -9,13 +9,13 @@ use crate::types::fits::did_you_mean;
 use crate::types::misfit::{below, messages};
 use crate::types::{Known, Misfit};
 
-/// How deep messages are looked into.
+/// The maximum depth of nested messages.
 const DEPTH_MAX: usize = 64;
 
-/// The reasons for refusing a call before anything is sent.
+/// The reasons why a call would be refused before anything is sent.
 pub(super) fn arguments(method: &MethodDescriptor, arguments: &Known) -> Vec<Misfit> {
     if let Some(whole) = arguments.whole() {
-        // All of it is known: the call's own parsing checks it.
+        // Everything is known, so the call's own parser checks it.
         let mut found = Vec::new();
         let message = method.input();
         if !method.is_client_streaming() {
@@ -53,7 +53,7 @@ pub(super) fn arguments(method: &MethodDescriptor, arguments: &Known) -> Vec<Mis
     found
 }
 
-/// The parts of an answer that the service would not give.
+/// The parts of an answer that the service would not return.
 pub(super) fn answer(method: &MethodDescriptor, answer: &Known) -> Vec<String> {
     let message = method.output();
     let mut found = Vec::new();
@@ -70,7 +70,7 @@ pub(super) fn answer(method: &MethodDescriptor, answer: &Known) -> Vec<String> {
     messages(found)
 }
 
-/// The place of a value: as messages name it, and as a JSON pointer below the arguments.
+/// A value's location, as a name for messages and as a JSON pointer below the arguments.
 struct At {
     name: String,
     pointer: String,
@@ -113,7 +113,7 @@ fn look(
     depth: usize,
     found: &mut Vec<Misfit>,
 ) {
-    // The JSON forms of these are their own.
+    // These messages have JSON forms of their own.
     if depth == 0 || message.full_name().starts_with("google.protobuf.") {
         let name = message.full_name();
         if at.name.is_empty() && NOT_OBJECTS.contains(&name) && matches!(value, Known::Object(_)) {
@@ -212,7 +212,7 @@ fn single(field: &FieldDescriptor, value: &Known, at: &At, depth: usize, found: 
         }
         (Kind::Enum(_), Known::Text(_) | Known::Number(_)) => return,
         (Kind::Enum(_), _) => "the name of a value",
-        // Numbers may be given as texts of digits, and floats as `NaN`.
+        // Numbers may be given as strings of digits, and floats as `NaN`.
         (kind, Known::Number(Some(number))) => {
             let text = number.to_string();
             found.extend(
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_fields_of_the_message() {
+    fn arguments_are_checked_against_the_message() {
         for (value, expected) in [
             (
                 json!({"userName": "Ada", "age": "36", "active": true, "colour": "RED", "tags": ["a"],
@@ -315,9 +315,9 @@ mod tests {
         ] {
             assert_eq!(found("Add", value.clone()), expected, "{value}");
         }
-        // Errors that only the call's own reading finds.
+        // Errors that only the call's own parser finds.
         assert!(found("Add", json!({"since": "yesterday"})).contains("since"));
-        // One unknown value doesn't hide an error in another.
+        // An unknown value doesn't hide an error in another one.
         let partly = Known::Object(vec![
             ("userName".to_owned(), Known::Unknown),
             ("age".to_owned(), Known::Text(Some("old".to_owned()))),
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_and_values_have_arguments_of_their_own() {
+    fn streams_and_wrapped_values_are_checked() {
         assert_eq!(found("All", json!({"messages": [{"age": 1}]})), "");
         assert!(found("All", json!({"messages": [{"agee": 1}]})).contains("agee"));
         assert!(found("All", json!({"age": 1})).contains("its only argument is `messages`"));

@@ -1,5 +1,5 @@
-//! Messages pass as bytes: they are encoded before a call and decoded after it, where errors can be
-//! reported and sizes counted.
+//! Messages pass through as bytes. They are encoded before a call and decoded after it, where errors can be reported
+//! and sizes counted.
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::Status;

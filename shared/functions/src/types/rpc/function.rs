@@ -25,18 +25,18 @@ pub(crate) const TYPE: FunctionType = FunctionType {
     compile,
 };
 
-/// The placeholder for a server where nothing is called.
+/// The placeholder for a server when nothing is called.
 const UNKNOWN_SERVER: &str = "grpc://server.invalid:443";
 
-/// The key of a function's `metadata` with the server's address.
+/// The key in a function's `metadata` for the server's address.
 const SERVER: &str = "server";
 
 fn document(function: &Function) -> Option<&str> {
     parts(function).ok().map(|(uri, _, _)| uri)
 }
 
-/// The URIs of files that a function's proto file imports and that aren't among the documents, as
-/// far as the available ones show.
+/// The URIs of files that a function's proto file imports and that are missing from the documents, as far as the
+/// available ones show them.
 pub(crate) fn imports(function: &Function, documents: &Documents<'_>) -> Vec<String> {
     let sources = parts(function).and_then(|(uri, _, _)| {
         let text = documents.get(uri).unwrap_or_default();
@@ -82,7 +82,7 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
             service.full_name(),
             service.name(),
         ) {
-            // A check calls nothing; the operator often configures the addresses of services.
+            // A check makes no calls, and addresses of services are often configured only by the operator.
             Err(_) if documents.for_checks => UNKNOWN_SERVER
                 .parse::<Server>()
                 .map_err(|error| error.to_string())?,
@@ -102,7 +102,7 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         .collect()
 }
 
-/// The operator's address for the service, otherwise the definition's.
+/// The operator's address for the service, or else the definition's.
 fn server(
     function: &Function,
     servers: &Servers,

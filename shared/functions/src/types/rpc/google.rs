@@ -1,9 +1,9 @@
-//! The proto files of Google that come with us.
+//! The Google proto files that are built in.
 
 use protox::file::{File, FileResolver};
 
-/// Options that service files carry. No call needs them, but a file that imports them doesn't
-/// compile without.
+/// Options that service files often use. No call needs them, but without these definitions a file that imports them
+/// doesn't compile.
 const GOOGLE_API: [(&str, &str); 5] = [
     (
         "google/api/annotations.proto",
@@ -24,12 +24,12 @@ const GOOGLE_API: [(&str, &str); 5] = [
     ),
 ];
 
-/// Whether a file comes with us.
+/// Whether a file is built in.
 pub(super) fn is_known(name: &str) -> bool {
     name.starts_with("google/protobuf/") || GOOGLE_API.iter().any(|(known, _)| *known == name)
 }
 
-/// Finds the options of `google/api`.
+/// Provides the options in `google/api`.
 pub(super) struct GoogleApi;
 
 impl FileResolver for GoogleApi {

@@ -1,4 +1,4 @@
-//! Messages as data: the JSON mapping of protobuf.
+//! Converts between messages and data, by protobuf's JSON mapping.
 
 use bytes::Bytes;
 use prost_reflect::prost::Message as _;
@@ -6,12 +6,12 @@ use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor, Seriali
 use serde_json::Value;
 use swirl_model::Data;
 
-/// The argument that holds values which aren't objects: the messages of a stream, a message whose
-/// JSON form is a string, a number or a list.
+/// The arguments for values that aren't objects: the messages of a stream, and a message whose JSON form is a string, a
+/// number or a list.
 pub(super) const MESSAGES: &str = "messages";
 pub(super) const VALUE: &str = "value";
 
-/// How deep arguments may be nested: readers of protobuf refuse deeper ones, and ours recurses.
+/// The maximum nesting depth of arguments. Protobuf parsers refuse deeper messages, and ours is recursive.
 const NESTING_MAX: usize = 100;
 
 /// Messages of these types have a JSON form that isn't an object.
@@ -32,10 +32,10 @@ pub(super) const NOT_OBJECTS: [&str; 14] = [
     "google.protobuf.Value",
 ];
 
-/// The request messages for a call's arguments, as sent on the wire.
+/// The request messages for a call's arguments, encoded for sending.
 ///
 /// # Errors
-/// A sentence that names the argument.
+/// The reason, as a sentence that names the argument.
 pub(super) fn requests(method: &MethodDescriptor, arguments: &Data) -> Result<Vec<Bytes>, String> {
     let arguments = match Value::from(arguments) {
         Value::Null => Value::Object(serde_json::Map::new()),
@@ -105,11 +105,11 @@ fn encode(descriptor: &MessageDescriptor, arguments: Value) -> Result<Bytes, Str
     Ok(Bytes::from(message.encode_to_vec()))
 }
 
-/// An answer's message as data. Fields without a value are there with their default, so that an
-/// expression finds a list where the proto file says that there is one.
+/// Decodes a message of an answer. Fields without a value are present with their default, so that an expression finds a
+/// list where the proto file declares one.
 ///
 /// # Errors
-/// The bytes are not such a message, or it has no JSON form.
+/// The bytes are not a valid message of this type, or the message has no JSON form.
 pub(super) fn answer(descriptor: &MessageDescriptor, bytes: Bytes) -> Result<Data, String> {
     let message = DynamicMessage::decode(descriptor.clone(), bytes)
         .map_err(|error| format!("it is not a valid {}: {error}", descriptor.full_name()))?;
@@ -176,7 +176,7 @@ mod tests {
         answer(&method.input(), messages.remove(0))
     }
 
-    /// Cases: argument, and the value that comes back if the service echoes it.
+    /// Cases: an argument, and the value that comes back when the service echoes it.
     #[test]
     fn fields_follow_the_json_mapping() {
         for (field, value, expected) in [
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn invalid_arguments_are_named() {
         for (arguments, expected) in [
             (data!({"nam": 1}), "unrecognized field name 'nam'"),
             (data!({"count": "x"}), "`count`: "),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_and_messages_that_are_no_objects_have_an_argument_of_their_own() {
+    fn streams_and_wrapped_messages_have_a_special_argument() {
         let method = method("Many");
         let messages = requests(&method, &data!({"messages": [{"count": 1}, {}]})).unwrap();
         assert_eq!(messages.len(), 2);
@@ -316,14 +316,14 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_such_message_are_told() {
+    fn invalid_messages_are_rejected() {
         let error = answer(&method("One").output(), Bytes::from_static(b"\x0a\xff")).unwrap_err();
         assert!(error.contains("it is not a valid All"), "{error}");
     }
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_are_a_message_or_not(bytes: Vec<u8>) {
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
             let _ = answer(&method("One").output(), bytes.into());
         }
     }

@@ -1,23 +1,23 @@
-//! `rpc` functions: methods of gRPC services that a proto file describes.
+//! `rpc` functions: methods of gRPC services that are described by a proto file.
 //!
 //! Language 0.8, "Using Functions for RPC Service Invocations". The file is compiled at deployment,
 //! without generated code: messages are handled by their descriptions in the file.
 //!
 //! # The server
 //!
-//! A proto file doesn't say where its services listen. The function's `metadata.server` does
-//! (`grpc://host:port`, `grpcs://host:port` for TLS), or the operator's setting for the service
-//! ([`Servers`]), which takes precedence: addresses differ from one installation to the next.
+//! A proto file doesn't state where its services listen. The function's `metadata.server` does (`grpc://host:port`, or
+//! `grpcs://host:port` for TLS), or the operator's setting for the service ([`Servers`]). The operator's setting takes
+//! precedence, because addresses differ between installations.
 //!
 //! # Arguments and results
 //!
-//! Both follow the JSON mapping of protobuf. The arguments are the fields of the request message;
-//! one that the message doesn't have is an error. A method that takes a stream has the one argument
-//! `messages`, a list. A method that answers with a stream gives the list of its messages.
+//! Both follow protobuf's JSON mapping. The arguments are the fields of the request message; unknown fields are an
+//! error. A method that takes a stream has the single argument `messages`, a list. A method that answers with a stream
+//! returns the list of its messages.
 //!
 //! # Errors
 //!
-//! The code is the name of gRPC's status, such as `NOT_FOUND`.
+//! The code is the name of the gRPC status, such as `NOT_FOUND`.
 
 mod caller;
 mod channels;

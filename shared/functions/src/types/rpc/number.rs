@@ -1,9 +1,9 @@
-//! Numbers of proto fields, given as JSON numbers or as texts.
+//! Checks numbers for proto fields. They may be given as JSON numbers or as strings.
 
 use prost_reflect::Kind;
 
-/// The reason why a field of this kind can't take the number, as the values that it takes; `None` if it can. `given`
-/// is the number as written.
+/// Returns the range of a field of this kind if the number isn't in it, otherwise `None`. `given` is the number as
+/// written.
 pub(super) fn misfit(kind: &Kind, given: &str) -> Option<String> {
     let (min, max) = match kind {
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => (i32::MIN.into(), i32::MAX.into()),
@@ -24,13 +24,13 @@ fn float(max: f32) -> String {
     format!("a number from {:e} to {max:e}", -max)
 }
 
-/// `1.0` and `1e3` are whole.
+/// `1.0` and `1e3` count as whole numbers.
 fn whole(given: &str) -> Option<i128> {
     if let Ok(number) = given.parse() {
         return Some(number);
     }
     let number: f64 = given.parse().ok()?;
-    // Beyond this a double isn't exact, and no field holds it.
+    // Beyond this a double isn't exact, and no field can hold it.
     (number.fract() == 0.0 && number.abs() < 1e30).then_some(number as i128)
 }
 
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_those_of_the_kinds() {
+    fn numbers_are_checked_against_the_range_of_their_kind() {
         for (kind, given, fits) in [
             (Kind::Int32, "2147483647", true),
             (Kind::Int32, "2147483648", false),

@@ -7,7 +7,7 @@ use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use super::google::GoogleApi;
 use super::sources::Sources;
 
-/// How much a name must be like another to be suggested for it.
+/// The minimum similarity for suggesting a name.
 const LIKENESS_MIN: f64 = 0.75;
 
 /// A compiled proto file.
@@ -17,10 +17,10 @@ pub(super) struct Proto {
 }
 
 impl Proto {
-    /// Compiles a file with its imports.
+    /// Compiles a file together with its imports.
     ///
     /// # Errors
-    /// A sentence; with line and column where it is the file's text that is wrong.
+    /// A sentence, with line and column if the error is in the file's text.
     pub(super) fn compile(sources: Sources) -> Result<Proto, String> {
         let name = sources.name.clone();
         let mut resolver = ChainFileResolver::new();
@@ -28,7 +28,7 @@ impl Proto {
         resolver.add(GoogleApi);
         resolver.add(GoogleFileResolver::new());
         let mut compiler = Compiler::with_file_resolver(resolver);
-        // The `Debug` form of these errors is the one with line and column.
+        // The `Debug` form of these errors is the one that contains line and column.
         compiler
             .include_imports(true)
             .open_file(&name)
@@ -39,7 +39,7 @@ impl Proto {
         })
     }
 
-    /// A method of a service; the service with or without its package.
+    /// Finds a method of a service. The service may be named with or without its package.
     pub(super) fn method(&self, service: &str, method: &str) -> Result<MethodDescriptor, String> {
         let service = self.service(service)?;
         let found = service.methods().find(|known| known.name() == method);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_compile_is_told_with_its_place() {
+    fn compile_errors_include_their_location() {
         let error =
             refused("syntax = \"proto3\";\nservice S { rpc M(Missing) returns (Missing); }");
         assert!(
@@ -204,7 +204,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_compiles_or_is_refused(text in "[a-z{}\\[\\]<>()=;\"'/* \n0-9.]{0,200}") {
+        fn arbitrary_text_never_panics(text in "[a-z{}\\[\\]<>()=;\"'/* \n0-9.]{0,200}") {
             let _ = compile("a.proto", &text);
             let _ = compile("a.proto", &format!("syntax = \"proto3\";\nmessage A {{ {text} }}"));
         }

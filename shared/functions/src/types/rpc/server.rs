@@ -1,11 +1,11 @@
-//! Where a service listens.
+//! The address of a gRPC server.
 
 use std::fmt;
 use std::str::FromStr;
 
 use url::Url;
 
-/// A server's address: `grpc://host:port` in the clear, `grpcs://host:port` over TLS.
+/// A server's address: `grpc://host:port` without TLS, `grpcs://host:port` with TLS.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Server {
     host: String,
@@ -13,7 +13,7 @@ pub struct Server {
     tls: bool,
 }
 
-/// A text that is not an address.
+/// A text that is not a valid address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a valid address of a gRPC server: write grpc://host:port, or grpcs://host:port for TLS"
@@ -33,7 +33,7 @@ impl Server {
         self.port
     }
 
-    /// As HTTP/2 requires it.
+    /// The URI in the form that HTTP/2 requires.
     pub(super) fn http_uri(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };
         format!("{scheme}://{}:{}", self.host, self.port)
@@ -50,9 +50,9 @@ impl fmt::Display for Server {
 impl FromStr for Server {
     type Err = ServerError;
 
-    /// `http` and `https` mean `grpc` and `grpcs`. Without a port it is 80, or 443 with TLS.
+    /// `http` and `https` mean `grpc` and `grpcs`. The default port is 80, or 443 with TLS.
     fn from_str(text: &str) -> Result<Server, ServerError> {
-        // An invalid address may hold a password: only the part before the host is shown then.
+        // An invalid address may contain a password, so only the part before the host is shown then.
         let wrong = || {
             let shown = text.split_once('@').map_or(text, |(_, rest)| rest);
             ServerError(shown.chars().take(200).collect())
@@ -63,7 +63,7 @@ impl FromStr for Server {
             "grpcs" | "https" => true,
             _ => return Err(wrong()),
         };
-        // The URL of a known scheme: hosts are checked and written in one way.
+        // With a well-known scheme, `Url` validates and normalises the host.
         let scheme = if tls { "https" } else { "http" };
         let url = Url::parse(&format!("{scheme}://{rest}")).map_err(|_| wrong())?;
         let is_bare = url.path() == "/"
@@ -80,11 +80,11 @@ impl FromStr for Server {
     }
 }
 
-/// The servers that the operator of a runtime names, by service.
+/// The servers that the operator of a runtime configures, by service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Servers(Vec<(String, Server)>);
 
-/// An entry that cannot be used.
+/// The reason why an entry is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServersError {
     #[error("`{0}` names no server: write SERVICE=grpc://host:port")]
@@ -94,8 +94,8 @@ pub enum ServersError {
 }
 
 impl Servers {
-    /// Each entry is `SERVICE=grpc://host:port`; the service with or without its package. Of two
-    /// for one service the first counts.
+    /// Each entry is `SERVICE=grpc://host:port`, with or without the service's package. If a service occurs twice, the
+    /// first entry counts.
     ///
     /// # Errors
     /// [`ServersError`] for the first entry that is not valid.
@@ -115,7 +115,7 @@ impl Servers {
         entries.collect::<Result<_, _>>().map(Servers)
     }
 
-    /// The server of a service, by its full name before its short one.
+    /// The server of a service. Its full name takes precedence over its short one.
     pub(super) fn get(&self, full_name: &str, name: &str) -> Option<&Server> {
         let named = |wanted: &str| {
             let mut entries = self.0.iter();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_full_name_goes_before_the_short_one() {
+    fn the_full_name_takes_precedence() {
         let servers = Servers::parse(&[
             "Users=grpc://a:1",
             "acme.Users = grpc://b:1",

@@ -1,9 +1,9 @@
 //! A proto file and the files that it imports.
 //!
-//! Imports are relative to the folder of the file that a function names; if that folder ends with
-//! the file's package, as it does where files are kept by package, to the folder above it. So
-//! `protos/acme/v1/users.proto` of the package `acme.v1` finds `acme/v1/types.proto` next to
-//! itself. No file outside of that folder is ever requested.
+//! Imports are relative to the folder of the file that a function names. If the folder's path ends with the file's
+//! package, as is usual when files are organised by package, imports are relative to the folder above the package
+//! instead. So `protos/acme/v1/users.proto` with the package `acme.v1` finds `acme/v1/types.proto` in its own folder.
+//! Files outside of that folder are never requested.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,16 +14,16 @@ use super::google::is_known;
 /// The largest proto file, in bytes.
 const PROTO_BYTES_MAX: usize = 1024 * 1024;
 
-/// How many files one may import, by way of others too.
+/// The maximum number of files that one may import, directly or indirectly.
 const IMPORTS_MAX: usize = 200;
 
-/// How deep braces may be nested in a file: its reader recurses.
+/// The maximum nesting depth of braces in a file, because its parser is recursive.
 const NESTING_MAX: usize = 100;
 
 /// Texts by the names under which files import each other.
 #[derive(Debug)]
 pub(super) struct Sources {
-    /// The name of the file that a function names.
+    /// The name of the file that the function refers to.
     pub(super) name: String,
     pub(super) files: BTreeMap<String, String>,
     /// The URIs of imports that `get` doesn't have.
@@ -31,11 +31,10 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Reads a file and, as far as `get` has them by URI, those that it imports.
+    /// Reads a file, and the files that it imports as far as `get` has them by URI.
     ///
     /// # Errors
-    /// A file that is too large, or imports too many. Other errors in a file are found when it is
-    /// compiled.
+    /// A file is too large, or imports too many files. Other errors in a file are reported when it is compiled.
     pub(super) fn read<'a>(
         uri: &str,
         text: &'a str,
@@ -73,7 +72,7 @@ impl Sources {
     }
 }
 
-/// The folder in which imports are searched, and a file's own name from there.
+/// The folder to which imports are relative, and a file's own path from there.
 fn base<'a>(path: &'a str, package: &str) -> (&'a str, &'a str) {
     let folder = &path[..path.rfind('/').map_or(0, |slash| slash + 1)];
     let own = format!("{}/", package.replace('.', "/"));
@@ -87,7 +86,7 @@ fn base<'a>(path: &'a str, package: &str) -> (&'a str, &'a str) {
     }
 }
 
-/// Whether an import stays below the folder that it is relative to.
+/// Whether an import stays inside the folder to which it is relative.
 fn is_below(name: &str) -> bool {
     let is_plain = |part: &str| !part.is_empty() && part != "." && part != "..";
     name.split('/').all(is_plain) && !name.contains(['\\', ':', '?', '#', '%'])
@@ -106,7 +105,7 @@ fn imports(name: &str, text: &str) -> Result<Vec<String>, String> {
     }))
 }
 
-/// None if it isn't a proto file, which the compiler will report with the place.
+/// Returns `None` if it isn't a valid proto file. The compiler reports that with the location.
 fn parse(name: &str, text: &str) -> Result<Option<File>, String> {
     if text.len() > PROTO_BYTES_MAX {
         return Err(format!(
@@ -122,7 +121,7 @@ fn parse(name: &str, text: &str) -> Result<Option<File>, String> {
     Ok(File::from_source(name, text).ok())
 }
 
-/// How deep braces and angle brackets are nested, outside of strings and comments.
+/// The nesting depth of braces and angle brackets outside of strings and comments.
 fn nesting(text: &str) -> usize {
     let (mut depth, mut deepest) = (0usize, 0usize);
     let mut bytes = text.bytes().peekable();
@@ -148,7 +147,7 @@ fn skip_string(bytes: &mut impl Iterator<Item = u8>, quote: u8) {
             b'\\' => {
                 bytes.next();
             }
-            // A string ends with its line, at the latest: an error that the compiler reports.
+            // A string ends at the end of its line at the latest. That is an error that the compiler reports.
             b'\n' => return,
             byte if byte == quote => return,
             _ => {}
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn imports_are_relative_to_the_folder_or_to_that_of_the_package() {
+    fn imports_are_relative_to_the_folder_or_the_package_root() {
         let a = "syntax = \"proto3\"; package acme.v1; import \"acme/v1/b.proto\"; import \"google/protobuf/any.proto\";";
         let b = "syntax = \"proto3\"; package acme.v1; import \"acme/v1/a.proto\"; import \"acme/c.proto\";";
         let c = "syntax = \"proto3\"; package acme;";
@@ -210,7 +209,7 @@ mod tests {
                 read(&a_uri, &files),
                 Ok((own.clone(), names.to_vec(), vec![]))
             );
-            // Step by step, as they are fetched.
+            // Step by step, in the order in which they are fetched.
             let found = read(&a_uri, &files[..1]).unwrap();
             assert_eq!(found, (own.clone(), vec![own.clone()], vec![b_uri.clone()]));
             assert_eq!(read(&a_uri, &files[..2]).unwrap().2, [c_uri.as_str()]);
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_is_asked_for() {
+    fn files_outside_are_never_requested() {
         for import in [
             "../b.proto",
             "/etc/passwd",

@@ -1,4 +1,4 @@
-//! From gRPC's status to a call's error.
+//! Converts a gRPC status to a call error.
 
 use std::error::Error as _;
 
@@ -7,13 +7,13 @@ use tonic::{Code, ConnectError, Status, TimeoutExpired};
 use crate::auth::redact;
 use crate::{CallError, CallErrorKind};
 
-/// How much of a status's message an error shows, in characters.
+/// The number of characters of a status message that an error shows.
 const MESSAGE_CHARS_MAX: usize = 500;
 
-/// tonic's error text for a message beyond the limit that it was given.
+/// The text of tonic's error for a message beyond the size limit.
 const TOO_LARGE: &str = "decoded message length too large";
 
-/// The name of a code, as gRPC writes it and a definition's `errors` match it.
+/// The name of a code, in the form that gRPC uses and that a definition's `errors` match.
 pub(crate) fn name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",
@@ -50,9 +50,9 @@ pub(crate) fn can_pass(code: Code) -> bool {
     )
 }
 
-/// `what` names the call, `server` its server; `secrets` are cut out of the server's message.
+/// `what` names the call, `server` its server. `secrets` are removed from the server's message.
 pub(super) fn error(status: &Status, what: &str, server: &str, secrets: &[String]) -> CallError {
-    // A status that the server sent has no cause here.
+    // A status that was sent by the server has no cause here.
     if let Some(cause) = status.source() {
         return local(cause, what, server);
     }
@@ -74,7 +74,7 @@ pub(super) fn error(status: &Status, what: &str, server: &str, secrets: &[String
     CallError::new(CallErrorKind::Rpc(status.code()), message)
 }
 
-/// Names the failure, and the first cause in the chain.
+/// Describes the failure by the first cause in the chain that is known.
 fn local(cause: &(dyn std::error::Error + 'static), what: &str, server: &str) -> CallError {
     let (mut at, mut no_connection, mut too_late) = (cause, false, false);
     loop {

@@ -23,7 +23,7 @@ const PROPERTIES: &[&str] = &[
 ];
 
 impl Reader<'_, '_> {
-    /// `actions` of an operation or of an entry of events.
+    /// `actions` of an operation, or of an entry of events.
     pub fn actions(&mut self, obj: Obj<'_>, what: &str) -> ListId {
         let parallel =
             self.word(obj, "actionMode", &["sequential", "parallel"]) == Some("parallel");
@@ -115,7 +115,7 @@ impl Reader<'_, '_> {
                 args: true,
                 ..VisibleVars::PLAIN
             };
-            // Functions of this type are later editions'; so is their language.
+            // Functions of this type belong to later editions, and so does their language.
             let outer = std::mem::replace(&mut self.ctx.language, Language::Jq);
             let expression = self.compile(&location, &operation, sight);
             self.ctx.language = outer;
@@ -135,8 +135,7 @@ impl Reader<'_, '_> {
         }))
     }
 
-    /// `data` of an event that is produced: a path if it is a text (docs/language.md#decision-80), otherwise an
-    /// object.
+    /// `data` of a produced event: a text is a path (docs/language.md#decision-80), otherwise it is an object.
     pub fn event_data(&mut self, node: &Node) -> Option<Template> {
         if node.as_str().is_none() {
             if node.members().is_none() {

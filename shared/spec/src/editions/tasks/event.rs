@@ -1,4 +1,4 @@
-//! Event definitions (section "Event Definition"). An event may be consumed and produced alike.
+//! Event definitions (section "Event Definition"). An event may be both consumed and produced.
 
 use swirl_model::workflow::{Correlation, EventDef, EventId};
 
@@ -19,11 +19,11 @@ const PROPERTIES: &[&str] = &[
     KIND,
 ];
 
-/// Of the edition that followed, in documents from between the two.
+/// Names of the next edition, which occur in documents from the time between the two.
 const CORRELATION: &str = "correlation";
 const ATTRIBUTE_NAME: &str = "contextAttributeName";
 
-/// Documents from the time of the following editions have it.
+/// Documents from the time of later editions have it.
 const KIND: &str = "kind";
 
 impl Reader<'_, '_> {
@@ -120,7 +120,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// `source` or `type`: an empty one counts as absent (docs/language.md#decision-96).
+    /// `source` or `type`. An empty one counts as absent (docs/language.md#decision-96).
     fn attribute(&mut self, obj: Obj<'_>, name: &str) -> Option<String> {
         let node = obj.get(name)?;
         if node.to_data().is_null() || node.as_str() == Some("") {
@@ -129,12 +129,12 @@ impl Reader<'_, '_> {
         self.opt_string(obj, name)
     }
 
-    /// An event that is consumed or produced: definitions don't distinguish them.
+    /// A consumed or produced event. Definitions don't distinguish them.
     pub fn event_ref(&mut self, node: &Node, what: &str) -> Option<EventId> {
         if node.members().is_none() {
             return self.event(node, what, EventUse::Consume);
         }
-        // This was the form at the beginning of 2020.
+        // The form at the beginning of 2020.
         let obj = self.object(node, what, &["name"])?;
         let Some(name) = obj.get("name") else {
             self.missing(obj, what, &["name"]);

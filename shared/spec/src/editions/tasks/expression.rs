@@ -1,4 +1,4 @@
-//! Expressions with their own language (section "Expression Definition", docs/language.md#decision-27).
+//! Expressions that state their language (section "Expression Definition", docs/language.md#decision-27).
 
 use swirl_model::workflow::{ExprId, Language};
 
@@ -8,7 +8,7 @@ use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
-/// The names of the languages, and the default, in which all examples of the text are written.
+/// The names of the languages, and the default, in which all examples of the specification are written.
 const LANGUAGES: [(&str, Language); 5] = [
     ("cel", Language::Cel),
     ("jexl", Language::Jexl),
@@ -18,10 +18,10 @@ const LANGUAGES: [(&str, Language); 5] = [
 ];
 pub(super) const DEFAULT: Language = Language::Spel;
 
-/// An expression as it was read.
+/// A parsed expression.
 pub(super) struct Condition {
     pub id: ExprId,
-    /// It refers to nothing that only an error has.
+    /// It refers to nothing that only errors have.
     pub is_over_data: bool,
 }
 
@@ -47,7 +47,7 @@ impl Reader<'_, '_> {
         None
     }
 
-    /// The expression of an error definition, a retry or a transition.
+    /// The expression in an error definition, a retry or a transition.
     pub fn condition(&mut self, node: &Node) -> Option<Condition> {
         let (body, language) = match node.as_str() {
             Some(_) => (node, self.conditions),
@@ -87,8 +87,8 @@ impl Reader<'_, '_> {
 }
 
 impl Reader<'_, '_> {
-    /// A comparison in the place of an expression, as at the beginning of 2020: a path, an operator
-    /// and a value. The error was called `exception` then.
+    /// A comparison instead of an expression, as at the beginning of 2020: a path, an operator and a value. The error
+    /// was called `exception` then.
     fn comparison_as_condition(&mut self, node: &Node) -> Option<Condition> {
         let obj = self.object(node, "a condition", &["path", "operator", "value"])?;
         let message = "a comparison in place of an expression is from an earlier text; it is taken as an expression";
@@ -127,7 +127,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Operators of comparisons, and their form in an expression.
+/// Operators of comparisons, and their form in expressions.
 const COMPARED: [(&str, &str); 10] = [
     ("equals", "eq"),
     ("notequals", "ne"),
@@ -141,7 +141,7 @@ const COMPARED: [(&str, &str); 10] = [
     ("greaterthanequals", "ge"),
 ];
 
-/// A value as a literal of an expression.
+/// A value as a literal in an expression.
 fn literal(node: &Node) -> String {
     match node.as_str() {
         Some(text) => format!("'{}'", text.replace('\'', "''")),
@@ -149,7 +149,7 @@ fn literal(node: &Node) -> String {
     }
 }
 
-/// Whether a text refers to something that only an error has: `error`, or `name`, `message` or `trace` by themselves.
+/// Whether a text refers to something that only errors have: `error`, or `name`, `message` or `trace` by itself.
 fn speaks_of_error(text: &str) -> bool {
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
     let mut before = ' ';
@@ -183,7 +183,7 @@ mod tests {
     use super::speaks_of_error;
 
     #[test]
-    fn what_speaks_of_the_error() {
+    fn references_to_the_error_are_recognised() {
         for text in [
             "name eq 'X'",
             "$.error.name ne 'X'",

@@ -10,7 +10,7 @@ use crate::build::event_parts::names_part_of_event;
 use crate::build::expression::VisibleVars;
 use crate::source::Node;
 
-/// The name that other texts use for the only filter in its place.
+/// The name that other texts have for the only filter at its location.
 const FILTER: &str = "filter";
 const INPUT: (&str, &[&str]) = ("dataInputPath", &["inputPath"]);
 const OUTPUT: (&str, &[&str]) = ("dataOutputPath", &["outputPath"]);
@@ -44,8 +44,7 @@ impl Reader<'_, '_> {
         (self.selection(obj, INPUT), rule)
     }
 
-    /// `eventDataFilter`: the part of a payload that is merged. The text has two names for its
-    /// path.
+    /// `eventDataFilter`: the part of a payload that is merged. The specification has two names for its path.
     pub fn event_filter(&mut self, obj: Obj<'_>) -> EventFilter {
         const EITHER: (&str, &[&str]) =
             ("dataInputPath", &["inputPath", "outputPath", "resultPath"]);
@@ -72,8 +71,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// `errorDataFilter`: the part of an error that goes into the data. Without it the error goes
-    /// under `error` (docs/language.md#decision-100).
+    /// `errorDataFilter`: the part of an error that is put into the data. Without it, the error is stored under `error`
+    /// (docs/language.md#decision-100).
     pub fn error_filter(&mut self, obj: Obj<'_>) -> Option<ErrorFilter> {
         let node = obj.get("errorDataFilter");
         let inner = self.filter(obj, "errorDataFilter", &[], &[OUTPUT]);
@@ -93,7 +92,7 @@ impl Reader<'_, '_> {
                 to: self.member(place, "error"),
             });
         };
-        // The text shows the error as `error`; the path is meant to begin in it.
+        // The specification shows the error as `error`, so the path begins inside it.
         let own = text.trim();
         let own = match own.strip_prefix("$.error") {
             Some(rest) if rest.is_empty() || rest.starts_with(['.', '[']) => format!("${rest}"),
@@ -140,7 +139,7 @@ impl Reader<'_, '_> {
         self.expression(node, &format!("'{name}'"), VisibleVars::PLAIN)
     }
 
-    /// A selection that is merged: a plain member path under the name of the member.
+    /// A selection that is merged. The value of a plain member path is stored under the member's name.
     fn merged(
         &mut self,
         obj: Obj<'_>,
@@ -159,7 +158,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// The last name of a path that only goes from member to member, as in `$.customer.name`.
+/// The last name of a path that consists only of member names, as in `$.customer.name`.
 pub(super) fn member_name(path: &str) -> Option<String> {
     let path = path.trim();
     let path = path

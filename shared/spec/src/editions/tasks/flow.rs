@@ -1,4 +1,4 @@
-//! Flows of states: the workflow's own, and those of branches and iterations.
+//! Flows of states: the workflow's own flow, and those of branches and iterations.
 
 use swirl_model::workflow::{FlowId, StateId, When};
 
@@ -53,8 +53,8 @@ impl Reader<'_, '_> {
         node
     }
 
-    /// Reads the states of the flow that was entered last, and gives its starting state with the
-    /// window that this one has. `named`: the starting state, where something else names it.
+    /// Reads the states of the innermost flow, and returns its starting state and that state's window. `named`: the
+    /// starting state, if something else names it.
     pub fn states_of(
         &mut self,
         items: &[Node],
@@ -114,7 +114,7 @@ impl Reader<'_, '_> {
         self.error(node, codes::EXCLUSIVE_PROPERTIES, message, hint);
     }
 
-    /// Names and ids, before anything refers to them.
+    /// Reads names and ids before anything refers to them.
     fn heads(&mut self, items: &[Node]) {
         for item in items {
             let text = |name: &str| item.get(name).and_then(Node::as_str);
@@ -130,7 +130,7 @@ impl Reader<'_, '_> {
             };
             self.add_state(item, head);
         }
-        // A transition may name a state by its id, if that is unique (docs/language.md#decision-100).
+        // A transition may refer to a state by its id, if the id is unique (docs/language.md#decision-100).
         for (state, item) in self.states_of_flow().into_iter().zip(items) {
             let Some(node) = item.get("id") else {
                 continue;
@@ -158,7 +158,7 @@ mod tests {
     use crate::editions::tasks::testing::{findings, workflow};
 
     #[test]
-    fn ids_and_names_lead_somewhere() {
+    fn transitions_use_ids_and_names() {
         let workflow = workflow(
             "tasks:\n- {id: one, name: A, type: inject, transition: {nextTask: two}}\n- {id: two, name: B, type: inject, transition: {nextTask: C}}\n- {id: A, name: C, type: inject, start: {kind: default}, transition: {nextTask: A}}\n",
         );
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn branches_know_their_own_names_only() {
+    fn branches_know_only_their_own_names() {
         let of = |target: &str| {
             findings(&format!(
                 "tasks:\n- name: P\n  type: parallel\n  start: {{kind: default}}\n  branches:\n  - name: b\n    tasks:\n    - {{name: P, type: inject, start: {{kind: default}}, transition: {{nextTask: {target}}}}}\n    - {{name: B, type: inject, end: {{kind: default}}}}\n  transition: {{nextTask: Q}}\n- {{name: Q, type: inject, end: {{kind: default}}}}\n"

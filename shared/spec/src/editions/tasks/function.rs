@@ -13,7 +13,7 @@ const PROPERTIES: &[&str] = &["name", "resource", "operation", "type", "metadata
 /// Types of the runtime, whose operation is the resource.
 const TYPES: [&str; 6] = ["rest", "asyncapi", "rpc", "graphql", "odata", "expression"];
 
-/// The type of a function that has none.
+/// The type of a function without one.
 const CUSTOM: &str = "custom";
 
 impl Reader<'_, '_> {
@@ -77,7 +77,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// Real documents leave out the resource if the type is sufficient (docs/language.md#decision-96).
+    /// Existing documents omit the resource if the type is sufficient (docs/language.md#decision-96).
     fn without_resource(&mut self, obj: Obj<'_>, kind: Option<&FunctionKind>) {
         match kind {
             Some(FunctionKind::Custom(word)) => {
@@ -90,7 +90,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A function without a document is refused unless its type has an implementation. If that isn't known, it is a
+    /// A function without a document is rejected unless its type has an implementation. If that isn't known, it is a
     /// warning.
     fn custom_function(&mut self, place: &Node, name: &str, word: &str) {
         let known = self.options.custom_types.as_ref();
@@ -120,7 +120,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// One of the types that the runtime has, in any case; else a connector's.
+    /// One of the runtime's types, in any case; otherwise a connector's type.
     fn function_kind(&mut self, obj: Obj<'_>) -> Option<FunctionKind> {
         let word = self.opt_string(obj, "type")?;
         Some(match word.to_ascii_lowercase().as_str() {

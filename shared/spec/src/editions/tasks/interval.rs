@@ -1,4 +1,4 @@
-//! When a starting state may be entered (sections "Start Definition" and "Schedule Definition",
+//! The times at which a starting state may be entered (sections "Start Definition" and "Schedule Definition",
 //! docs/language.md#decision-42 and #decision-100).
 
 use swirl_model::schedule::{Interval, Zone};

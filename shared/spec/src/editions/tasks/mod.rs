@@ -1,8 +1,8 @@
-//! The draft with `tasks` (May 2020), and the parts that the release of 0.1 (April 2020) shares with it.
+//! The draft with `tasks` (May 2020), and the parts that it shares with the release of 0.1 (April 2020).
 //!
-//! The two differ in a few names, in the form of a switch's conditions and in how a parallel state is joined:
-//! [`variant::Variant`] says which is read. Names of the other one are read with a warning, as definitions of that
-//! spring mix both.
+//! The two differ in a few names, in the form of switch conditions, and in how a parallel state is joined:
+//! [`variant::Variant`] determines which is read. Names of the other text are accepted with a warning, because
+//! definitions from that spring mix both.
 
 mod action;
 mod event;
@@ -38,7 +38,7 @@ pub(super) fn properties() -> Vec<&'static str> {
     properties_of(&TASKS)
 }
 
-/// Those of the text, and the other text's name for the list of states.
+/// The properties of the text, and the other text's name for the list of states.
 pub(super) fn properties_of(variant: &'static Variant) -> Vec<&'static str> {
     let (states, other) = variant.states;
     [workflow::PROPERTIES, &[states, other]].concat()
@@ -58,7 +58,7 @@ pub(super) fn read_as(ctx: &mut Ctx<'_>, variant: &'static Variant, root: &Node)
 struct Reader<'c, 'a> {
     ctx: &'c mut Ctx<'a>,
     variant: &'static Variant,
-    /// The language of expressions that name none.
+    /// The language of expressions that don't state one.
     conditions: Language,
     /// An action of the state being read has a timeout.
     has_action_timeout: bool,

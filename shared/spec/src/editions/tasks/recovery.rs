@@ -13,8 +13,8 @@ use crate::source::Node;
 use crate::time::interval;
 
 impl Reader<'_, '_> {
-    /// `retry`: the first that fits an error decides. Those that refer only to data also examine the results of
-    /// actions.
+    /// `retry`: the first entry that matches an error applies. Entries that refer only to data also check the results
+    /// of actions.
     pub fn retries(&mut self, obj: Obj<'_>) -> Vec<StateRetryRule> {
         let Some(node) = obj.get("retry") else {
             return Vec::new();
@@ -45,7 +45,7 @@ impl Reader<'_, '_> {
                 policy.increment = self.opt_duration(obj, "multiplier");
             }
         }
-        // The smaller of two bounds applies (docs/language.md#decision-22); without any it is 1
+        // The smaller of two limits applies (docs/language.md#decision-22); without any, the limit is 1
         // (docs/language.md#decision-20).
         policy.retries_max = Some(match (count, attempts) {
             (Some(count), Some(attempts)) => count.min(attempts?),
@@ -96,7 +96,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// `onError`: the first that fits takes the error.
+    /// `onError`: the first entry that matches handles the error.
     pub fn handlers(&mut self, obj: Obj<'_>) -> Vec<Handler> {
         let Some(node) = obj.get("onError") else {
             return Vec::new();
@@ -136,7 +136,7 @@ impl Reader<'_, '_> {
         self.condition(node)
     }
 
-    /// A list; a single definition counts as a list of one.
+    /// A list. A single definition counts as a list with one entry.
     fn one_or_list<'n>(&mut self, node: &'n Node, what: &str) -> &'n [Node] {
         if node.members().is_some() {
             let message = format!("{what} is a list; this object is taken as its only entry");
@@ -147,7 +147,7 @@ impl Reader<'_, '_> {
         self.list(node, what).unwrap_or_default()
     }
 
-    /// Takes errors of one name as if there had been none.
+    /// Ignores errors with this name, as if they had not occurred.
     pub fn passed_over(&mut self, name: &str) -> Handler {
         let known = self.workflow.errors.iter();
         let known = known.into_iter().position(|error| error.name == name);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn how_often_and_after_how_long() {
+    fn retry_counts_and_delays() {
         for (retry, retries, delay, increment) in [
             ("", 1, 0, 0),
             (", maxAttempts: 0", 0, 0, 0),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_speaks_of_data_alone_is_asked_about_results_too() {
+    fn conditions_over_data_also_check_results() {
         let results = |text: &str| {
             let state = state(&format!("retry: [{{expression: \"{text}\"}}]"));
             state.retries[0].results
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_elapsed_action_is_passed_over_where_nothing_handles_errors() {
+    fn action_timeouts_are_ignored_without_handlers() {
         let plain = state("metadata: {}");
         let [handler] = plain.on_errors.as_slice() else {
             panic!("{:?}", plain.on_errors);

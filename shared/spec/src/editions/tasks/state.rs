@@ -9,7 +9,7 @@ use crate::build::ctx::{Obj, did_you_mean, words};
 use crate::codes;
 use crate::source::Node;
 
-/// Properties that every state may have; kinds add their own.
+/// Properties that every state may have. Each kind adds its own.
 const COMMON: [&str; 8] = [
     "id",
     "name",
@@ -143,7 +143,7 @@ impl Reader<'_, '_> {
         kind
     }
 
-    /// The name; an id alone is enough, with a warning (docs/language.md#decision-3).
+    /// The name. An id alone is enough, with a warning (docs/language.md#decision-3).
     fn state_name(&mut self, obj: Obj<'_>) -> Option<String> {
         let what = format!("a {}", self.variant.state);
         if obj.has("name") || !obj.has("id") {
@@ -159,7 +159,8 @@ impl Reader<'_, '_> {
         self.opt_string(obj, "id")
     }
 
-    /// A state's schema only warns: the text leaves it open whether it is enforced.
+    /// A mismatch with a state's schema is only a warning, because the specification doesn't say whether it is
+    /// enforced.
     fn state_schema(&mut self, obj: Obj<'_>, name: &str) -> Option<Schema> {
         let schema = self.schema(obj, name)?;
         Some(Schema {

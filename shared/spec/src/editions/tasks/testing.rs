@@ -1,4 +1,4 @@
-//! Short documents for the tests of this folder.
+//! Short documents for the tests in this folder.
 
 use swirl_model::workflow::Workflow;
 
@@ -14,12 +14,12 @@ pub(super) fn reading(text: &str) -> Reading {
     )
 }
 
-/// A workflow of these tasks, in YAML from line 4 on.
+/// A workflow with these tasks, given as YAML from line 4 on.
 pub(super) fn of_tasks(body: &str) -> String {
     format!("id: test\nname: test\nversion: 1.0.0\n{body}")
 }
 
-/// `severity code pointer line` of each finding.
+/// `severity code pointer line` for each finding.
 pub(super) fn findings(body: &str) -> String {
     show(&reading(&of_tasks(body)))
 }

@@ -1,5 +1,5 @@
-//! Where control goes: transitions with their conditions and events, ends (sections "Transition
-//! Definition", "End Definition", "ProduceEvent Definition", docs/language.md#decision-37 and #decision-45).
+//! Transitions with their conditions and events, and ends (sections "Transition Definition", "End Definition",
+//! "ProduceEvent Definition", docs/language.md#decision-37 and #decision-45).
 
 use swirl_model::workflow::{End, Next, Produce, Transition};
 
@@ -17,7 +17,7 @@ impl Reader<'_, '_> {
             (Some(transition), Some(end)) => {
                 let what = format!("a {}", self.variant.state);
                 self.exclusive(obj, &what, &["transition", "end"]);
-                // Errors within them are reported as well.
+                // Errors inside them are reported too.
                 self.transition(transition);
                 self.end(end);
                 None
@@ -115,7 +115,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// `kind` of a start or an end; without one it is the default.
+    /// `kind` of a start or an end. Without it, the default kind applies.
     pub fn kind(
         &mut self,
         obj: Obj<'_>,
@@ -152,7 +152,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// `end: false` isn't an end (docs/language.md#decision-69), and null is nothing.
+/// Whether it counts as absent: null does, and `end: false` isn't an end (docs/language.md#decision-69).
 pub(super) fn is_nothing(node: &Node) -> bool {
     node.as_bool() == Some(false) || node.to_data().is_null()
 }

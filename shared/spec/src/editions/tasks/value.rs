@@ -1,4 +1,4 @@
-//! Values: properties by the name of this text or another one, and data that contains paths.
+//! Values: properties by their name in this text or another one, and data that contains paths.
 
 use swirl_model::Data;
 use swirl_model::workflow::Template;
@@ -10,7 +10,7 @@ use crate::codes;
 use crate::source::Node;
 
 impl Reader<'_, '_> {
-    /// A property by its name here, or by one of the names that other texts have for it.
+    /// A property by its name here, or by a name that other texts have for it.
     pub fn named<'n>(&mut self, obj: Obj<'n>, here: &str, others: &[&str]) -> Option<&'n Node> {
         let found = others.iter().find_map(|name| Some((*name, obj.get(name)?)));
         match (obj.get(here), found) {
@@ -27,7 +27,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A property with another name in this text (docs/language.md#decision-6).
+    /// A property that has another name in this text (docs/language.md#decision-6).
     pub fn other_name(&mut self, node: &Node, name: &str, here: &str) {
         let message =
             format!("'{name}' is another edition's name for '{here}'; it is taken as that");
@@ -35,7 +35,7 @@ impl Reader<'_, '_> {
         self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
     }
 
-    /// True or false, also as text (docs/language.md#decision-96).
+    /// True or false, which may be written as text (docs/language.md#decision-96).
     pub fn flag(&mut self, obj: Obj<'_>, name: &str, default: bool) -> bool {
         let text = obj.get(name).and_then(Node::as_str).unwrap_or_default();
         let flag = match text.to_ascii_lowercase().as_str() {
@@ -50,8 +50,8 @@ impl Reader<'_, '_> {
         flag
     }
 
-    /// A value in which a text that is a JSONPath, such as `$.customer.name`, is replaced by the
-    /// value it selects. All other texts are taken literally.
+    /// A value in which each text that is a JSONPath, such as `$.customer.name`, is replaced by the value that it
+    /// selects. All other texts are literal.
     pub fn with_paths(&mut self, node: &Node) -> Option<Template> {
         if let Some(text) = node.as_str() {
             if text.contains("{{") {
@@ -86,7 +86,7 @@ impl Reader<'_, '_> {
         Some(Template::Object(parts))
     }
 
-    /// Data that is taken literally; a path in it gets a warning.
+    /// Data that is used literally. A path in it gets a warning.
     pub fn plain_data(&mut self, node: &Node, what: &str) -> Data {
         if let Some(text) = first_path(node) {
             let message = format!("{what} is static: the path '{text}' in it is plain text");
@@ -104,7 +104,7 @@ pub(super) fn is_path(text: &str) -> bool {
     };
     match rest.chars().next() {
         None | Some('[') => true,
-        // `$.5` is money.
+        // `$.5` is an amount of money.
         Some('.') => !rest[1..].starts_with(|c: char| c.is_ascii_digit()),
         _ => false,
     }

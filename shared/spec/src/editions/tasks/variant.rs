@@ -1,27 +1,27 @@
 //! The differences between the tasks draft and the release of 0.1.
 
-/// The names of one of the two texts. A pair is the text's own name and the other one's.
+/// The names in one of the two texts. A pair has the text's own name and the other text's name.
 #[derive(Debug)]
 pub(crate) struct Variant {
-    /// The name of a step in messages.
+    /// The word for a state in messages.
     pub state: &'static str,
-    /// The list of steps.
+    /// The list of states.
     pub states: Pair,
-    /// Where a transition leads.
+    /// The target of a transition.
     pub next: Pair,
-    /// The filter of a step's input and output.
+    /// The filter of a state's input and output.
     pub filter: Pair,
-    /// The kind of step that adds data.
+    /// The kind of state that adds data.
     pub inject: Pair,
     /// The data that it adds.
     pub data: Pair,
-    /// The event that is produced.
+    /// The produced event.
     pub produced: Pair,
-    /// Conditions of a switch over data.
+    /// The conditions of a switch over data.
     pub conditions: Pair,
-    /// A branch is waited for only if it says so (`waitForCompletion`).
+    /// A branch is awaited only if it says so (`waitForCompletion`).
     pub branches_awaited_if_said: bool,
-    /// `Exists` with the value `false` asks whether nothing is there: no other operator does.
+    /// `Exists` with the value `false` tests for absence, which no other operator does.
     pub exists_false: bool,
 }
 

@@ -67,7 +67,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// `id` and `name`: either will do (docs/language.md#decision-3 and #decision-50).
+    /// `id` and `name`. Either is sufficient (docs/language.md#decision-3 and #decision-50).
     fn names_of(&mut self, root: Obj<'_>) {
         for name in ["id", "name"] {
             if let Some(node) = root.get(name)
@@ -96,7 +96,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// `metadata`, and the other properties at the top.
+    /// `metadata`, and the other properties at the top level.
     fn all_metadata(&mut self, root: Obj<'_>) -> Data {
         let mut metadata = self.metadata(root);
         let (states, other) = self.variant.states;

@@ -14,8 +14,7 @@ use crate::source::Node;
 const PROPERTIES: [&str; 4] = ["function", "timeout", "retry", "name"];
 
 impl Reader<'_, '_> {
-    /// `actions` of a state or of an entry of one, with `action-mode`. `result`: where the state says that
-    /// results go.
+    /// `actions` of a state or of an entry of one, with `action-mode`. `result`: the state's target for results.
     pub fn actions(&mut self, obj: Obj<'_>, result: Option<Place<'_>>) -> ListId {
         let modes = ["SEQUENTIAL", "PARALLEL"];
         let mode = obj.get("action-mode");
@@ -70,7 +69,7 @@ impl Reader<'_, '_> {
         }))
     }
 
-    /// A call, or the expression that the function is.
+    /// A call, or the expression that the function stands for.
     fn call(
         &mut self,
         action: Obj<'_>,
@@ -95,7 +94,7 @@ impl Reader<'_, '_> {
         let location = self
             .ctx
             .location(action.get("function").unwrap_or(action.node));
-        // A function that is given at deployment is written as in 0.8.
+        // A function that is provided at deployment is written as in 0.8.
         let is_given = self.ctx.given_expression(&name).is_some();
         let language = self.ctx.language;
         if is_given {

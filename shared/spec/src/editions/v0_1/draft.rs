@@ -2,31 +2,31 @@
 
 use swirl_model::workflow::Comparison;
 
-/// A draft, as plain data: readers use it, and never check which draft they read.
+/// A draft as plain data. Readers use it, and never check which draft they read.
 pub(in crate::editions) struct Draft {
-    /// The name of the other one in a sentence.
+    /// The other draft's name in sentences.
     pub other: &'static str,
-    /// Lengths of time are whole numbers of seconds; else ISO 8601 durations.
+    /// Lengths of time are whole numbers of seconds; otherwise ISO 8601 durations.
     pub seconds: bool,
-    /// A flow starts with the state that has `start: true`; else with the one that `starts-at` names.
+    /// A flow starts with the state that has `start: true`; otherwise with the one that `starts-at` names.
     pub start_is_marked: bool,
-    /// A flow ends in states of type END; else in states with `end: true`.
+    /// A flow ends in states of type END; otherwise in states with `end: true`.
     pub end_states: bool,
-    /// Choices are conditions within conditions; else lists of comparisons.
+    /// Choices are nested conditions; otherwise lists of comparisons.
     pub conditions_nest: bool,
-    /// Words of `exec-status`.
+    /// The words for `exec-status`.
     pub exec_status: &'static [&'static str],
     /// Properties of the top level.
     pub properties: &'static [&'static str],
     pub operators: &'static [Operator],
 }
 
-/// An operator of a comparison.
+/// An operator for comparisons.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::editions) struct Operator {
     pub word: &'static str,
     pub comparison: Comparison,
-    /// Both sides are texts, in any form.
+    /// Both sides are written as texts.
     pub as_text: bool,
 }
 
@@ -104,7 +104,7 @@ pub(in crate::editions) static NOVEMBER: Draft = Draft {
 };
 
 impl Draft {
-    /// The draft whose forms are read here with a warning.
+    /// The draft whose forms are accepted here with a warning.
     pub fn sibling(&self) -> &'static Draft {
         if self.start_is_marked {
             &NOVEMBER

@@ -1,9 +1,8 @@
 //! Event expressions: trigger names with `and`, `or`, `not`, `&&`, `||`, `!` and parentheses
 //! (section "Event State: Event Definitions", docs/language.md#decision-39).
 //!
-//! A name may have spaces in it, in quotes or without: a text that is exactly a trigger's name is
-//! read as that. Documents also write `name eq 'NAME'` and `trigger.equals('NAME')`, which say no
-//! more than the name.
+//! A name may contain spaces, with or without quotes: a text that is exactly a trigger's name is read as that name.
+//! Documents also contain `name eq 'NAME'` and `trigger.equals('NAME')`, which mean the same as the name.
 
 use swirl_model::workflow::{EventId, Wait};
 
@@ -12,7 +11,7 @@ use crate::build::ctx::did_you_mean;
 use crate::codes;
 use crate::source::Node;
 
-/// How deep parentheses and `not` may go.
+/// The maximum nesting of parentheses and `not`.
 const DEPTH_MAX: usize = 64;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -25,14 +24,14 @@ enum Token {
     Name(String),
 }
 
-/// The events of an expression, and when it holds.
+/// The events in an expression, and the condition under which it holds.
 pub(super) struct Expression {
     pub events: Vec<EventId>,
     pub wait: Wait,
 }
 
 impl Expression {
-    /// Holds before any event has arrived.
+    /// Whether it holds before any event has arrived.
     pub fn holds_at_once(&self) -> bool {
         self.wait.holds(&|_| false)
     }
@@ -121,7 +120,7 @@ fn quoted(text: &str) -> Result<(Token, usize), String> {
     Ok((Token::Name(inner[..end].to_owned()), end + 2))
 }
 
-/// The text after `trigger != null &&`, which always holds: an event that is there has a trigger.
+/// The text after `trigger != null &&`, which always holds, because an event that arrived has a trigger.
 fn after_null_check(text: &str) -> Option<&str> {
     let subjects = ["name", "trigger", "event"];
     let after = subjects.iter().find_map(|word| text.strip_prefix(word))?;
@@ -132,7 +131,7 @@ fn after_null_check(text: &str) -> Option<&str> {
     Some(after.trim_start())
 }
 
-/// A trigger's name, the longest that fits; else an operator or a name that nothing has.
+/// The longest matching trigger name, or else an operator or an unknown name.
 fn word(text: &str, names: &[String]) -> Result<(Token, usize), String> {
     let fits = |name: &&String| {
         let rest = text.strip_prefix(name.as_str());
@@ -159,7 +158,7 @@ fn is_border(c: char) -> bool {
     c.is_whitespace() || matches!(c, '(' | ')' | '!' | '&' | '|' | '\'' | '"' | '=')
 }
 
-/// `name eq 'NAME'`, `trigger == 'NAME'`, `trigger.equals('NAME')`: the name, and where it ends.
+/// `name eq 'NAME'`, `trigger == 'NAME'`, `trigger.equals('NAME')`: returns the name and the end of this form.
 fn wordy(text: &str, word: &str) -> Result<Option<(String, usize)>, String> {
     let subject = word.strip_suffix(".equals").unwrap_or(word);
     if !matches!(subject, "name" | "trigger" | "event") {
@@ -189,7 +188,7 @@ fn wordy(text: &str, word: &str) -> Result<Option<(String, usize)>, String> {
 struct Parser {
     tokens: Vec<Token>,
     at: usize,
-    /// The names so far, each once.
+    /// The names so far, without duplicates.
     names: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! Path filters of events, states and actions (section "Filter Mechanism", docs/language.md#decision-55).
 //!
-//! The drafts name three paths and give no schema for them. In documents they are in an object
-//! `filter`, or next to the other properties, in each of the casings that were in use.
+//! The drafts mention three paths but have no schema for them. In documents they are in an object `filter`, or next to
+//! the other properties, in each of the spellings that were in use.
 
 use swirl_model::workflow::{ExprId, PathId};
 
@@ -16,20 +16,20 @@ const RESULT: [&str; 3] = ["resultPath", "ResultPath", "result-path"];
 const OUTPUT: [&str; 3] = ["outputPath", "OutputPath", "output-path"];
 const OBJECT: [&str; 2] = ["filter", "Filter"];
 
-/// All property names that a filter may have where it is.
+/// All names that a filter may have at its location.
 pub(super) const PROPERTIES: [&str; 11] = [
     OBJECT[0], OBJECT[1], INPUT[0], INPUT[1], INPUT[2], RESULT[0], RESULT[1], RESULT[2], OUTPUT[0],
     OUTPUT[1], OUTPUT[2],
 ];
 
-/// A path and its place; `$`, which selects everything, is left out.
+/// A path and its location. `$`, which selects everything, is omitted.
 pub(super) type Place<'n> = (Obj<'n>, &'static str);
 
 #[derive(Default, Clone, Copy)]
 pub(super) struct Filter<'n> {
-    /// Selects the data that comes in.
+    /// Selects the incoming data.
     pub input: Option<Place<'n>>,
-    /// Where in the data the result goes.
+    /// The target of the result in the data.
     pub result: Option<Place<'n>>,
     /// Selects the data that is passed on.
     pub output: Option<Place<'n>>,
@@ -76,13 +76,13 @@ impl Reader<'_, '_> {
         self.ctx.opt_expression(obj, name, VisibleVars::PLAIN)
     }
 
-    /// A path that names a target.
+    /// A path that denotes a target.
     pub fn target(&mut self, place: Option<Place<'_>>) -> Option<PathId> {
         let (obj, name) = place?;
         self.ctx.path(obj, name, VisibleVars::PLAIN)
     }
 
-    /// A path that has no effect where it is.
+    /// A path that has no effect at its location.
     pub fn no_effect(&mut self, place: Option<Place<'_>>, why: &str) {
         if let Some((obj, name)) = place
             && let Some(node) = obj.get(name)

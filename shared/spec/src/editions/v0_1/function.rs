@@ -1,4 +1,4 @@
-//! Functions, which are written where they are called (section "Function Definition", docs/language.md#decision-54).
+//! Functions, which are defined where they are called (section "Function Definition", docs/language.md#decision-54).
 
 use swirl_model::workflow::{FunctionId, FunctionKind, Template};
 
@@ -10,7 +10,7 @@ use crate::source::Node;
 
 const PROPERTIES: &[&str] = &["name", "type", "parameters"];
 
-/// Function types of the runtime: a function of one of them has its operation as its name.
+/// Function types of the runtime. The name of a function with such a type is its operation.
 const TYPES: [(&str, FunctionKind); 6] = [
     ("rest", FunctionKind::Rest),
     ("asyncapi", FunctionKind::Asyncapi),
@@ -21,7 +21,7 @@ const TYPES: [(&str, FunctionKind); 6] = [
 ];
 
 impl Reader<'_, '_> {
-    /// The function and its arguments; `None` for the arguments is the data itself.
+    /// The function and its arguments. `None` as the arguments means the data itself.
     pub fn function(&mut self, node: &Node) -> Option<(FunctionId, Option<Template>)> {
         if let Some(name) = node.as_str() {
             let message = "'function' is a name only, and needs an object with 'name' and 'type'";
@@ -52,7 +52,7 @@ impl Reader<'_, '_> {
         Some((id, arguments?))
     }
 
-    /// The function of a name and a type: one for all calls of it.
+    /// The function with this name and type. All calls share it.
     fn function_named(
         &mut self,
         name_node: &Node,
@@ -105,7 +105,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// A custom type: refused unless it has an implementation here. If that isn't known, it is a warning.
+    /// A custom type. It is rejected unless it has an implementation here; if that isn't known, it is a warning.
     fn custom_type(&mut self, place: &Node, name: &str, word: &str) {
         let known = self.ctx.options.custom_types.as_ref();
         if known.is_some_and(|known| known.contains(word)) {
@@ -147,7 +147,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The arguments of a function: an object, in which a text that is a path is replaced by the value it selects.
+    /// The arguments of a function: an object, in which a text that is a path is replaced by the value that it selects.
     fn parameters(&mut self, node: &Node) -> Option<Template> {
         if node.as_str().is_some_and(is_path) {
             let message = "'parameters' is a path, and needs an object: the selected value is sent";
@@ -190,7 +190,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// A JSONPath, and not a text that happens to begin with a dollar sign.
+/// Whether it is a JSONPath, and not just a text that begins with a dollar sign.
 fn is_path(text: &str) -> bool {
     let text = text.trim();
     let begins = text == "$" || text == "$." || text.starts_with("$.") || text.starts_with("$[");

@@ -1,7 +1,7 @@
-//! The drafts of edition 0.1: that of November 2019, and by the same reader the early one of
-//! October 2019. Their differences are in [`draft`].
+//! The drafts of edition 0.1: the draft of November 2019, and, with the same reader, the early one of October 2019.
+//! Their differences are in [`draft`].
 //!
-//! Documents mix the forms of both drafts: a form of one draft is read in a document of the other with a warning.
+//! Documents mix the forms of both drafts. A form of one draft is accepted in a document of the other with a warning.
 //!
 //! | file | reads |
 //! | --- | --- |
@@ -42,7 +42,7 @@ pub(super) fn properties() -> Vec<&'static str> {
     properties_of(&NOVEMBER)
 }
 
-/// Those of the draft, and the ones that are read in addition.
+/// The draft's properties, and those that are read in addition.
 pub(super) fn properties_of(draft: &'static Draft) -> Vec<&'static str> {
     let further = workflow::FURTHER.iter().chain(&workflow::EDITION);
     let mut all = draft.properties.to_vec();
@@ -59,10 +59,10 @@ pub(super) fn read_as(ctx: &mut Ctx<'_>, root: &Node, draft: &'static Draft) {
     reader.workflow(root);
 }
 
-/// Shared by the readers of this folder.
+/// Shared by the readers in this folder.
 struct Reader<'c, 'a> {
     ctx: &'c mut Ctx<'a>,
     draft: &'static Draft,
-    /// The functions met so far, by name and type.
+    /// The functions found so far, by name and type.
     functions: HashMap<(String, String), FunctionId>,
 }

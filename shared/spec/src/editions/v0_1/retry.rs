@@ -1,5 +1,5 @@
-//! Retries: an action is repeated while its result or its error matches `match`, and the workflow continues at another
-//! state when the retries are used up (section "Retry Definition", docs/language.md#decision-20, #decision-22 and
+//! Retries: an action is repeated while its result or error matches `match`, and the workflow continues at another
+//! state when no retries are left (section "Retry Definition", docs/language.md#decision-20, #decision-22 and
 //! #decision-55).
 
 use swirl_model::time::IsoDuration;
@@ -74,7 +74,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The interval and the number of repetitions, if given: `R5/PT15M` five times, `R/PT15M` forever.
+    /// The interval and the number of repetitions, if stated: `R5/PT15M` means five times, `R/PT15M` forever.
     #[allow(clippy::type_complexity)]
     fn interval(&mut self, node: &Node) -> Option<(Option<Option<u32>>, Option<IsoDuration>)> {
         let what = "'retry-interval'";

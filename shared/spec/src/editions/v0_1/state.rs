@@ -50,7 +50,7 @@ impl Reader<'_, '_> {
         Some(State {
             name: name?.into(),
             kind: read.kind,
-            // A state that has taken the input itself does not select from it again.
+            // A state that has used the input path itself doesn't apply it again.
             input: input.filter(|_| !read.takes_input),
             output,
             next: read.next,
@@ -88,7 +88,7 @@ impl Reader<'_, '_> {
         self.flag(obj, "end", false)
     }
 
-    /// The way out of a state: `end: true`, or the state that `next-state` names.
+    /// The way out of a state: `end: true`, or the state in `next-state`.
     pub fn way(&mut self, obj: Obj<'_>, what: &str) -> Option<Next> {
         let next = next_state(obj);
         if self.ends(obj) {
@@ -123,7 +123,7 @@ impl Reader<'_, '_> {
         Next::End(End::default())
     }
 
-    /// To the state that `node` names: one of the same flow.
+    /// A transition to the state that `node` names, in the same flow.
     pub fn transition(&mut self, node: &Node, what: &str) -> Option<Next> {
         let to = self.ctx.state_ref(node, what)?;
         let location = self.ctx.location(node);
@@ -150,7 +150,7 @@ impl Reader<'_, '_> {
         id
     }
 
-    /// A state without actions but with a path for its result puts its input there.
+    /// A state without actions but with a result path puts its input there.
     pub fn move_input(&mut self, filter: Filter<'_>) -> Option<ListId> {
         let to = self.target(filter.result)?;
         let expression = match filter.input {
@@ -203,7 +203,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// `next-state`; an empty one counts as none.
+/// `next-state`. An empty one counts as absent.
 pub(super) fn next_state<'n>(obj: Obj<'n>) -> Option<&'n Node> {
     let node = obj.get("next-state")?;
     let says_nothing = node.as_str() == Some("") || node.kind() == crate::source::NodeKind::Null;

@@ -67,7 +67,7 @@ impl Reader<'_, '_> {
         });
     }
 
-    /// `source` or `type`: an empty one counts as absent if the other one is given (docs/language.md#decision-96).
+    /// `source` or `type`. An empty one counts as absent if the other one is given (docs/language.md#decision-96).
     fn origin(&mut self, obj: Obj<'_>, name: &str) -> Option<String> {
         let node = obj.get(name)?;
         let other = if name == "source" { "type" } else { "source" };
@@ -84,7 +84,7 @@ impl Reader<'_, '_> {
         self.ctx.opt_string(obj, name)
     }
 
-    /// A token names an attribute, plain or as a path of one member.
+    /// A token denotes an attribute, by its name or as a path with one member.
     fn token(&mut self, obj: Obj<'_>) -> Option<Correlation> {
         let node = obj.get("correlation-token")?;
         let text = self.ctx.string(node, "'correlation-token'")?;

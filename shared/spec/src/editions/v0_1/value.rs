@@ -1,4 +1,4 @@
-//! Plain values: lengths of time, flags, words, and properties that only one of the drafts has.
+//! Plain values: lengths of time, booleans, words, and properties that only one of the drafts has.
 
 use swirl_model::time::IsoDuration;
 
@@ -7,16 +7,16 @@ use crate::build::ctx::{Obj, words};
 use crate::codes;
 use crate::source::Node;
 
-/// Seconds of a million years: more than anyone waits, and far from any overflow.
+/// The seconds in a million years: more than anyone waits, and far from any overflow.
 const SECONDS_MAX: u64 = 31_556_952_000_000;
 
 impl Reader<'_, '_> {
-    /// A length of time, in the draft's way or, with a warning, in the other's.
+    /// A length of time in the draft's form or, with a warning, in the other draft's form.
     pub fn length(&mut self, node: &Node, what: &str) -> Option<IsoDuration> {
         self.length_in(node, what, self.draft.seconds)
     }
 
-    /// The wait for events is a text in both drafts, and the early one doesn't say of which form.
+    /// The timeout for events is a text in both drafts, and the early one doesn't define its form.
     pub fn event_timeout(&mut self, obj: Obj<'_>) -> Option<IsoDuration> {
         let node = obj.get("timeout")?;
         let seconds = self.draft.seconds && whole(node.raw()).is_some();
@@ -24,7 +24,7 @@ impl Reader<'_, '_> {
         self.not_zero(node, length)
     }
 
-    /// A bound: zero, the schema's default, means without one.
+    /// A time limit. Zero, the schema's default, means no limit.
     pub fn timeout(&mut self, obj: Obj<'_>, name: &str) -> Option<IsoDuration> {
         let node = obj.get(name)?;
         let length = self.length(node, &format!("'{name}'"))?;
@@ -74,7 +74,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// A value in the form that the other draft gives it.
+    /// A value in the form of the other draft.
     fn other_form(&mut self, node: &Node, form: &str, here: &str) {
         let message = format!("{form} is the form of {}", self.draft.other);
         let hint = format!("write {here}");
@@ -92,7 +92,7 @@ impl Reader<'_, '_> {
             .warn(node, codes::OTHER_EDITIONS_NAME, message, hint.to_owned());
     }
 
-    /// True or false, also as a text (docs/language.md#decision-96).
+    /// True or false, which may be written as text (docs/language.md#decision-96).
     pub fn flag(&mut self, obj: Obj<'_>, name: &str, default: bool) -> bool {
         let Some(node) = obj.get(name) else {
             return default;
@@ -109,7 +109,7 @@ impl Reader<'_, '_> {
         value
     }
 
-    /// One of the draft's words, in any case; one of the other draft's with a warning.
+    /// One of the draft's words in any case, or one of the other draft's with a warning.
     pub fn word_of(
         &mut self,
         node: &Node,

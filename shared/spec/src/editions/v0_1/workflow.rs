@@ -9,10 +9,10 @@ use crate::codes;
 use crate::source::Node;
 use crate::suggest;
 
-/// Names of the edition in later editions: they have been read when the edition was recognised.
+/// Names of the edition in later editions. They were read when the edition was recognised.
 pub(super) const EDITION: [&str; 2] = ["specVersion", "schemaVersion"];
 
-/// Properties that are read at the top in all drafts.
+/// Properties that are read at the top level in all drafts.
 pub(super) const FURTHER: [&str; 5] = ["id", "description", "version", "starts-at", "metadata"];
 
 impl Reader<'_, '_> {
@@ -97,7 +97,7 @@ impl Reader<'_, '_> {
         self.ctx.workflow.version = Version::Literal(text);
     }
 
-    /// Properties at the top level that the draft doesn't have are kept (docs/language.md#decision-1).
+    /// Top-level properties that the draft doesn't define are kept as metadata (docs/language.md#decision-1).
     fn metadata(&mut self, root: Obj<'_>) -> Data {
         let known = self.draft.properties;
         let mut metadata = self.ctx.metadata(root);
@@ -119,7 +119,7 @@ impl Reader<'_, '_> {
         metadata
     }
 
-    /// Has no effect on how a workflow runs; it is kept as information.
+    /// Has no effect on how a workflow runs, but is kept as information.
     fn exec_status(&mut self, root: Obj<'_>) {
         let Some(node) = root.get("exec-status") else {
             return;
@@ -131,7 +131,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The states of the workflow or of a branch, which `obj` holds; the flow that they are.
+    /// Reads the states in `obj`, which is the workflow or a branch, as a flow.
     pub fn flow(&mut self, obj: Obj<'_>, what: &str, items: &[Node]) -> FlowId {
         let id = self.ctx.enter_flow();
         if items.is_empty() {
@@ -173,7 +173,7 @@ impl Reader<'_, '_> {
         self.ctx.add_state(node, head);
     }
 
-    /// The flow's starting state: named in `starts-at`, or marked by `start: true`.
+    /// The flow's starting state: named in `starts-at`, or marked with `start: true`.
     fn start(
         &mut self,
         obj: Obj<'_>,
@@ -212,7 +212,7 @@ impl Reader<'_, '_> {
         None
     }
 
-    /// The states with `start: true`, and its place.
+    /// The states with `start: true`, and the location of that.
     fn marked<'n>(&mut self, items: &'n [Node], states: &[StateId]) -> Vec<(StateId, &'n Node)> {
         let mut marked = Vec::new();
         for (id, item) in states.iter().zip(items) {

@@ -1,7 +1,7 @@
 //! The release of edition 0.1 (April 2020).
 //!
-//! The tasks draft grew out of it within weeks: `tasks` reads both, and a table there lists the
-//! differences (docs/language.md#decision-100).
+//! The tasks draft developed from it within weeks. So `tasks` reads both, and has a table of the differences
+//! (docs/language.md#decision-100).
 
 use super::tasks;
 use super::tasks::variant::RELEASE;

@@ -1,5 +1,5 @@
-//! Actions, and the sub-workflows that states, branches and iterations start in their place
-//! (sections "Action Definition", "SubFlow State").
+//! Actions, and the sub-workflows that states, branches and iterations start instead (sections "Action Definition",
+//! "SubFlow State").
 
 use std::collections::HashSet;
 
@@ -100,7 +100,7 @@ fn invocation(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<ActionKind> {
     }
 }
 
-/// A list of one action, which runs a workflow over the data. `same`: the message if it is this one.
+/// A list with a single action that runs a workflow over the data. `same`: the message if it is this workflow.
 pub(super) fn subflow(ctx: &mut Ctx<'_>, node: &Node, detached: bool) -> Option<ListId> {
     let workflow = ctx.reference(node, "'workflowId'")?;
     if workflow == ctx.workflow.id {
@@ -133,8 +133,7 @@ pub(super) fn subflow(ctx: &mut Ctx<'_>, node: &Node, detached: bool) -> Option<
     Some(ctx.action_list(vec![action], false))
 }
 
-/// The work of a branch or an iteration: its `actions`, or the workflow that `workflowId` names, which must not be this
-/// one.
+/// The work of a branch or iteration: its `actions`, or the workflow in `workflowId`, which must not be this one.
 pub(super) fn actions_or_workflow(ctx: &mut Ctx<'_>, obj: Obj<'_>, what: &str) -> Option<ListId> {
     let names = &["actions", "workflowId"];
     match (obj.get("actions"), obj.get("workflowId")) {

@@ -1,5 +1,5 @@
-//! `onErrors`: errors are defined where they are handled, and may repeat the whole state first
-//! (section "Error Definition", docs/language.md#decision-24 and #decision-26).
+//! `onErrors`: errors are defined where they are handled, and may first repeat the whole state (section "Error
+//! Definition", docs/language.md#decision-24 and #decision-26).
 
 use std::collections::HashSet;
 
@@ -44,7 +44,7 @@ fn handler(ctx: &mut Ctx<'_>, node: &Node) -> Option<Handler> {
         ErrorSet::These(vec![definition(ctx, name, code)])
     };
     let retry = match retry {
-        // It allows no retry, so the handler's own transition is taken at once.
+        // It allows no retry, so the handler's own transition is taken immediately.
         Some(policy) => Some(policy?).filter(|policy| policy.retries_max != Some(0)),
         None => None,
     };
@@ -85,7 +85,7 @@ fn definition(ctx: &mut Ctx<'_>, name: String, code: Option<String>) -> ErrorId 
     ErrorId(index as u32)
 }
 
-/// `onErrors` where nothing can fail.
+/// `onErrors` at a location where nothing can fail.
 pub(super) fn unused(ctx: &mut Ctx<'_>, obj: Obj<'_>, why: &str) {
     if let Some(node) = obj.get("onErrors") {
         ctx.warn(

@@ -44,7 +44,7 @@ pub(super) fn action(
     (ctx.opt_expression(obj, "dataInputPath", sight), rule)
 }
 
-/// `eventDataFilter`: by either of the names that the language's text has.
+/// `eventDataFilter`, with either of the names in the specification.
 pub(super) fn event(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> EventFilter {
     let names = &["dataOutputPath", "dataInputPath"];
     let Some(node) = obj.get("eventDataFilter") else {
@@ -80,7 +80,7 @@ fn under(ctx: &mut Ctx<'_>, node: Option<&Node>) -> Option<Under> {
     })
 }
 
-/// The last name of a path that has nothing but names: `c` of `$.a['b'].c`.
+/// The last name in a path that consists only of names: `c` for `$.a['b'].c`.
 fn last_member(path: &str) -> Option<&str> {
     let mut rest = path.strip_prefix('$')?;
     let mut last = None;

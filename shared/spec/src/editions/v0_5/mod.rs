@@ -1,8 +1,7 @@
-//! Edition 0.5 (November 2020): JSONPath in `{{ }}`, `start` and `end` in states, retries of whole
-//! states.
+//! Edition 0.5 (November 2020): JSONPath in `{{ }}`, `start` and `end` in states, retries of whole states.
 //!
-//! Definitions around the states that they share with 0.8 are rewritten (`rules`) and read by its reader; the states,
-//! which differ throughout, have their own readers here.
+//! The definitions that it shares with 0.8 are rewritten (`rules`) and read by the reader of 0.8. States differ
+//! throughout, so they have readers here.
 
 mod action;
 mod error;

@@ -1,5 +1,4 @@
-//! Where control goes: transitions with their conditions, and ends by kind (sections "Transition
-//! Definition", "End Definition").
+//! Transitions with their conditions, and ends by kind (sections "Transition Definition", "End Definition").
 
 use swirl_model::workflow::{End, Next, Transition};
 
@@ -8,13 +7,13 @@ use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
 
-/// `transition` or `end`. `needed`: a finding if there is neither.
+/// `transition` or `end`. `needed`: it is a finding if both are missing.
 pub(super) fn next(ctx: &mut Ctx<'_>, obj: Obj<'_>, what: &str, needed: bool) -> Option<Next> {
     let end = obj.get("end").filter(|node| node.as_bool() != Some(false));
     match (obj.get("transition"), end) {
         (Some(transition), Some(end)) => {
             ctx.exclusive(obj, what, &["transition", "end"]);
-            // Errors within them are reported as well.
+            // Errors inside them are reported too.
             self::transition(ctx, transition);
             self::end(ctx, end);
             None

@@ -5,7 +5,7 @@ use crate::build::rewrite::Rule;
 use crate::codes;
 use crate::source::Node;
 
-/// For names that have another meaning there (`increment`), giving both is refused here.
+/// For names that have another meaning in 0.8 (`increment`), giving both is rejected here.
 pub(super) const OWN_NAMES: &[(&str, &str)] = &[
     ("arguments", "parameters"),
     ("produceEventRef", "triggerEventRef"),
@@ -43,7 +43,7 @@ pub(in crate::editions) const RULES: &[Rule] = &[
     ]),
 ];
 
-/// `names` means several definitions that differ only in their name.
+/// `names` stands for several definitions that differ only in their names.
 fn names(ctx: &mut Ctx<'_>, events: &mut Node) {
     let Some(items) = events.items_mut() else {
         return;
@@ -67,7 +67,7 @@ fn names(ctx: &mut Ctx<'_>, events: &mut Node) {
     *items = all;
 }
 
-/// Documents from the summer before the text say `resource`, often a mere name: its implementation is given at
+/// Documents from the summer before the release have `resource`, often just a name. Its implementation is provided at
 /// deployment.
 fn resource(ctx: &mut Ctx<'_>, function: &mut Node) {
     let (Some(resource), None) = (function.get("resource").cloned(), function.get("operation"))
@@ -82,7 +82,7 @@ fn resource(ctx: &mut Ctx<'_>, function: &mut Node) {
     }
 }
 
-/// One event, where the text has a list of them.
+/// A single event where the specification has a list.
 fn produce_event(ctx: &mut Ctx<'_>, way: &mut Node) {
     if way.get("produceEvents").is_some() {
         return;
@@ -93,7 +93,7 @@ fn produce_event(ctx: &mut Ctx<'_>, way: &mut Node) {
     }
 }
 
-/// `default` was the transition itself.
+/// `default` used to be the transition itself.
 fn default(ctx: &mut Ctx<'_>, default: &mut Node) {
     let is_transition = default.get("nextState").is_some()
         && default.get("transition").is_none()
@@ -119,7 +119,7 @@ fn older(ctx: &mut Ctx<'_>, node: &Node, name: &str, here: &str) {
     ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);
 }
 
-/// Real documents take these from the edition that came next.
+/// Existing documents use these properties of the next edition.
 fn later_retry(ctx: &mut Ctx<'_>, retry: &mut Node) {
     for name in ["increment", "maxDelay"] {
         if let Some(node) = retry.get(name) {
@@ -131,7 +131,7 @@ fn later_retry(ctx: &mut Ctx<'_>, retry: &mut Node) {
     }
 }
 
-/// A duration is added each time (docs/language.md#decision-21); a number, which later editions have, multiplies.
+/// A duration is added each time (docs/language.md#decision-21). A number, which later editions have, multiplies.
 fn multiplier(_: &mut Ctx<'_>, retry: &mut Node) {
     let text = retry.get("multiplier").and_then(Node::as_str);
     if text.is_some_and(|text| text.trim().parse::<f64>().is_err()) {

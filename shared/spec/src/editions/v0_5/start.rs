@@ -8,9 +8,9 @@ use crate::build::ctx::{Ctx, Obj};
 use crate::codes;
 use crate::source::Node;
 
-/// `start` of the state that a workflow begins with.
+/// `start` of the state with which a workflow begins.
 ///
-/// `by_event`: that state is an event state.
+/// `by_event`: the state is an event state.
 pub(super) fn start(ctx: &mut Ctx<'_>, node: &Node, by_event: bool) {
     if node.as_bool() == Some(true) {
         ctx.warn(
@@ -86,8 +86,7 @@ fn schedule(ctx: &mut Ctx<'_>, node: &Node, by_event: bool) -> Option<Schedule> 
         (Some(node), None) => interval(ctx, node, &zone)?,
         (None, Some(node)) => ctx.cron(node, &zone)?,
     };
-    // Events start instances within the window only, even if other starts are allowed outside of
-    // it.
+    // Events start instances only within the window, even if other starts are allowed outside of it.
     if let (When::Window(text), false, false) = (&when, deny, by_event) {
         let message = format!(
             "the interval '{text}' restricts nothing: instances may be created outside of it too"
@@ -102,7 +101,8 @@ fn schedule(ctx: &mut Ctx<'_>, node: &Node, by_event: bool) -> Option<Schedule> 
     })
 }
 
-/// A window in which instances may be created; with `R/` the times at which one is (docs/language.md#decision-42).
+/// A window in which instances may be created; with `R/`, the times at which one is created
+/// (docs/language.md#decision-42).
 fn interval(ctx: &mut Ctx<'_>, node: &Node, zone: &Zone) -> Option<When> {
     let text = ctx.string(node, "an interval")?;
     let text = text.trim().to_owned();
@@ -124,7 +124,7 @@ fn interval(ctx: &mut Ctx<'_>, node: &Node, zone: &Zone) -> Option<When> {
     None
 }
 
-/// Two places may name the starting state, if they name the same one.
+/// Two properties may name the starting state if they name the same one.
 fn same_start(
     ctx: &mut Ctx<'_>,
     node: &Node,
@@ -142,8 +142,8 @@ fn same_start(
     }
 }
 
-/// Finds the first state: the one marked as the start, otherwise the one that `startsAt` names, as
-/// in drafts, otherwise the first in the list.
+/// Finds the first state: the one marked as the start, else the one in `startsAt`, as in drafts, else the first one in
+/// the list.
 pub(super) fn of_states<'n>(ctx: &mut Ctx<'_>, root: Obj<'n>, states: &'n [Node]) -> StateId {
     let ids = ctx.states_of_flow();
     let mut found = None;

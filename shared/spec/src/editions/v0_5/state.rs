@@ -24,7 +24,7 @@ const COMMON: &[&str] = &[
     "metadata",
 ];
 
-/// The states' names, before anything refers to them. A state may be referred to by its id too.
+/// Reads the names of states before anything refers to them. A state may also be referred to by its id.
 pub(super) fn heads(ctx: &mut Ctx<'_>, items: &[Node]) {
     for item in items {
         let text = |name: &str| item.get(name).and_then(Node::as_str);
@@ -75,7 +75,7 @@ fn read(ctx: &mut Ctx<'_>, node: &Node, starts: bool) -> Option<State> {
         Some(kind) => {
             let mut known: Vec<&str> = COMMON.to_vec();
             known.extend(kind.properties);
-            // An event state cannot compensate; a switch continues by its conditions.
+            // An event state cannot compensate, and a switch continues by its conditions.
             known.retain(|name| match *name {
                 "usedForCompensation" => kind.word != "event",
                 "transition" | "end" => kind.has_next,
@@ -123,8 +123,8 @@ fn read(ctx: &mut Ctx<'_>, node: &Node, starts: bool) -> Option<State> {
     })
 }
 
-/// Data of a state that doesn't fit its schema is noted, and the state continues: the language leaves open whether that
-/// is checked at all.
+/// If a state's data doesn't fit its schema, this is recorded and the state continues, because the language doesn't say
+/// whether the schema is checked at all.
 fn schema(ctx: &mut Ctx<'_>, obj: Obj<'_>, name: &str) -> Option<Schema> {
     let schema = ctx.schema(obj, name)?;
     Some(Schema {

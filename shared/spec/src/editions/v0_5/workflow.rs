@@ -74,7 +74,7 @@ pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     ctx.leave_flow(start);
 }
 
-/// docs/language.md#decision-3: an id that is missing does no harm where there is a name, and the reverse.
+/// docs/language.md#decision-3: a missing id does no harm if there is a name, and vice versa.
 fn identity(ctx: &mut Ctx<'_>, root: Obj<'_>) {
     for name in ["id", "name"] {
         if let Some(node) = root.get(name)
@@ -123,7 +123,8 @@ fn identity(ctx: &mut Ctx<'_>, root: Obj<'_>) {
     }
 }
 
-/// `metadata`, and the other properties at the top: they are kept. A property with nearly a known name gets a warning.
+/// `metadata`, and the other top-level properties, which are kept. A property that resembles a known name gets a
+/// warning.
 fn metadata(ctx: &mut Ctx<'_>, root: Obj<'_>) -> Data {
     let mut metadata = ctx.metadata(root);
     for member in root.node.members().unwrap_or_default() {
@@ -145,7 +146,7 @@ fn metadata(ctx: &mut Ctx<'_>, root: Obj<'_>) -> Data {
     metadata
 }
 
-/// Expression functions are checked with every parameter that may be in sight of them.
+/// Expression functions are checked with all parameters that may be in scope at their uses.
 fn iteration_params(ctx: &mut Ctx<'_>, states: &[Node]) {
     for state in states {
         let name = state.get("iterationParam").and_then(Node::as_str);

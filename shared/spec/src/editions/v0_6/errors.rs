@@ -1,8 +1,7 @@
-//! Errors of 0.6 are described where they are handled: by their own name, and a code.
+//! In 0.6, errors are described where they are handled: by a name and a code.
 //!
-//! Each description that a handler gives becomes a definition, and the handler refers to it. The
-//! names of definitions are only seen in findings: matching goes by the code, or without one by
-//! the name (docs/language.md#decision-24).
+//! Each description in a handler becomes a definition, and the handler refers to it. The names of definitions are
+//! visible only in findings: errors are matched by code, or without a code by name (docs/language.md#decision-24).
 
 use crate::build::ctx::Ctx;
 use crate::codes;
@@ -35,7 +34,7 @@ pub(super) fn define(ctx: &mut Ctx<'_>, root: &mut Node) {
     match root.get_mut("errors") {
         Some(errors) => {
             if let Some(known) = errors.items_mut() {
-                // A document that defines errors as later editions do.
+                // A document that defines errors in the way of later editions.
                 known.retain(|known| {
                     let name = known.get("name").and_then(Node::as_str);
                     name.is_none_or(|name| !names.iter().any(|own| own == name))
@@ -50,7 +49,7 @@ pub(super) fn define(ctx: &mut Ctx<'_>, root: &mut Node) {
     }
 }
 
-/// Makes the handler refer to a definition, and gives that; none for `*`.
+/// Makes the handler refer to a definition, and returns the definition; `None` for `*`.
 fn refer(ctx: &mut Ctx<'_>, handler: &mut Node) -> Option<Node> {
     let code = handler.take("code");
     let Some(error) = handler.take("error") else {
@@ -58,7 +57,7 @@ fn refer(ctx: &mut Ctx<'_>, handler: &mut Node) -> Option<Node> {
             let message = "an error handler needs 'error'";
             let hint = "add 'error': a name, or '*' for all others".to_owned();
             ctx.error(handler, codes::MISSING_PROPERTY, message, hint);
-            // Replaces the one that is missing.
+            // Replaces the missing one.
             let all = handler.text_here("*");
             handler.put("errorRef", all);
         }

@@ -1,7 +1,7 @@
 //! Edition 0.6, as differences from 0.8.
 //!
-//! States that 0.8 lacks become others (a delay state sleeps, a subflow state is an operation
-//! state), timeouts are where they apply, and errors are described where they are handled.
+//! States that 0.8 doesn't have become others (a delay state sleeps, a subflow state is an operation state). Timeouts
+//! are where they apply, and errors are described where they are handled.
 
 mod errors;
 mod snapshots;
@@ -14,7 +14,7 @@ use crate::build::dialect::{Dialect, Parts};
 use crate::build::rewrite::{Rule, Value};
 use crate::source::Node;
 
-/// jq in `${ }`, with the older habits of words and retries (docs/language.md#decision-4 and #decision-20).
+/// jq in `${ }`, with older rules for words and retries (docs/language.md#decision-4 and #decision-20).
 pub(super) const DIALECT: Dialect = Dialect {
     words_any_case: true,
     one_attempt_retries: true,

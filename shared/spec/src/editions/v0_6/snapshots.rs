@@ -1,11 +1,11 @@
-//! Forms of documents from the months before the release (docs/language.md#decision-97): `start` in a state, and the
-//! filters of 0.5 with the expressions of 0.6. Each is read with a warning.
+//! Forms in documents from the months before the release (docs/language.md#decision-97): `start` in a state, and the
+//! filters of 0.5 with the expressions of 0.6. Each is accepted with a warning.
 
 use crate::build::ctx::Ctx;
 use crate::codes;
 use crate::source::Node;
 
-/// `start: true`, or `start` with a schedule, in a state: the workflow's own `start` names that state.
+/// `start: true`, or `start` with a schedule, in a state. The workflow's own `start` refers to that state then.
 pub(super) fn start_in_a_state(ctx: &mut Ctx<'_>, root: &mut Node) {
     let named = root.get("start").is_some();
     let states = root.get_mut("states").and_then(Node::items_mut);

@@ -1,4 +1,4 @@
-//! States and timeouts of 0.6, rewritten in 0.8.
+//! Rewrites states and timeouts of 0.6 to those of 0.8.
 
 use swirl_model::workflow::{Count, Repeat};
 
@@ -8,12 +8,12 @@ use crate::build::references::EventUse;
 use crate::codes;
 use crate::source::Node;
 
-/// A delay state needs its time.
+/// A delay state requires its time.
 pub(super) fn delay(ctx: &mut Ctx<'_>, state: &mut Node) {
     if state.get("duration").is_none() {
         let what = "a state of type 'delay'";
         ctx.missing(Obj { node: state }, what, &["timeDelay"]);
-        // Replaces it, so that it is not missed again.
+        // Replaces the missing value, so that it isn't reported again.
         let none = state.text_here("PT0S");
         state.put("duration", none);
     }
@@ -30,7 +30,7 @@ pub(super) fn exec_timeout(ctx: &mut Ctx<'_>, root: &mut Node) {
         let message = "'execTimeout' needs 'duration'".to_owned();
         let hint = "add 'duration'".to_owned();
         ctx.error_as_is(&location, codes::MISSING_PROPERTY, message, hint);
-        // Replaces it, so that the rest is read.
+        // Replaces it, so that the rest can be read.
         if let Some(timeout) = root.get_mut("execTimeout") {
             timeout.put("duration", placeholder);
         }
@@ -63,7 +63,7 @@ fn move_timeout(ctx: &mut Ctx<'_>, node: &mut Node, from: &str, to: &str) {
     }
 }
 
-/// A subflow state is an operation state with the one action.
+/// A subflow state becomes an operation state with a single action.
 pub(super) fn subflow(ctx: &mut Ctx<'_>, state: &mut Node) {
     const PROPERTIES: [&str; 12] = [
         "name",
@@ -107,7 +107,7 @@ pub(super) fn subflow(ctx: &mut Ctx<'_>, state: &mut Node) {
             "a state of type 'subflow'",
             &["workflowId"],
         );
-        // Replaces the action that is missing, so that it causes no other finding.
+        // Replaces the missing action, so that it causes no other finding.
         let none = state.list_here(Vec::new());
         state.put("actions", none);
         return;
@@ -127,7 +127,7 @@ pub(super) fn subflow(ctx: &mut Ctx<'_>, state: &mut Node) {
     state.put("actions", actions);
 }
 
-/// A branch or a foreach state with a `workflowId` runs that workflow as its one action.
+/// A branch or a foreach state with a `workflowId` runs that workflow as its only action.
 pub(super) fn workflow_for_actions(ctx: &mut Ctx<'_>, node: &mut Node) {
     if node.get("workflowId").is_none() {
         return;

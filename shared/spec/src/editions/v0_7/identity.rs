@@ -21,8 +21,8 @@ pub(in crate::editions) fn name_for_id(ctx: &mut Ctx<'_>, root: &mut Node) {
     root.put("id", name);
 }
 
-/// A document without a `start` begins with its first state, as from 0.8 on (docs/language.md#decision-3). One that
-/// doesn't name its edition may be of 0.8, which requires none.
+/// A document without a `start` begins with its first state, as from 0.8 on (docs/language.md#decision-3). If it
+/// doesn't state its edition, it may be of 0.8, which doesn't require one.
 pub(in crate::editions) fn start_missing(ctx: &mut Ctx<'_>, root: &mut Node) {
     let states = root.get("states").and_then(Node::items).unwrap_or_default();
     let named = root.get("specVersion").or(root.get("schemaVersion"));
@@ -34,7 +34,7 @@ pub(in crate::editions) fn start_missing(ctx: &mut Ctx<'_>, root: &mut Node) {
     ctx.warn(root, codes::MISSING_PROPERTY, message, hint);
 }
 
-/// The properties that name a state.
+/// The properties that refer to a state.
 const REFERENCES: [&str; 6] = [
     "start",
     "stateName",
@@ -44,8 +44,8 @@ const REFERENCES: [&str; 6] = [
     "runBefore",
 ];
 
-/// A state may have an `id`. It identifies nothing that the name doesn't, but a transition may
-/// name it: then the state's name is put there.
+/// A state may have an `id`. It serves no purpose beyond the name's, but a transition may use it; then it is replaced
+/// by the state's name.
 pub(in crate::editions) fn state_ids(ctx: &mut Ctx<'_>, root: &mut Node) {
     let mut by_id: HashMap<String, Option<String>> = HashMap::new();
     let mut names: Vec<String> = Vec::new();
@@ -59,7 +59,7 @@ pub(in crate::editions) fn state_ids(ctx: &mut Ctx<'_>, root: &mut Node) {
             }
             let id = id.as_ref().map(|id| id.as_str().unwrap_or(id.raw()));
             if let (Some(id), Some(name)) = (id, name) {
-                // One id of several states names none of them.
+                // An id that several states have refers to none of them.
                 let entry = by_id.entry(id.to_owned());
                 entry
                     .and_modify(|known| *known = None)

@@ -1,11 +1,11 @@
-//! Additions of 0.8: read with a warning, for a document whose version key says 0.7 (docs/language.md#decision-96).
+//! Additions of 0.8: accepted with a warning in a document whose version key says 0.7 (docs/language.md#decision-96).
 
 use crate::build::ctx::Ctx;
 use crate::codes;
 use crate::source::Node;
 
 pub(super) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {
-    // Identifies nothing: 0.8 has dropped it again.
+    // It identifies nothing, and 0.8 has dropped it again.
     action.take("id");
     warn(ctx, action, &["condition"]);
     for (property, later) in [
@@ -23,7 +23,7 @@ pub(super) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {
     }
 }
 
-/// Before 0.8 a sub-workflow that nothing waits for continues when its parent ends (docs/language.md#decision-56).
+/// Before 0.8, a sub-workflow that nothing waits for continues when its parent ends (docs/language.md#decision-56).
 fn goes_on(reference: &mut Node) {
     let invoke = reference.get("invoke").and_then(Node::as_str);
     let detached = invoke.is_some_and(|word| word.eq_ignore_ascii_case("async"));

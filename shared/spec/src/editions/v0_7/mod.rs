@@ -1,7 +1,7 @@
 //! Edition 0.7, as differences from 0.8.
 //!
-//! It differs in few words; additions of 0.8 are read with a warning, and so are the other names of
-//! 0.6 (docs/language.md#decision-96).
+//! It differs only in a few words. Additions of 0.8 and other names of 0.6 are accepted with a warning
+//! (docs/language.md#decision-96).
 
 mod identity;
 mod later;
@@ -16,7 +16,7 @@ use crate::source::Node;
 pub(super) use identity::{name_for_id, start_missing, state_ids};
 pub(super) use words::{function_word, state_word};
 
-/// jq in `${ }`, with the older habits of words and retries (docs/language.md#decision-4 and #decision-20).
+/// jq in `${ }`, with older rules for words and retries (docs/language.md#decision-4 and #decision-20).
 pub(super) const DIALECT: Dialect = Dialect {
     words_any_case: true,
     one_attempt_retries: true,

@@ -1,4 +1,4 @@
-//! Words that are matched in any case before 0.8, and those that 0.6 had for the same.
+//! Words that are matched in any case before 0.8, and the words of 0.6 for the same things.
 
 use crate::build::ctx::Ctx;
 use crate::codes;
@@ -47,7 +47,7 @@ fn type_word(node: &mut Node, words: &[&'static str]) {
     }
 }
 
-/// Other words of 0.6 are understood, with a warning.
+/// Other words of 0.6 are accepted with a warning.
 pub(super) fn state_of_0_6(ctx: &mut Ctx<'_>, state: &mut Node) {
     let is = |state: &Node, kind: &str| {
         let word = state.get("type").and_then(Node::as_str);
@@ -83,8 +83,8 @@ fn other(ctx: &mut Ctx<'_>, node: &Node, name: &str, here: &str) {
     ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);
 }
 
-/// `stateExecTimeout` may be an object. Its `total` bounds the state; `single` bounds each of its
-/// executions, and as states aren't repeated as a whole there is only one.
+/// `stateExecTimeout` may be an object. Its `total` limits the state. `single` limits each of its executions, and
+/// because states aren't repeated as a whole, there is only one.
 pub(super) fn total_timeout(ctx: &mut Ctx<'_>, timeouts: &mut Node) {
     let Some(timeout) = timeouts.get_mut("stateExecTimeout") else {
         return;

@@ -1,5 +1,5 @@
-//! Actions and their invocations (sections "Action Definition", "FunctionRef Definition", "EventRef
-//! Definition", "SubFlowRef Definition").
+//! Actions and their invocations (sections "Action Definition", "FunctionRef Definition", "EventRef Definition",
+//! "SubFlowRef Definition").
 
 use std::collections::HashSet;
 
@@ -94,7 +94,7 @@ impl Ctx<'_> {
                 when: UnderWhen::NotObject,
             });
         }
-        // An expression over the same data fails the same way each time.
+        // An expression over the same data would fail in the same way each time.
         let plain = matches!(kind, Some(ActionKind::Expression { .. }));
         let retry = self.retry_rule(obj, detached, plain);
         let on_errors = parts
@@ -161,7 +161,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The place in the document that errors name as their source.
+    /// The location in the document that errors state as their source.
     pub fn problem_pointer(&self, node: &Node) -> String {
         match self.dialect.parts.errors {
             Some(_) => self.location(node).place.pointer,
@@ -207,7 +207,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The call of the function named by `node`; `obj` is the reference in its long form.
+    /// The call of the function that `node` names. `obj` is the reference in its long form.
     fn call(&mut self, node: &Node, obj: Option<Obj<'_>>) -> Option<ActionKind> {
         let params = self.params.clone();
         let sight = VisibleVars {
@@ -256,7 +256,7 @@ impl Ctx<'_> {
                 self.error(node, codes::MISSING_PROPERTY, message, hint);
             }
             (kind, Some(obj)) => {
-                // In a scenario the function may be anything.
+                // In a scenario, the function may be mocked with any type.
                 if *kind == FunctionKind::Odata && !self.options.provided.contains(&name) {
                     self.odata_arguments(obj);
                 }
@@ -283,7 +283,7 @@ impl Ctx<'_> {
             let expression = self.compile(
                 &self.location(node),
                 &operation,
-                // Its result becomes data, where no secret may come (docs/language.md#decision-84).
+                // Its result becomes data, which must not contain secrets (docs/language.md#decision-84).
                 VisibleVars {
                     args: true,
                     secrets: false,
@@ -299,7 +299,7 @@ impl Ctx<'_> {
         }
         Some(ActionKind::Call(Call {
             function,
-            // Without arguments a function is called with none (docs/language.md#decision-68).
+            // Without arguments, a function is called with none (docs/language.md#decision-68).
             arguments: Some(arguments.unwrap_or(Template::Literal(Data::object()))),
             selection_set: match selection_set {
                 Some(template) => Some(template?),
@@ -309,7 +309,7 @@ impl Ctx<'_> {
         }))
     }
 
-    /// A property by the name that it has in another edition (docs/language.md#decision-6).
+    /// A property with the name that it has in another edition (docs/language.md#decision-6).
     pub fn other_name(&mut self, node: &Node, name: &str, here: &str) {
         let message =
             format!("'{name}' is another edition's name for '{here}'; it is taken as that");
@@ -377,7 +377,7 @@ impl Ctx<'_> {
 }
 
 impl Ctx<'_> {
-    /// A workflow that isn't deployed yet may be deployed later: a warning (docs/language.md#decision-62).
+    /// A workflow that isn't deployed yet may be deployed later, so this is a warning (docs/language.md#decision-62).
     pub fn check_known_workflow(&mut self, node: &Node, name: &str) {
         let Some(known) = &self.options.workflows else {
             return;

@@ -120,7 +120,7 @@ impl Ctx<'_> {
                 _ if known.contains(&name) => drop(self.string(value, &format!("'{name}'"))),
                 _ => continue,
             }
-            // Of the values of credentials, only the name of a secret may be repeated in a finding.
+            // Of the values of credentials, findings may repeat only the names of secrets.
             let text = value.as_str().unwrap_or_default();
             if text.trim_start().starts_with("$SECRET") {
                 self.warn_unmarked(value);
@@ -135,7 +135,7 @@ impl Ctx<'_> {
         Some(Template::Object(members))
     }
 
-    /// `username` and `password` are for the grant of that name alone.
+    /// `username` and `password` belong only to the grant type `password`.
     fn grant(&mut self, obj: Obj<'_>) {
         let grant = obj.get("grantType").and_then(Node::as_str);
         if matches!(grant, Some("clientCredentials" | "tokenExchange")) {

@@ -1,4 +1,4 @@
-//! Peculiarities of the calls of some function types (section "FunctionRef Definition").
+//! Details in the calls of some function types (section "FunctionRef Definition").
 
 use swirl_model::workflow::Template;
 
@@ -10,7 +10,7 @@ use crate::source::Node;
 use crate::template::Delimiters;
 
 impl Ctx<'_> {
-    /// `selectionSet`; one without expressions is checked at once. `None` after a finding.
+    /// `selectionSet`. One without expressions is checked immediately. `None` after a finding.
     pub fn selection_set(&mut self, node: &Node, sight: VisibleVars<'_>) -> Option<Template> {
         self.string(node, "'selectionSet'")?;
         let template = self.template(node, sight)?;
@@ -29,7 +29,7 @@ impl Ctx<'_> {
         Some(template)
     }
 
-    /// By the language's OData schema, and `orderby` as its text has it.
+    /// Checks against the language's OData schema, with `orderby` as in the specification.
     pub fn odata_arguments(&mut self, obj: Obj<'_>) {
         let what = "the arguments of an odata function";
         let arguments = obj.get("arguments").or(obj.get("parameters"));
@@ -52,7 +52,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The value of an expression is checked when the call is made; null counts as absent.
+    /// The value of an expression is checked when the call is made. Null counts as absent.
     fn odata_option(&mut self, node: &Node, name: &str, wanted: Wanted) {
         let text = node.as_str();
         let is_open = text.is_some_and(|text| text.contains("${")) || node.to_data().is_null();
@@ -98,7 +98,7 @@ const ODATA_OPTIONS: &[(&str, Wanted)] = &[
 ];
 
 impl Ctx<'_> {
-    /// `arguments`, by that name or the one of earlier editions. `None` after a finding.
+    /// `arguments`, with that name or the name in earlier editions. `None` after a finding.
     pub(super) fn arguments(
         &mut self,
         obj: Obj<'_>,
@@ -152,7 +152,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// A text that is an expression as another edition marks it.
+    /// A text that is an expression in the notation of another edition.
     fn warn_other_marks(&mut self, node: &Node) {
         let (pair, other) = match self.dialect.delimiters {
             Delimiters::Dollar => ("${ .name }", Delimiters::Braces),
@@ -171,7 +171,7 @@ impl Ctx<'_> {
 }
 
 /// `.number`, `$.x`, `.items[0].id`, `$WORKFLOW.id`, `.greeting+.name`, `"Hello " + .name`, `"Hello \(.name)"`,
-/// `($item.name | tostring)`, `[.a, .b]`, `{a: .b}`, `map(.x)`. Whether it is one, its compilation decides.
+/// `($item.name | tostring)`, `[.a, .b]`, `{a: .b}`, `map(.x)`. Compiling it decides whether it really is one.
 fn looks_like_an_expression(text: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphabetic() || c == '_';
     let text = text.trim_start_matches(['(', '[', ' ', '\n']).trim_end();
@@ -346,7 +346,7 @@ states:
         ] {
             let body = body(function, &format!("{{refName: f, arguments: {arguments}}}"));
             assert_eq!(findings(&body), expected, "{arguments}");
-            // A scenario's own function takes any arguments.
+            // A scenario's own function accepts any arguments.
             assert_eq!(show(&read_with(&body, &[], &["f"])), "", "{arguments}");
         }
     }

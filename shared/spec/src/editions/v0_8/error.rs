@@ -87,7 +87,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// `*` means all errors that no other handler names, defined or not.
+    /// `*` means all errors that no other handler names, whether they are defined or not.
     fn error_set(&mut self, nodes: &[Node]) -> Option<ErrorSet> {
         let mut all = false;
         let mut ids = Vec::with_capacity(nodes.len());

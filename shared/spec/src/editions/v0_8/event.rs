@@ -82,7 +82,7 @@ impl Ctx<'_> {
         });
     }
 
-    /// None where it is null or empty next to a type.
+    /// `None` if it is null, or empty next to a type.
     fn event_source(&mut self, obj: Obj<'_>) -> Option<String> {
         let node = obj.get("source")?;
         let is_empty = node.is_null() || node.as_str().is_some_and(|text| text.trim().is_empty());
@@ -127,7 +127,7 @@ impl Ctx<'_> {
                 self.template(node, VisibleVars::PLAIN.with_secrets())
             });
             let Some(name) = name else { continue };
-            // CloudEvents attribute names are lower case; definitions often aren't.
+            // Names of CloudEvents attributes are lower case, but definitions often use other cases.
             let attribute = name.to_lowercase();
             if !has_attribute_letters(&attribute) {
                 let place = obj.get("contextAttributeName").unwrap_or(item);

@@ -14,7 +14,7 @@ use crate::suggest;
 
 const PROPERTIES: &[&str] = &["name", "operation", "type", "authRef", "metadata"];
 
-/// The language's own word for a function type of the runtime.
+/// The language's own word for a function type that the runtime defines.
 const CUSTOM: &str = "custom";
 
 const TYPES: [&str; 7] = [
@@ -32,7 +32,7 @@ impl Ctx<'_> {
         let read = self.each(node, "functions", |ctx, item| ctx.function_definition(item));
         self.functions.unread |= !read;
         self.share_resource_auth();
-        // Those that refer to others can be followed only now.
+        // Expressions that refer to others can be resolved only now.
         let referring: Vec<(Location, String)> = self
             .functions
             .values()
@@ -95,7 +95,7 @@ impl Ctx<'_> {
         });
     }
 
-    /// A function that has only metadata is of type `custom`: its connector interprets the metadata
+    /// A function that has only metadata is of type `custom`; its connector interprets the metadata
     /// (docs/language.md#decision-96).
     fn operation_of(
         &mut self,
@@ -177,9 +177,8 @@ impl Ctx<'_> {
         })
     }
 
-    /// An expression function's text, without its `${ }`. It is compiled where it is used, with
-    /// the parameters in sight there; here with all of the document's, so that one that nothing
-    /// uses is checked too.
+    /// The text of an expression function, without its `${ }`. It is compiled at each use, with the parameters in scope
+    /// there. It is also compiled here with all parameters of the document, so that unused functions are checked too.
     fn function_expression(&mut self, node: &Node) -> Option<String> {
         let text = self.expression_text(node, "'operation'")?;
         if !text.starts_with("fn:") {
@@ -190,7 +189,7 @@ impl Ctx<'_> {
                 args: true,
             };
             let location = self.location(node);
-            // Reported here, and not again by each call of it.
+            // Reported here only, not again at each call.
             if !self.check(&location, &text, sight, false) {
                 return None;
             }
@@ -268,8 +267,7 @@ impl Ctx<'_> {
         (read("resource"), read("invocation"))
     }
 
-    /// Functions of one document share the auth definition for fetching it (section "AuthRef
-    /// Definition").
+    /// Functions in the same document share the auth definition for fetching it (section "AuthRef Definition").
     fn share_resource_auth(&mut self) {
         let path = |function: &Function| {
             function
@@ -292,7 +290,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Types that the language doesn't have.
+    /// Checks types that the language doesn't define.
     pub fn check_custom_types(&mut self) {
         let mut findings = Vec::new();
         for (name, entry) in self.functions.names().zip(self.functions.values()) {
@@ -310,7 +308,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The connectors for operations that aren't built in are known where workflows run: deployment refuses an
+    /// Connectors for operations that aren't built in are known only where workflows run: deployment rejects an
     /// operation without one (docs/language.md#decision-99).
     fn custom_operation(&mut self, entry: &FunctionEntry, name: &str) {
         let word = entry.operation.split(':').next().unwrap_or_default();
@@ -335,8 +333,8 @@ impl Ctx<'_> {
         );
     }
 
-    /// A type that the language doesn't have: refused unless it has an implementation here. If that isn't known, it is
-    /// a warning.
+    /// A type that the language doesn't define. It is rejected unless it has an implementation here; if that isn't
+    /// known, it is a warning.
     fn custom_type(&mut self, location: &Location, name: &str, word: &str) {
         let known = self.options.custom_types.as_ref();
         if known.is_some_and(|known| known.contains(word)) {
@@ -436,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn types_of_their_own_are_refused_where_nothing_carries_them_out() {
+    fn custom_types_without_implementation_are_rejected() {
         let body = format!(
             "functions: [{{name: f, operation: x, type: soap}}, {{name: g, operation: x, type: mail}}, {{name: h, operation: x, type: custom}}]\n{STATES}"
         );

@@ -1,4 +1,4 @@
-//! The name of a workflow, and the language it is written in.
+//! The name of a workflow, and its expression language.
 
 use swirl_model::workflow::{Language, Version};
 
@@ -10,7 +10,7 @@ use crate::source::Node;
 impl Ctx<'_> {
     /// `id` or `key`: one of them (docs/language.md#decision-2).
     pub fn identity(&mut self, root: Obj<'_>) {
-        // Where it names an instance it is read with the constants of its evaluation.
+        // If it names instances, it is read together with the constants that its evaluation needs.
         let instance_key = self.dialect.parts.instance_key;
         let constants: &[&str] = match instance_key {
             true => &["id"],
@@ -137,7 +137,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// A reference to a workflow: nothing in it is evaluated.
+    /// A reference to a workflow. Nothing in it is evaluated.
     pub fn reference(&mut self, node: &Node, what: &str) -> Option<String> {
         self.warn_reference(node, what);
         self.string(node, what)

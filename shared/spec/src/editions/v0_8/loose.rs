@@ -1,4 +1,5 @@
-//! Forms of the text's own examples and of the release of 0.8 that differ from the text (docs/language.md#decision-96).
+//! Forms in the specification's own examples and in the release of 0.8 that differ from the specification
+//! (docs/language.md#decision-96).
 
 use crate::build::ctx::Ctx;
 use crate::build::rewrite::Rule;
@@ -22,7 +23,7 @@ pub(in crate::editions) const RULES: &[Rule] = &[
     Rule::at("").with(state_ids),
 ];
 
-/// The release had an `id` of actions, too, which nothing referred to.
+/// In the release, actions could have an `id`, which nothing referred to.
 fn action_id(ctx: &mut Ctx<'_>, action: &mut Node) {
     if let Some(id) = action.take("id") {
         let message =
@@ -32,7 +33,7 @@ fn action_id(ctx: &mut Ctx<'_>, action: &mut Node) {
     }
 }
 
-/// The release had an `id` of states besides their names, which transitions could use.
+/// In the release, states could have an `id` in addition to their names, which transitions could use.
 fn state_ids(ctx: &mut Ctx<'_>, root: &mut Node) {
     for state in root.get("states").and_then(Node::items).unwrap_or_default() {
         if let Some(node) = state.get("id") {
@@ -78,7 +79,7 @@ pub(in crate::editions) fn in_entry(ctx: &mut Ctx<'_>, entry: &mut Node) {
     filter(ctx, entry, "eventFilter", "eventDataFilter");
 }
 
-/// A filter by the short name that the language's comparisons with other languages have.
+/// A filter with the short name that the specification uses in its comparisons with other languages.
 fn filter(ctx: &mut Ctx<'_>, part: &mut Node, short: &str, name: &str) {
     if part.get(name).is_none()
         && let Some(filter) = part.take(short)

@@ -1,8 +1,8 @@
 //! Edition 0.8 of the language, with the additions until August 2023.
 //!
-//! One file a kind of definition. Readers report errors and continue; names become indexes,
-//! settings that are inherited (timeouts, retries) are pushed down to where they apply. Nothing is silently ignored: an
-//! unknown property is an error, one without effect a warning.
+//! Each kind of definition has a file. Readers report errors and continue; names become indexes, and inherited settings
+//! (timeouts, retries) are pushed down to where they apply. Nothing is silently ignored: an unknown property is an
+//! error, and one without effect is a warning.
 
 mod action;
 mod auth;
@@ -28,8 +28,8 @@ use crate::build::ctx::Ctx;
 use crate::build::rewrite::Rule;
 use crate::source::Node;
 
-/// Reads a document of an edition that is a table of differences to this one: rules make its tree
-/// one of 0.8 first.
+/// Reads a document of an edition that is a table of differences from this one. Rules first turn its tree into one of
+/// 0.8.
 pub(super) fn properties() -> Vec<&'static str> {
     workflow::PROPERTIES.to_vec()
 }

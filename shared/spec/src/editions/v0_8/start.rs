@@ -11,7 +11,7 @@ use crate::source::Node;
 use crate::time::cron;
 
 impl Ctx<'_> {
-    /// The starting state: the one that `start` names, otherwise the first.
+    /// The starting state: the one in `start`, otherwise the first one.
     pub fn start(&mut self, root: Obj<'_>) -> StateId {
         let first = StateId(0);
         let Some(node) = root.get("start") else {
@@ -51,7 +51,7 @@ impl Ctx<'_> {
         let (Some(now), Some(schedule)) = (self.options.now, &self.workflow.schedule) else {
             return;
         };
-        // An interval that begins at the deployment is asked from before it.
+        // An interval that begins at the deployment is evaluated from just before it.
         let before = Timestamp(now.0.saturating_sub(1));
         if let Ok(calendar) = Calendar::new(schedule)
             && calendar.next_after(before, now).is_none()
@@ -111,7 +111,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// Always repeating: without `R/` it is read as if it had it (docs/language.md#decision-42).
+    /// It always repeats: without `R/`, it is read as if it had it (docs/language.md#decision-42).
     fn interval(&mut self, node: &Node, zone: &Zone) -> Option<When> {
         let written = self.string(node, "an interval")?;
         let written = written.trim();

@@ -8,10 +8,10 @@ use crate::build::elsewhere;
 use crate::codes;
 use crate::source::Node;
 
-/// Properties that every state may have; kinds add their own.
+/// Properties that every state may have. Each kind adds its own.
 ///
-/// The text's tables leave `onErrors`, `metadata` and the two of compensation out for some kinds,
-/// while its chapters give them to each state; so each has them.
+/// The specification's tables omit `onErrors`, `metadata` and the two properties of compensation for some kinds, but
+/// its chapters give them to every state, so every state has them.
 pub(super) const COMMON: [&str; 9] = [
     "name",
     "type",
@@ -25,7 +25,7 @@ pub(super) const COMMON: [&str; 9] = [
 ];
 
 impl Ctx<'_> {
-    /// The states' names, before anything refers to them.
+    /// Reads the names of states before anything refers to them.
     pub fn state_heads(&mut self, items: &[Node]) {
         for item in items {
             let text = |name: &str| item.get(name).and_then(Node::as_str);
@@ -137,7 +137,7 @@ impl Ctx<'_> {
         kind
     }
 
-    /// Switch states have neither `transition` nor `end`: the message names the alternative.
+    /// Switch states have neither `transition` nor `end`, so the message names the alternative.
     fn check_next_of_switch(&mut self, node: &Node, kind: &StateReader) {
         if kind.has_next {
             return;
@@ -171,7 +171,7 @@ impl Ctx<'_> {
 mod tests {
     use crate::editions::v0_8::testing::findings;
 
-    /// One state in line 5, and one that it may lead to.
+    /// One state in line 5, and another one that it may lead to.
     fn of_state(state: &str) -> String {
         findings(&format!(
             "states:\n- {{{state}}}\n- {{name: Z, type: inject, data: {{}}, end: true}}\n"
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_states_have() {
+    fn common_parts_of_states() {
         let mut wrong = Vec::new();
         for (state, expected) in [
             ("name: A, type: inject, data: {}, transition: Z", ""),

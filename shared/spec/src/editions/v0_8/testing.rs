@@ -6,7 +6,7 @@ use crate::options::Options;
 use crate::reader::{self, Reading};
 use crate::resource::MapResources;
 
-/// The first three lines of each document here.
+/// The first three lines of each document in these tests.
 const HEAD: &str = "id: test\nversion: 1.0.0\nspecVersion: '0.8'\n";
 
 pub(crate) fn read_with(body: &str, resources: &[(&str, &str)], provided: &[&str]) -> Reading {
@@ -21,7 +21,7 @@ pub(crate) fn read_with(body: &str, resources: &[(&str, &str)], provided: &[&str
     reader::read(format!("{HEAD}{body}").as_bytes(), &map, &options)
 }
 
-/// `severity code pointer line`, one a line.
+/// `severity code pointer line`, one finding per line.
 pub(crate) fn show(reading: &Reading) -> String {
     let lines: Vec<String> = reading
         .diagnostics
@@ -38,8 +38,8 @@ pub(crate) fn findings(body: &str) -> String {
     show(&read_with(body, &[], &[]))
 }
 
-/// The findings of actions in an operation state, where a function `f` is defined. They begin in
-/// line 8 of the document.
+/// The findings about actions in an operation state, with a defined function `f`. The actions begin in line 8 of the
+/// document.
 pub(crate) fn of_actions(actions: &str) -> String {
     findings(&in_actions(actions))
 }
@@ -50,7 +50,7 @@ pub(crate) fn in_actions(actions: &str) -> String {
     )
 }
 
-/// One inject state, for definitions around the states.
+/// A single inject state, for definitions around the states.
 pub(crate) const STATES: &str = "states: [{name: A, type: inject, data: {}, end: true}]\n";
 
 pub(crate) fn workflow(body: &str) -> Workflow {

@@ -1,6 +1,5 @@
-//! Where control goes: transitions, ends, the events produced on the way, `continueAs` (sections
-//! "Transition Definition", "End Definition", "ProducedEvent Definition", "Continuing as a new
-//! Execution").
+//! Transitions, ends, produced events and `continueAs` (sections "Transition Definition", "End Definition",
+//! "ProducedEvent Definition", "Continuing as a new Execution").
 
 use swirl_model::workflow::{ContinueAs, End, Next, Produce, Template, Transition};
 
@@ -12,7 +11,7 @@ use crate::codes;
 use crate::source::Node;
 
 impl Ctx<'_> {
-    /// `transition` or `end`. `needed`: a finding if there is neither.
+    /// `transition` or `end`. `needed`: it is a finding if both are missing.
     pub fn next(&mut self, obj: Obj<'_>, what: &str, needed: bool) -> Option<Next> {
         let transition = obj.get("transition");
         // `end: false` isn't an end (docs/language.md#decision-69).
@@ -20,7 +19,7 @@ impl Ctx<'_> {
         match (transition, end) {
             (Some(transition), Some(end)) => {
                 self.exclusive(obj, what, &["transition", "end"]);
-                // Errors within them are reported as well.
+                // Errors inside them are reported too.
                 self.transition(transition);
                 self.end(end);
                 None
@@ -162,7 +161,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// `data` of something that is sent on: an expression or an object.
+    /// `data` that is sent: an expression or an object.
     fn payload(&mut self, node: &Node) -> Option<Template> {
         let params = self.params.clone();
         let sight = VisibleVars {
@@ -170,7 +169,7 @@ impl Ctx<'_> {
             ..VisibleVars::PLAIN
         };
         match node.as_str() {
-            // An expression by nature (docs/language.md#decision-80).
+            // It is always an expression (docs/language.md#decision-80).
             Some(text) if !text.contains(self.dialect.delimiters.open()) => {
                 self.literal_hint = true;
                 let id = self.expression(node, "'data'", sight);
@@ -283,7 +282,7 @@ impl Ctx<'_> {
     }
 }
 
-/// The attributes of an event that its author cannot set as context attributes, and what to write instead.
+/// The attributes of an event that its author cannot set as context attributes, and the alternative for each.
 fn reserved(name: &str) -> Option<&'static str> {
     Some(match name {
         "id" => "leave it out: each event gets its own id",
@@ -297,8 +296,8 @@ fn reserved(name: &str) -> Option<&'static str> {
     })
 }
 
-/// CloudEvents allows lower-case letters and digits; publishers on NATS use more in practice, so `-` and `_` pass as
-/// well. A name that no event can carry is refused where events are correlated, too.
+/// CloudEvents permits lower-case letters and digits. Publishers on NATS use other characters in practice, so `-` and
+/// `_` are accepted too. A name that no event can have is rejected in correlations as well.
 pub(super) fn has_attribute_letters(name: &str) -> bool {
     !name.is_empty()
         && name

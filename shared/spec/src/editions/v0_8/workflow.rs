@@ -90,8 +90,8 @@ impl Ctx<'_> {
         self.check_keep_active(root);
     }
 
-    /// `metadata` and the additional properties, which serve the same purpose (section
-    /// "Additional Properties"). A property with nearly a known name gets a warning.
+    /// `metadata` and the additional properties, which serve the same purpose (section "Additional Properties"). A
+    /// property that resembles a known name gets a warning.
     fn all_metadata(&mut self, root: Obj<'_>) -> Data {
         let mut metadata = self.metadata(root);
         for member in root.node.members().unwrap_or_default() {
@@ -149,7 +149,7 @@ impl Ctx<'_> {
         });
     }
 
-    /// Expression functions are checked with every parameter that may be in sight of them.
+    /// Expression functions are checked with all parameters that may be in scope at their uses.
     fn iteration_params(&mut self, states: &[Node]) {
         for state in states
             .iter()
@@ -166,7 +166,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Named definitions, before anything refers to them.
+    /// Reads named definitions before anything refers to them.
     fn definitions(&mut self, root: Obj<'_>) {
         if let Some(node) = root.get("auth") {
             self.auth_definitions(node);
@@ -203,7 +203,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Extensions have no effect on how a workflow runs: they are kept as metadata with any contents, and nothing is
+    /// Extensions have no effect on how a workflow runs. They are kept as metadata with any contents, and nothing is
     /// fetched for them (docs/language.md#decision-96).
     fn extensions(&mut self, root: Obj<'_>) {
         let Some(node) = root.get("extensions") else {
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_in_a_resource_are_shown_where_it_is_named() {
+    fn findings_in_a_resource_are_shown_at_the_reference() {
         let body = format!("functions: f.yaml\n{STATES}");
         let reading = read_with(&body, &[("f.yaml", "\n- name: f\n  opration: x\n")], &[]);
         assert_eq!(show(&reading), "error unknown-property /functions 4");

@@ -31,7 +31,7 @@ fn publish(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionKind> {
 /// The event's payload is the action's result (docs/language.md#decision-101).
 fn subscribe(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionKind> {
     if node.as_str().is_some() {
-        // As in one of the text's examples.
+        // As in one of the specification's examples.
         let location = ctx.location(node);
         let message = "'subscribe' is an object; the text is taken as its 'event'".to_owned();
         let hint = "write 'subscribe: {event: ...}'".to_owned();

@@ -56,8 +56,7 @@ fn list<'n>(ctx: &mut Ctx<'_>, obj: Obj<'n>, name: &str) -> &'n [Node] {
     }
 }
 
-/// A name for a definition that has none, so that it is checked all the same: one that nothing can
-/// refer to.
+/// A name for a definition that has none, so that it is checked anyway. Nothing can refer to this name.
 fn nameless(node: &Node) -> String {
     format!("\0{}", node.pointer())
 }
@@ -87,7 +86,7 @@ fn definition(ctx: &mut Ctx<'_>, node: &Node) {
     if !obj.has("status") {
         ctx.missing(obj, "an error definition", &["status"]);
     }
-    // The schema calls it as the text once did.
+    // The schema still uses a name that the specification used before.
     let place = match (obj.get("instance"), obj.get("source")) {
         (Some(_), Some(_)) => {
             ctx.exclusive(obj, "an error definition", &["instance", "source"]);

@@ -1,11 +1,10 @@
-//! Parts of a document that 0.8 has elsewhere, or not at all.
+//! Parts of a document that 0.8 has elsewhere or not at all.
 
 use crate::build::ctx::Ctx;
 use crate::codes;
 use crate::source::Node;
 
-/// `name` identifies the workflow. An `id` next to it identifies nothing; one in its place is
-/// understood.
+/// `name` identifies the workflow. An `id` next to it has no effect; an `id` instead of it is accepted.
 pub(super) fn identity(ctx: &mut Ctx<'_>, root: &mut Node) {
     match (root.get("name").cloned(), root.get("id").cloned()) {
         (Some(name), id) => {
@@ -29,7 +28,7 @@ pub(super) fn identity(ctx: &mut Ctx<'_>, root: &mut Node) {
     }
 }
 
-/// Some of the text's examples call the policies `policy`.
+/// Some examples in the specification call the policies `policy`.
 pub(super) fn policy(ctx: &mut Ctx<'_>, errors: &mut Node) {
     if let Some(policy) = errors.get("policy")
         && errors.get("policies").is_none()
@@ -42,7 +41,7 @@ pub(super) fn policy(ctx: &mut Ctx<'_>, errors: &mut Node) {
     }
 }
 
-/// Events have no `kind`: each may be consumed and produced.
+/// Events have no `kind`: each may be both consumed and produced.
 pub(super) fn event(ctx: &mut Ctx<'_>, event: &mut Node) {
     if let Some(kind) = event.take("kind") {
         let why = "an event may be consumed and produced";
@@ -50,7 +49,7 @@ pub(super) fn event(ctx: &mut Ctx<'_>, event: &mut Node) {
     }
 }
 
-/// Some of the text's examples have the arguments next to the function's name.
+/// Some examples in the specification have the arguments next to the function's name.
 pub(super) fn arguments_beside(ctx: &mut Ctx<'_>, action: &mut Node) {
     let by_name = action
         .get("functionRef")

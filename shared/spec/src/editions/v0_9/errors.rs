@@ -19,7 +19,7 @@ pub(super) fn define(ctx: &mut Ctx<'_>, name: String, problem: Problem) -> Error
     id
 }
 
-/// A number, or a text with one.
+/// A number, which may be written as text.
 pub(super) fn status(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<u16> {
     let node = obj.get("status")?;
     let text = ctx.text(node, "'status'")?;
@@ -51,14 +51,14 @@ pub(super) fn pointer(ctx: &mut Ctx<'_>, node: &Node, what: &str) -> Option<Stri
     None
 }
 
-/// The errors that a handler takes: those of `when`, or all, but none of `exceptWhen`.
+/// The errors that a handler handles: those in `when`, or all, except those in `exceptWhen`.
 pub(super) fn errors_of(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<ErrorSet> {
     let when = references(ctx, obj, "when")?;
     let except = references(ctx, obj, "exceptWhen")?;
     Some(match (when.is_empty(), except.is_empty()) {
         (false, false) => ErrorSet::TheseExcept(when, except),
         (false, true) => ErrorSet::These(when),
-        // No references: all errors, at the handler's position among the others.
+        // Without references: all errors, by the handler's position among the others.
         (true, _) => ErrorSet::Except(except),
     })
 }
@@ -108,7 +108,7 @@ fn definition_ref(ctx: &mut Ctx<'_>, node: &Node) -> Option<ProblemEntry> {
     found
 }
 
-/// `throw`: an object; with `refName` nothing else counts.
+/// `throw`: an object. If it has `refName`, nothing else counts.
 pub(super) fn throw(ctx: &mut Ctx<'_>, node: &Node) -> Option<Throw> {
     if node.members().is_none() {
         ctx.wrong_type(node, "'throw'", "true or an object");
@@ -147,7 +147,7 @@ pub(super) fn throw(ctx: &mut Ctx<'_>, node: &Node) -> Option<Throw> {
     })
 }
 
-/// A number, a text with one, or an expression.
+/// A number, a text with a number, or an expression.
 fn thrown_status(ctx: &mut Ctx<'_>, node: &Node) -> Option<()> {
     let text = ctx.text(node, "'status'")?;
     if !text.contains("${") && text.trim().parse::<u16>().is_err() {

@@ -7,7 +7,7 @@ use crate::build::ctx::{Ctx, Obj, words};
 use crate::codes;
 use crate::source::Node;
 
-/// `openapi` is the `rest` of 0.8. The text uses both words, so `rest` is understood.
+/// `openapi` is the `rest` of 0.8. The specification uses both words, so `rest` is accepted.
 pub(super) fn kind(ctx: &mut Ctx<'_>, function: &mut Node) {
     let Some(word) = function.get_mut("type") else {
         return;
@@ -42,7 +42,7 @@ pub(super) fn operation(ctx: &mut Ctx<'_>, node: &Node, kind: &FunctionKind) -> 
     Some(node.to_data().to_string())
 }
 
-/// The methods of the schema, and PATCH (RFC 5789).
+/// The methods in the schema, and PATCH (RFC 5789).
 const METHODS: [&str; 9] = [
     "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE",
 ];
@@ -67,7 +67,7 @@ fn request(ctx: &mut Ctx<'_>, node: &Node) -> Option<()> {
     Some(())
 }
 
-/// Values are static: expressions go into the arguments of the call.
+/// Values are static. Expressions belong into the arguments of the call.
 fn texts(ctx: &mut Ctx<'_>, obj: Obj<'_>, name: &str) {
     let Some(node) = obj.get(name) else {
         return;
@@ -84,7 +84,7 @@ fn texts(ctx: &mut Ctx<'_>, obj: Obj<'_>, name: &str) {
     ctx.static_data(node, "the request of an http function");
 }
 
-/// A paths object with one operation, which is the function.
+/// A paths object with a single operation, which is the function.
 fn paths(ctx: &mut Ctx<'_>, node: &Node) -> Option<()> {
     const OPERATIONS: [&str; 8] = [
         "get", "put", "post", "delete", "options", "head", "patch", "trace",

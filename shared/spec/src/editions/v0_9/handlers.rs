@@ -2,8 +2,8 @@
 //! "Error Handler Definition", "Error Handler Reference", "Error Policy Definition", "Error Outcome
 //! Definition").
 //!
-//! A handler that is defined at the top is read again where it is referred to: its transition leads
-//! on from there, and its expressions see the values in sight there.
+//! A handler that is defined at the top level is read again at each reference: its transition leads on from there, and
+//! its expressions see the values in scope there.
 
 use swirl_model::workflow::{ActionHandler, ErrorSet, Handler, HandlerRetry, Retry, Then};
 
@@ -17,7 +17,7 @@ const PARTS: &[&str] = &["refName", "when", "exceptWhen", "retry", "then"];
 const DEFINED: &[&str] = &["name", "when", "exceptWhen", "retry", "then"];
 const OUTCOMES: &[&str] = &["end", "transition", "throw"];
 
-/// One handler, as read.
+/// A parsed handler.
 struct Read {
     errors: ErrorSet,
     retry: Option<Retry>,
@@ -79,7 +79,7 @@ fn in_policy(ctx: &mut Ctx<'_>, node: &Node) -> Vec<Read> {
     items.iter().filter_map(|item| handler(ctx, item)).collect()
 }
 
-/// Reads it in its own document.
+/// Reads it in the context of its own document.
 fn there<T>(ctx: &mut Ctx<'_>, shared: &Shared, read: impl FnOnce(&mut Ctx<'_>, &Node) -> T) -> T {
     let outer = std::mem::replace(&mut ctx.origin, shared.origin.clone());
     let result = read(ctx, &shared.node);
@@ -185,8 +185,7 @@ fn outcome(ctx: &mut Ctx<'_>, node: &Node) -> Option<Then> {
     }
 }
 
-/// Reads the handlers and policies that nothing refers to for their findings: their transitions
-/// lead on from nowhere.
+/// Reads the handlers and policies that nothing refers to only to find their errors. Their transitions lead nowhere.
 pub(super) fn check_unused(ctx: &mut Ctx<'_>) {
     let (edges, ends, terminates) = (ctx.edges.len(), ctx.ends.len(), ctx.terminates);
     let params = ctx.all_params.clone();
@@ -216,7 +215,7 @@ fn unread(
         .collect()
 }
 
-/// Checks of handlers and policies before anything refers to them.
+/// Checks handlers and policies before anything refers to them.
 pub(super) fn check_shared(ctx: &mut Ctx<'_>) {
     let handlers: Vec<Shared> = ctx.problems.handlers.values().cloned().collect();
     for shared in handlers {

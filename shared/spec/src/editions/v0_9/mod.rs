@@ -1,7 +1,7 @@
 //! Edition 0.9, as differences from 0.8.
 //!
-//! A name identifies, errors are problems as RFC 7807 has them with handlers and policies, actions
-//! publish and subscribe, and durations may be expressions (docs/language.md#decision-98 and #decision-101).
+//! A name identifies a workflow, errors are problems as in RFC 7807 with handlers and policies, actions publish and
+//! subscribe, and durations may be expressions (docs/language.md#decision-98 and #decision-101).
 
 mod action;
 mod configuration;

@@ -1,5 +1,5 @@
-//! The naming convention: lower case letters, digits and single dashes between them (section
-//! "Naming Convention"). An action or a condition without a name is only a warning.
+//! The naming convention: lower case letters, digits and single dashes between them (section "Naming Convention"). A
+//! missing name of an action or a condition is only a warning.
 
 use crate::build::ctx::Ctx;
 use crate::codes;
@@ -77,7 +77,7 @@ fn own(ctx: &mut Ctx<'_>, node: &Node, what: &str) {
     let Some(node) = node.get("name") else {
         return;
     };
-    // A name that is empty or not a text is found by the reader.
+    // The reader reports a name that is empty or not a text.
     let Some(name) = node.as_str().filter(|name| !name.is_empty()) else {
         return;
     };
@@ -94,8 +94,7 @@ fn own(ctx: &mut Ctx<'_>, node: &Node, what: &str) {
     ctx.error(node, codes::BAD_NAME, message, hint);
 }
 
-/// The name as the convention would have it: `CheckApplicant` and `check applicant` are
-/// `check-applicant`.
+/// The name in the form of the convention: `CheckApplicant` and `check applicant` become `check-applicant`.
 fn conventional(name: &str) -> Option<String> {
     let mut made = String::new();
     let mut lower = false;

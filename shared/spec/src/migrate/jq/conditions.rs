@@ -1,5 +1,5 @@
-//! Conditions of older editions, which compare the selection of a path with a value, in jq. Numbers
-//! and texts that look like numbers are compared as numbers, all else as texts (docs/language.md#decision-39).
+//! Converts conditions of older editions, which compare the selection of a path with a value, to jq. Numbers and texts
+//! that look like numbers are compared as numbers, everything else as text (docs/language.md#decision-39).
 
 use swirl_model::Data;
 use swirl_model::workflow::{Comparison, ExprId, Test};
@@ -9,7 +9,7 @@ use super::paths::{One, Selection};
 /// A condition in jq.
 pub(crate) struct Condition {
     pub text: String,
-    /// It needs no parentheses within others.
+    /// It needs no parentheses inside other conditions.
     plain: bool,
 }
 
@@ -31,18 +31,18 @@ impl Condition {
 }
 
 pub(crate) struct Conditions<'p> {
-    /// The selection of a path; none if jq has no such path.
+    /// The selection of a path; `None` if it has no form in jq.
     pub path: &'p dyn Fn(ExprId) -> Option<Selection>,
     /// The state data is always an object.
     pub object: bool,
 }
 
 impl Conditions<'_> {
-    /// The test in jq. `None` if a path or a value has no form there.
+    /// The test in jq; `None` if a path or a value has no form in jq.
     pub fn written(&self, test: &Test) -> Option<Condition> {
         Some(match test {
             Test::Holds(id) => match (self.path)(*id)? {
-                // Anything but true, false and null is an error.
+                // Values other than true, false and null are an error.
                 Selection::One(_) => return None,
                 Selection::Many(each) => plain(format!("any({each}; true)")),
             },
@@ -87,7 +87,7 @@ impl Conditions<'_> {
         }
     }
 
-    /// There and not null: null cannot be that.
+    /// Present and not null, for expressions that can't be null themselves.
     fn not_null(&self, tests: &[Test]) -> Option<Condition> {
         let [present, Test::Not(null)] = tests else {
             return None;
@@ -181,14 +181,14 @@ fn equals(found: &str, text: &str, number: Option<&str>) -> Condition {
     if text == "null" {
         return compound(format!("{found} | . != null and tostring == {quoted}"));
     }
-    // Only a text can equal one that isn't JSON.
+    // Only a text can be equal to a text that isn't JSON.
     match Data::parse(text.as_bytes()) {
         Ok(_) => plain(format!("({found} | tostring) == {quoted}")),
         Err(_) => plain(format!("{found} == {quoted}")),
     }
 }
 
-/// The number that a text looks like, as jq writes it. `None` if jq has no such number.
+/// The number that a text looks like, in jq notation; `None` if jq has no such number.
 #[expect(clippy::option_option, reason = "what isn't a number is fine, too")]
 fn number(text: &str) -> Option<Option<String>> {
     let text = text.trim();
@@ -388,7 +388,7 @@ mod tests {
                 assert_eq!(found, expected, "{text} on {data}");
             }
         }
-        // The data need not be an object.
+        // The data may be something other than an object.
         let (text, found) = holds(
             &no(compare(A, Equal, data!("x"), false)),
             false,
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_short_where_they_can_be() {
+    fn simple_conditions_stay_short() {
         let conditions = Conditions {
             path: &path,
             object: true,

@@ -15,7 +15,7 @@ pub(in crate::migrate) fn filters(state: &State) -> impl Iterator<Item = &EventF
     entries.chain(conditions).chain(callback)
 }
 
-/// The same filters in the same order.
+/// The same filters in the same order, mutable.
 pub(super) fn filters_mut(state: &mut State) -> Box<dyn Iterator<Item = &mut EventFilter> + '_> {
     match &mut state.kind {
         StateKind::Event(event) => {

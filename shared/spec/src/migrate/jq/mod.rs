@@ -1,5 +1,5 @@
-//! Definitions in JSONPath that 0.8 can say in jq only are rewritten in jq as a whole: a document of
-//! 0.8 has one expression language.
+//! Rewrites a whole definition from JSONPath to jq if some part of it can be expressed only in jq, because a document
+//! of 0.8 has a single expression language.
 
 mod conditions;
 mod filters;
@@ -16,7 +16,7 @@ use conditions::Conditions;
 pub(super) use filters::filters;
 use paths::Selection;
 
-/// Rewrites the definition where that is needed; returns true if it was. A path that has no form in jq is unchanged.
+/// Rewrites the definition if needed, and returns whether it did. A path without a form in jq stays unchanged.
 pub(super) fn rewrite(workflow: &mut Workflow, notes: &mut Vec<String>) -> bool {
     if !is_needed(workflow) {
         return false;
@@ -76,7 +76,7 @@ fn is_needed(workflow: &Workflow) -> bool {
         || has(Language::Jq) && has(Language::JsonPath)
 }
 
-/// The text of an expression function is that of the actions that call it.
+/// The text of an expression function is stored at the actions that call it.
 fn functions(workflow: &mut Workflow) {
     let Workflow {
         actions,
@@ -131,7 +131,7 @@ fn tests(workflow: &mut Workflow, parsed: &[Option<Selection>]) {
     }
 }
 
-/// The names that the test's paths see.
+/// The names that the paths in the test see.
 fn params(workflow: &Workflow, test: &Test) -> Vec<Arc<str>> {
     match test {
         Test::Holds(id) | Test::Exists(id) | Test::Compare { path: id, .. } => {

@@ -1,22 +1,22 @@
-//! JSONPath to jq, as far as both select the same: members, elements, `[*]` and one plain filter.
+//! Converts JSONPath to jq, as far as both select the same: members, elements, `[*]` and a simple filter.
 
 use swirl_model::Data;
 
-/// Variables that are objects, always.
+/// Variables that are always objects.
 const OBJECTS: [&str; 3] = ["CONST", "SECRETS", "WORKFLOW"];
 
 /// The selection of a path, in jq.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Selection {
     One(One),
-    /// The values of the list, each by itself.
+    /// The values of the list, one by one.
     Many(String),
 }
 
-/// A path to one value at most.
+/// A path to at most one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct One {
-    /// `$CONST` and similar; else the data.
+    /// `$CONST` and similar; otherwise the data.
     variable: Option<String>,
     steps: Vec<Step>,
 }
@@ -28,7 +28,7 @@ enum Step {
 }
 
 impl Selection {
-    /// `None` if the path is more than this module knows.
+    /// Returns `None` if this module doesn't support the path.
     pub fn parse(text: &str) -> Option<Selection> {
         let mut rest = text.trim().strip_prefix('$')?;
         let variable = word(&mut rest);
@@ -57,7 +57,7 @@ impl Selection {
         Some(Selection::One(One { variable, steps }))
     }
 
-    /// As an expression: the value, or the list of all that are selected.
+    /// As an expression: the value, or the list of all selected values.
     pub fn expression(&self) -> String {
         match self {
             Selection::One(one) => one.optional(),
@@ -67,18 +67,18 @@ impl Selection {
 }
 
 impl One {
-    /// Gives nothing where a step has nothing to go into.
+    /// Yields nothing if a step can't be taken.
     pub fn optional(&self) -> String {
         self.with("")
     }
 
-    /// One place in the data, for `toStateData`.
+    /// A single location in the data, for `toStateData`.
     pub fn place(&self) -> Option<String> {
         let plain = self.variable.is_none();
         plain.then(|| self.text(self.steps.len(), ""))
     }
 
-    /// Gives null where nothing is selected. `object`: the data is always an object.
+    /// Yields null if nothing is selected. `object`: the data is always an object.
     pub fn or_null(&self, object: bool) -> String {
         let text = self.text(self.steps.len(), "");
         match self.steps.as_slice() {
@@ -88,7 +88,7 @@ impl One {
         }
     }
 
-    /// Whether there is a value, or one that is null if `null` says so: a condition.
+    /// A condition that tests whether there is a value; with `null`, a null value counts too.
     pub fn is_there(&self, object: bool, null: bool) -> String {
         let Some(last) = self.steps.last() else {
             return if null { ". == null" } else { "true" }.to_owned();

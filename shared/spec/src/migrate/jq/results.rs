@@ -1,4 +1,4 @@
-//! Results and payloads that go under their own key, and results that replace the state data.
+//! Results and payloads that are stored under their own key, and results that replace the state data.
 
 use swirl_model::Data;
 use swirl_model::workflow::{
@@ -12,9 +12,9 @@ use super::paths::Selection;
 use crate::migrate::Assume;
 use crate::migrate::objects::Objects;
 
-/// The place of a result that isn't an object until the state's output filter puts it in the place of the state data.
+/// Holds a result that isn't an object until the state's output filter makes it the state data.
 const KEPT: &str = "\"$result\"";
-/// The place of state data that is a list while the state runs: a result can't be merged into a list.
+/// Holds state data that is a list while the state runs, because a result can't be merged into a list.
 const LIST: &str = "\"$list\"";
 
 pub(super) fn rewrite(
@@ -75,7 +75,7 @@ pub(super) fn rewrite(
     }
 }
 
-/// The value that the path selects, or else a value that isn't an object itself, under the key.
+/// Stores the value that the path selects under the key, or else a value that isn't an object.
 fn under_key(
     workflow: &mut Workflow,
     filter: Option<ExprId>,
@@ -93,7 +93,7 @@ fn under_key(
     Some(expression(workflow, text, params))
 }
 
-/// With one action, the state's output filter can replace that of the action's result.
+/// With a single action, the state's output filter can replace that of the action's result.
 fn replaced(workflow: &mut Workflow, at: usize, is_object: bool) -> bool {
     let state = &workflow.states[at];
     let Some(actions) = only_actions(workflow, state) else {
@@ -158,7 +158,7 @@ fn replaced(workflow: &mut Workflow, at: usize, is_object: bool) -> bool {
     true
 }
 
-/// Whether the list can be kept under a key while the state runs, because nothing else sees the data then.
+/// Whether the list can be held under a key while the state runs, because nothing else sees the data then.
 fn can_hold_list(workflow: &Workflow, state: &State, actions: &[ActionId]) -> bool {
     let plain = |id: &ActionId| {
         let action = &workflow[*id];
@@ -199,7 +199,7 @@ fn of_list(workflow: &mut Workflow, id: ActionId) {
     workflow.actions[id.0 as usize].from = Some(from);
 }
 
-/// The result of each branch is under its number until the state's output filter makes a list of them.
+/// Holds the result of each branch under its number until the state's output filter makes a list of them.
 fn collected(workflow: &mut Workflow, at: usize) -> bool {
     let StateKind::Parallel(parallel) = &workflow.states[at].kind else {
         return false;
@@ -253,7 +253,7 @@ fn collected(workflow: &mut Workflow, at: usize) -> bool {
     true
 }
 
-/// The actions of a state of which one runs, and nothing after it.
+/// The actions of a state in which only one action runs, and nothing after it.
 fn only_actions(workflow: &Workflow, state: &State) -> Option<Vec<ActionId>> {
     let one = |list: ListId| workflow[list].actions.len() <= 1;
     let lists: Vec<ListId> = match &state.kind {

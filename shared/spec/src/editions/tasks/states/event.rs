@@ -1,4 +1,4 @@
-//! Event: waits for events and runs the actions that belong to them (docs/language.md#decision-31).
+//! Event: waits for events and runs the actions for them (docs/language.md#decision-31).
 
 use std::collections::HashSet;
 
@@ -35,8 +35,8 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
         .iter()
         .map(|item| entry(reader, item, exclusive))
         .collect();
-    // At the start of a workflow the time counts from one event to the next; elsewhere it counts
-    // from the beginning of the state.
+    // At the start of a workflow, the time counts from one event to the next; elsewhere it counts from the beginning of
+    // the state.
     let starts = obj.has("start") && reader.flows.len() == 1;
     Some(StateKind::Event(EventState {
         exclusive,
@@ -63,7 +63,7 @@ fn entry(reader: &mut Reader<'_, '_>, node: &Node, exclusive: bool) -> Option<On
         reader.missing(obj, WHAT, &["eventRefs"]);
         return None;
     };
-    // A single one is meant as a list of one.
+    // A single one is read as a list with one entry.
     let refs = match node.as_str().is_some() || node.members().is_some() {
         true => std::slice::from_ref(node),
         false => reader.full_list(node, "'eventRefs'")?,
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_waited_for() {
+    fn which_events_are_awaited() {
         let any = state("eventsActions: [{eventRefs: [a, b], actions: []}]");
         assert!(any.exclusive);
         assert_eq!(any.entries[0].wait, Wait::any(2));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_counts_anew_with_each_event_at_the_start_only() {
+    fn only_at_the_start_each_event_restarts_the_timeout() {
         let entries = "eventsActions: [{eventRefs: [a, b], actions: []}]";
         assert!(!state(entries).timeout_restarts);
         let start = format!("start: {{kind: default}}, {entries}");

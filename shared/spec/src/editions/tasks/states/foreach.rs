@@ -47,7 +47,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
     }))
 }
 
-/// `max` is the number that run at a time; 0 means no bound.
+/// `max` is the number of iterations that run at once; 0 means no limit.
 fn mode(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> IterationMode {
     let Some(node) = obj.get("max") else {
         return IterationMode::Parallel;
@@ -66,7 +66,7 @@ fn mode(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> IterationMode {
     }
 }
 
-/// `inputParameter`: a path to one member of the data, or the member's bare name.
+/// `inputParameter`: a path to a member of the data, or only the member's name.
 fn param(reader: &mut Reader<'_, '_>, obj: Obj<'_>, what: &str) -> Option<String> {
     let Some(node) = obj.get("inputParameter") else {
         reader.missing(obj, what, &["inputParameter"]);

@@ -1,4 +1,4 @@
-//! Inject, in the release of 0.1 relay: adds static data.
+//! Inject (relay in the release of 0.1): adds static data.
 
 use swirl_model::Data;
 use swirl_model::workflow::StateKind;

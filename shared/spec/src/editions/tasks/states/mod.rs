@@ -1,4 +1,4 @@
-//! One file a state kind.
+//! The kinds of states, with one file each.
 
 mod callback;
 mod delay;
@@ -15,19 +15,19 @@ use swirl_model::workflow::StateKind;
 use super::Reader;
 use crate::build::ctx::Obj;
 
-/// How a kind of state is read.
+/// The reader for a kind of state.
 pub(super) struct StateReader {
     pub word: &'static str,
-    /// Its own properties, besides those that all states have.
+    /// Its own properties, in addition to those of all states.
     pub properties: &'static [&'static str],
-    /// Has its own `transition` or `end`.
+    /// It has a `transition` or `end` of its own.
     pub has_next: bool,
     /// May have `retry`.
     pub retries: bool,
     pub read: fn(&mut Reader<'_, '_>, Obj<'_>) -> Done,
 }
 
-/// The result of the reader of a kind; `None` after a finding that makes the state unusable.
+/// The result of reading a state; `None` after a finding that makes the state unusable.
 pub(super) type Done = Option<StateKind>;
 
 /// By name.

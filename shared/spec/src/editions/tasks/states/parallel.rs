@@ -47,7 +47,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
     }))
 }
 
-/// `counted`: the state's `completionType` says which branches are waited for.
+/// `counted`: the state's `completionType` determines which branches are awaited.
 fn branch(reader: &mut Reader<'_, '_>, node: &Node, counted: bool) -> Option<Branch> {
     let (states, other) = reader.variant.states;
     let mut known = vec!["name", "startsAt", states, other];
@@ -97,7 +97,7 @@ fn at_least(reader: &mut Reader<'_, '_>, obj: Obj<'_>, branches: usize) -> Optio
         }
         (kind, node) => {
             if let Some(node) = node {
-                // The text writes 0 for none.
+                // In the specification, 0 means none.
                 if node.raw() != "0" {
                     reader.ignored(node, "n", "it belongs to 'completionType: n_of_m'");
                 }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn how_many_branches() {
+    fn the_number_of_awaited_branches() {
         let of = |state: &str| parallel("", "tasks", state, "").at_least;
         assert_eq!(of("metadata: {}"), None);
         assert_eq!(of("completionType: and"), None);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn which_branches_are_waited_for() {
+    fn which_branches_are_awaited() {
         let release = "schemaVersion: '0.1'\n";
         let of = |schema, states, state, branch| {
             parallel(schema, states, state, branch).branches[0].awaited

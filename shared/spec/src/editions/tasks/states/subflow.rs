@@ -1,4 +1,4 @@
-//! SubFlow: another workflow, waited for or not.
+//! SubFlow: another workflow, awaited or not.
 
 use swirl_model::workflow::{Action, ActionKind, OnParentEnd, StateKind, Subflow};
 

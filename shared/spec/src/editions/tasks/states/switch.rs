@@ -1,7 +1,7 @@
 //! Switch: the transition depends on data, or on the first event.
 //!
-//! The tasks draft lists conditions over data or over events; the release of 0.1 has choices, each
-//! of one condition or of several (`and`, `or`, `not`).
+//! The tasks draft lists conditions over data or over events. The release of 0.1 has choices, each with one condition
+//! or several (`and`, `or`, `not`).
 
 use regex::Regex;
 use swirl_model::Data;
@@ -32,7 +32,7 @@ pub(super) const KIND: StateReader = StateReader {
     read,
 };
 
-/// Operators of both texts, as they are compared: in lower case.
+/// The operators of both texts in lower case, as they are compared.
 const OPERATORS: [&str; 16] = [
     "exists",
     "notexists",
@@ -52,7 +52,7 @@ const OPERATORS: [&str; 16] = [
     "isnull",
 ];
 
-/// The properties that join several conditions to one choice.
+/// The properties that combine several conditions into one choice.
 const JOINS: [&str; 3] = ["and", "or", "not"];
 
 fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
@@ -106,7 +106,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
     }
 }
 
-/// `Some(None)`: it is not there. `None`: it could not be read.
+/// `Some(None)`: it is absent. `None`: it could not be read.
 fn read_or_none(default: Option<Option<Next>>) -> Option<Option<Next>> {
     match default {
         None => Some(None),
@@ -207,7 +207,7 @@ fn on_data(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Condition> {
     })
 }
 
-/// `and`, `or` and `not`, with one condition or a list of them. `not` holds if none of its list does
+/// `and`, `or` and `not`, with one condition or a list of them. `not` holds if no condition in its list does
 /// (docs/language.md#decision-39).
 fn joined(reader: &mut Reader<'_, '_>, node: &Node, join: &str) -> Option<Test> {
     let items = match node.items() {
@@ -319,7 +319,7 @@ fn is_false(node: &Node) -> bool {
             .is_some_and(|text| text.eq_ignore_ascii_case("false"))
 }
 
-/// A regular expression that can be compiled.
+/// A regular expression that compiles.
 fn pattern(reader: &mut Reader<'_, '_>, node: &Node) -> Option<()> {
     let text = reader.string(node, "'value'")?;
     if let Err(error) = Regex::new(&text) {
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operator_does_not_look_at() {
+    fn ignored_operands_are_reported() {
         let of = |condition: &str| {
             findings(&format!(
                 "tasks:\n- {{name: A, type: switch, start: {{kind: default}}, dataConditions: [{{{condition}, transition: {{nextTask: Z}}}}], default: {{nextTask: Z}}}}\n- {{name: Z, type: inject, end: {{kind: default}}}}\n"

@@ -1,5 +1,5 @@
-//! End state: ends the flow, successfully or not (docs/language.md#decision-55). It is a state like any other: it is
-//! entered, and its filter selects the output.
+//! End state: ends the flow, successfully or not (docs/language.md#decision-55). It is entered like any other state,
+//! and its filter selects the output.
 
 use swirl_model::workflow::{End, Next, StateKind};
 
@@ -14,7 +14,7 @@ pub(super) const KIND: StateReader = StateReader {
     read,
 };
 
-/// The name of the error of an instance that ends with the status FAILURE.
+/// The name of the error for an instance that ends with the status FAILURE.
 const FAILURE: &str = "Failure";
 
 fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>, filter: Filter<'_>) -> Option<Read> {

@@ -1,5 +1,5 @@
-//! Event state: waits for events and runs the actions of the first entry whose expression holds
-//! (section "Event State").
+//! Event state: waits for events and runs the actions of the first entry whose expression holds (section "Event
+//! State").
 
 use swirl_model::workflow::{EventFilter, EventState, Next, OnEvents, StateKind};
 
@@ -36,8 +36,8 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>, filter: Filter<'_>) -> Option
             return None;
         }
     };
-    // An end state ends, even if its entries name a next state; unless some of them name none, which says that the
-    // others are meant to continue.
+    // An end state ends even if its entries name a next state. The exception is when some entries name none, because
+    // then the others are meant to continue.
     let all_lead_on = items.iter().all(|item| {
         let obj = Obj { node: item };
         next_state(obj).is_some()
@@ -113,7 +113,7 @@ fn entry(
     })
 }
 
-/// Where an entry leads. `ends`: the state is an end state.
+/// The way out of an entry. `ends`: the state is an end state.
 fn way(reader: &mut Reader<'_, '_>, obj: Obj<'_>, ends: bool, end_wins: bool) -> Option<Next> {
     if let Some(node) = obj.get("end") {
         let message = "'end' of an entry is read as that of the state";
@@ -140,7 +140,7 @@ fn way(reader: &mut Reader<'_, '_>, obj: Obj<'_>, ends: bool, end_wins: bool) ->
     }
 }
 
-/// Otherwise nothing would ever start an instance, or the state would always complete at once.
+/// Otherwise nothing would ever start an instance, or the state would always complete immediately.
 fn holds_at_once(reader: &mut Reader<'_, '_>, obj: Obj<'_>) {
     let node = obj.get("event-expression").unwrap_or(obj.node);
     reader.ctx.error(

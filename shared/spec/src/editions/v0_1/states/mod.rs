@@ -1,4 +1,4 @@
-//! One file a kind of state.
+//! The kinds of states, with one file each.
 
 mod delay;
 mod end;
@@ -13,19 +13,19 @@ use super::Reader;
 use super::filter::Filter;
 use crate::build::ctx::Obj;
 
-/// How a kind of state is read.
+/// The reader for a kind of state.
 pub(super) struct StateReader {
     pub word: &'static str,
-    /// Its own properties, besides those that all states have.
+    /// Its own properties, in addition to those of all states.
     pub properties: &'static [&'static str],
     pub read: fn(&mut Reader<'_, '_>, Obj<'_>, Filter<'_>) -> Option<Read>,
 }
 
-/// A state's work and the way out of it.
+/// A state's work, and the way out of it.
 pub(super) struct Read {
     pub kind: StateKind,
     pub next: Option<Next>,
-    /// The state has taken its filter's `inputPath` itself.
+    /// The state has used its filter's `inputPath` itself.
     pub takes_input: bool,
 }
 

@@ -85,7 +85,7 @@ fn branch(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Branch> {
     })
 }
 
-/// Whether a branch may end in the state, as each draft writes that.
+/// Whether a branch may end in this state, in the form of each draft.
 fn is_end(state: &Node) -> bool {
     let text = |name: &str| state.get(name).and_then(Node::as_str).unwrap_or_default();
     let flag = state.get("end").and_then(Node::as_bool);

@@ -1,8 +1,8 @@
 //! Switch state: the first choice that holds determines the next state (section "Switch State",
 //! docs/language.md#decision-39).
 //!
-//! The early draft nests conditions, the later one lists comparisons under `single`, `and`, `or` and
-//! `not`. Both result in the same tree.
+//! The early draft nests conditions; the later one lists comparisons under `single`, `and`, `or` and `not`. Both are
+//! read to the same tree.
 
 use swirl_model::Data;
 use swirl_model::workflow::{Comparison, Condition, StateKind, Switch, Test};
@@ -97,7 +97,7 @@ fn inner(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Test> {
     test(reader, obj, "a condition", false)
 }
 
-/// One comparison, or one group of conditions. `outermost`: of a choice itself.
+/// One comparison, or one group of conditions. `outermost`: it belongs to the choice itself.
 fn test(reader: &mut Reader<'_, '_>, obj: Obj<'_>, what: &str, outermost: bool) -> Option<Test> {
     let mut given: Vec<&str> = GROUPS.into_iter().filter(|name| obj.has(name)).collect();
     if COMPARISON.iter().any(|name| obj.has(name)) {
@@ -150,7 +150,7 @@ fn other_shape(reader: &mut Reader<'_, '_>, node: &Node, shape: &str, hint: &str
 
 fn group(reader: &mut Reader<'_, '_>, obj: Obj<'_>, name: &str) -> Option<Test> {
     let node = obj.get(name)?;
-    // A single condition may be given without a list.
+    // A single condition may be written without a list.
     let items = match node.items() {
         Some(items) => items,
         None if node.members().is_some() => std::slice::from_ref(node),
@@ -179,7 +179,7 @@ fn group(reader: &mut Reader<'_, '_>, obj: Obj<'_>, name: &str) -> Option<Test> 
     let mut tests = tests.into_iter().collect::<Option<Vec<_>>>()?;
     Some(match name {
         "and" => Test::All(tests),
-        // None of the list holds (docs/language.md#decision-39).
+        // No condition in the list holds (docs/language.md#decision-39).
         "not" if tests.len() == 1 => Test::Not(Box::new(tests.remove(0))),
         "not" => Test::Not(Box::new(Test::Any(tests))),
         _ if tests.len() == 1 => tests.remove(0),
@@ -250,7 +250,7 @@ fn operator(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Operator> {
     None
 }
 
-/// A text in the language; a number or a flag is taken as its text.
+/// A text in the language. A number or boolean is read as its text.
 fn value(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Data> {
     if node.as_str().is_none() && !node.is_number() && node.as_bool().is_none() {
         reader.ctx.wrong_type(node, "'value'", "a text");

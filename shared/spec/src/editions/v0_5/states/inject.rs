@@ -18,7 +18,7 @@ pub(super) const KIND: StateReader = StateReader {
 fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>, _: bool) -> Option<StateKind> {
     error::unused(ctx, obj, "injecting data does not fail");
     let Some(node) = obj.get("data") else {
-        // Examples of the text only filter.
+        // Some examples in the specification only filter.
         ctx.warn(
             obj.node,
             codes::MISSING_PROPERTY,

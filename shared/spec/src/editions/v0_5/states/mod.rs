@@ -1,4 +1,4 @@
-//! One file a state kind.
+//! The kinds of states, with one file each.
 
 mod callback;
 mod delay;
@@ -14,12 +14,12 @@ use swirl_model::workflow::StateKind;
 
 use crate::build::ctx::{Ctx, Obj};
 
-/// How a kind of state is read.
+/// The reader for a kind of state.
 pub(super) struct StateReader {
     pub word: &'static str,
-    /// Its own properties, besides those that all states have.
+    /// Its own properties, in addition to those of all states.
     pub properties: &'static [&'static str],
-    /// Has its own `transition` or `end`.
+    /// It has a `transition` or `end` of its own.
     pub has_next: bool,
     /// The last argument: the workflow begins with this state.
     pub read: fn(&mut Ctx<'_>, Obj<'_>, bool) -> Option<StateKind>,

@@ -130,7 +130,7 @@ fn on_event(ctx: &mut Ctx<'_>, node: &Node) -> Option<EventCondition> {
     })
 }
 
-/// In a compensating state an end only ends the compensation of that state.
+/// In a compensating state, an end ends only the compensation of that state.
 fn way(ctx: &mut Ctx<'_>, obj: Obj<'_>, what: &str) -> Option<Next> {
     let next = next::next(ctx, obj, what, true)?;
     if ctx.compensating && matches!(next, Next::End(_)) {

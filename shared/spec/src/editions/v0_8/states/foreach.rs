@@ -22,7 +22,7 @@ pub(super) const KIND: StateReader = StateReader {
     read,
 };
 
-/// The parameter's name where the document gives none (docs/language.md#decision-34).
+/// The default name of the parameter (docs/language.md#decision-34).
 pub(crate) const DEFAULT_PARAM: &str = "item";
 
 fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
@@ -34,7 +34,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     let input = ctx.opt_expression(obj, "inputCollection", VisibleVars::PLAIN);
     let output = ctx.path(obj, "outputCollection", VisibleVars::PLAIN);
     let sequential = ctx.word(obj, "mode", &["sequential", "parallel"]) == Some("sequential");
-    // A batch size of 1 would be a sequence: the language asks for more than that.
+    // A batch size of 1 would be a sequence, and the language requires more than that.
     let batch = obj.get("batchSize").map(|node| {
         ctx.count(
             node,
@@ -71,8 +71,8 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     ctx.params.push(param.as_str().into());
     let actions = ctx.actions(obj, "a foreach state", true, timeouts.action);
     ctx.params.pop();
-    // An iteration of one action yields the action's result as it is (docs/language.md#decision-34): a name is for
-    // results that meet others.
+    // An iteration with one action returns the action's result unchanged (docs/language.md#decision-34). A name is used
+    // only when several results are combined.
     if let [only] = *ctx.workflow[actions].actions {
         ctx.workflow.actions[only.0 as usize].results.under = None;
     }

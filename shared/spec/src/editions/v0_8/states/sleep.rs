@@ -1,4 +1,4 @@
-//! Sleep state: waits for a duration. The workflow's `stateExecTimeout` does not bound it
+//! Sleep state: waits for a duration. The workflow's `stateExecTimeout` doesn't limit it
 //! (docs/language.md#decision-74); its own does, in editions whose sleep states have one.
 
 use swirl_model::workflow::StateKind;

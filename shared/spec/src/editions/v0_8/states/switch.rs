@@ -45,7 +45,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
                 "a switch state",
                 &["dataConditions", "eventConditions"],
             );
-            // Other errors in them are reported at once.
+            // Other errors in them are reported at the same time.
             on_all(ctx, obj);
             return None;
         }
@@ -80,7 +80,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     Some((kind, timeouts.state))
 }
 
-/// Reads conditions of both kinds for their findings alone.
+/// Reads conditions of both kinds only to find their errors.
 fn on_all(ctx: &mut Ctx<'_>, obj: Obj<'_>) {
     let items = |property| obj.get(property).and_then(Node::items).unwrap_or_default();
     for item in items("dataConditions") {
@@ -103,7 +103,7 @@ fn default(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Option<Next>> {
         return Some(None);
     };
     let obj = ctx.object(node, "'defaultCondition'", &["name", "transition", "end"])?;
-    // For people only.
+    // A text for people only.
     ctx.opt_string(obj, "name");
     next(ctx, obj, "'defaultCondition'").map(Some)
 }
@@ -154,7 +154,7 @@ fn on_event(ctx: &mut Ctx<'_>, node: &Node) -> Option<EventCondition> {
     })
 }
 
-/// In a compensating state an end only ends the compensation of that state.
+/// In a compensating state, an end ends only the compensation of that state.
 fn next(ctx: &mut Ctx<'_>, obj: Obj<'_>, what: &str) -> Option<Next> {
     match ctx.next(obj, what, true)? {
         Next::End(_) if ctx.compensating => {
