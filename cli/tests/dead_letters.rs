@@ -1,4 +1,4 @@
-//! Messages that could not be used, in a real cluster.
+//! Messages that could not be processed, in a real cluster.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
