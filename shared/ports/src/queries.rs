@@ -16,7 +16,7 @@ use swirl_model::time::Timestamp;
 use crate::error::Result;
 use crate::execution::InstanceRecords;
 
-/// A line of a listing.
+/// A row of a listing.
 #[derive(Debug, Clone)]
 pub struct Summary {
     pub header: Arc<Header>,
