@@ -1,4 +1,5 @@
-//! The call of a scope: made when a commit says that it is under way, dropped when one says that it isn't.
+//! The call of a scope. It begins when a commit says that it is in flight, and is dropped when a commit says that it
+//! isn't.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::Error;
 use crate::observe::{CallOutcome, Called, Cause};
 
 impl Driver {
-    /// Keeps the running call in step with the record: an abandoned call is dropped.
+    /// Starts or drops the call so that it matches the record.
     pub(super) async fn follow_call(&self, run: &mut Run, env: &Env) -> Result<(), Error> {
         let pending = if run.closed {
             None
