@@ -21,7 +21,7 @@ const TOKEN_BYTES_MAX: usize = 16 << 10;
 /// Access to the API: authentication and authorization.
 pub struct Access {
     namespace: String,
-    /// None: anyone who can reach the port may do everything.
+    /// `None`: anyone who can reach the port may do everything.
     guard: Option<Guard>,
 }
 
@@ -52,7 +52,7 @@ impl Access {
         }
     }
 
-    /// How many refused tokens an address may send at once; 0: any number.
+    /// Limits the number of refused tokens that an address may send at once; 0 means no limit.
     #[must_use]
     pub fn refused_max(mut self, max: u32) -> Access {
         if let Some(guard) = &mut self.guard {
@@ -66,13 +66,13 @@ impl Access {
         self.guard.is_none()
     }
 
-    /// The one namespace that is served.
+    /// The namespace that this server serves.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// Checks a request. `authorization` is the header of this name, if there is one; `peer` is the
-    /// sender's address, if it is known.
+    /// Checks a request. `authorization` is the header of this name, if there is one; `peer` is the sender's address,
+    /// if it is known.
     ///
     /// # Errors
     /// The sender may not do this.
@@ -110,7 +110,7 @@ impl Access {
         }
     }
 
-    /// Keeps the tokens of a file and the keys of a provider up to date, for ever.
+    /// Keeps the tokens of a file and the keys of a provider up to date. Never returns.
     pub async fn keep(&self) {
         let Some(guard) = &self.guard else {
             return std::future::pending().await;
@@ -125,7 +125,7 @@ impl Access {
 }
 
 impl Guard {
-    /// Refusals are counted. After too many, tokens of the address are refused without a full check.
+    /// Counts refusals. After too many, tokens of the address are refused without a full check.
     async fn identify(
         &self,
         authorization: Option<&[u8]>,
@@ -169,7 +169,7 @@ impl Guard {
                 }
                 found
             }
-            _ => Err(Denied::Invalid("it is not known".to_owned())),
+            _ => Err(Denied::Invalid("it is unknown".to_owned())),
         }
     }
 }
@@ -204,7 +204,7 @@ fn words(roles: &[Role]) -> String {
     words.join(", ")
 }
 
-/// By the clock of this machine: tokens have wall-clock times.
+/// Reads the clock of this machine, since tokens have wall-clock times.
 fn now() -> Timestamp {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let ms = now.map_or(0, |now| now.as_millis());
@@ -224,12 +224,12 @@ async fn keep_tokens(tokens: &Arc<Tokens>) {
             Ok(changed) => {
                 said = None;
                 if changed {
-                    tracing::info!("the file of tokens has changed, and holds");
+                    tracing::info!("the file of tokens has changed and was read again");
                 }
             }
-            // Logged once, and not every few seconds.
+            // Logged once, not every few seconds.
             Err(error) if said.as_ref() != Some(&error) => {
-                tracing::error!(%error, "the file of tokens cannot be used: what it said before holds");
+                tracing::error!(%error, "the file of tokens cannot be used; its previous tokens stay valid");
                 said = Some(error);
             }
             Err(_) => {}
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_wrong_too_often_waits_and_nobody_else() {
+    async fn an_address_with_too_many_wrong_tokens_waits_alone() {
         let access = access(&[("see", "viewer", &[], None)]).refused_max(3);
         let ask = async |header: &str, peer: &str| {
             let peer = Some(peer.parse().unwrap());
@@ -323,13 +323,13 @@ mod tests {
         }
         let elsewhere = ask("Bearer x", "10.0.0.2").await;
         assert!(matches!(elsewhere, Err(Denied::Invalid(_))));
-        // Also if it shares the address.
+        // This holds even if it shares the address.
         assert!(ask("Bearer see-secret", "10.0.0.1").await.is_ok());
         assert!(ask("Bearer see-secret", "10.0.0.2").await.is_ok());
     }
 
     #[tokio::test]
-    async fn an_open_one_lets_everybody_in() {
+    async fn open_access_allows_everything() {
         let open = Access::open("default");
         assert!(open.admit(None, Need::Deploy, None).await.is_ok());
         assert!(

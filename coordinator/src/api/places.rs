@@ -1,13 +1,14 @@
-//! Limits deployments that are being read: each takes a thread, and its references may be slow to fetch.
+//! Limits concurrent deployments. Each occupies a thread while its document is read, and its references may be slow to
+//! fetch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The maximum of one caller at once. More are refused.
+/// The maximum number for one caller. Further ones are refused.
 pub const OF_CALLER_MAX: usize = 8;
-/// The maximum of all callers. More wait.
+/// The maximum number for all callers together. Further ones wait.
 const ALL_MAX: usize = 64;
 
 #[derive(Clone)]
@@ -39,7 +40,7 @@ impl Default for Places {
 }
 
 impl Places {
-    /// `None`: the caller has as many as it may.
+    /// Returns `None` if the caller has the maximum number.
     pub fn enter(&self, caller: &str) -> Option<OfCaller> {
         let mut callers = self.locked();
         let count = callers.entry(caller.to_owned()).or_default();
@@ -86,7 +87,7 @@ mod tests {
     use futures::FutureExt;
 
     #[test]
-    fn a_caller_has_its_own_and_all_share_the_rest() {
+    fn each_caller_has_a_limit_and_all_share_another() {
         let places = Places::default();
         let mut held = Vec::new();
         for caller in 0..ALL_MAX / OF_CALLER_MAX {
@@ -103,7 +104,7 @@ mod tests {
         drop((&mut next).now_or_never().unwrap());
         drop(held);
         assert!(places.locked().is_empty());
-        // A request that is cancelled while it waits leaves nothing.
+        // A request that is cancelled while it waits leaves nothing behind.
         drop(places.enter("gone").unwrap());
         assert!(places.locked().is_empty());
     }

@@ -1,5 +1,5 @@
-//! Answers that the pages of one instance share: after a hint about a change (`swirl_console::Follows`) all of them load
-//! the same, and the store is read once. Each request is admitted before it gets here.
+//! Responses that the pages of one instance share. After a hint about a change (`swirl_console::Follows`) all pages
+//! load the same, so the store is read once. Each request is authorized before it gets here.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,10 +13,10 @@ use axum::response::{IntoResponse, Response};
 use swirl_console::Follows;
 use tokio::sync::OnceCell;
 
-/// How many answers are kept, and for how long.
+/// How many responses are kept, and for how long.
 const ANSWERS_MAX: usize = 64;
 const KEPT: Duration = Duration::from_secs(10);
-/// A longer answer is not shared, in bytes.
+/// Responses with more bytes are not shared.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Default)]
@@ -57,7 +57,7 @@ impl Shared {
     }
 }
 
-/// Answers a request that follows a hint as the first one was answered.
+/// Answers all requests that follow the same hint with the response to the first one.
 pub(super) async fn share(
     State(shared): State<Arc<Shared>>,
     request: Request,
@@ -75,7 +75,8 @@ pub(super) async fn share(
     }
 }
 
-/// An answer that can be given several times, or this one alone.
+/// Reads a whole response, so that it can be sent several times. If that isn't possible, returns it as an error, for
+/// one client.
 async fn whole(response: Response) -> Result<Given, Response> {
     let (parts, body) = response.into_parts();
     let known = axum::body::HttpBody::size_hint(&body).exact();

@@ -1,5 +1,4 @@
-//! Polls the figures that coordinators report as metrics: the length of queues, and the number of
-//! instances.
+//! Polls the figures that coordinators report as metrics: the lengths of queues, and the number of instances.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,18 +14,18 @@ use super::lifecycle::Published;
 
 const EVERY: Duration = Duration::from_secs(5);
 
-/// The last observation; figures that could not be read are left out.
+/// The last observation. Figures that could not be read are left out.
 #[derive(Default)]
 struct Seen {
     backlog: Option<(Backlog, Backlog)>,
     joins: Option<Backlog>,
     instances: Vec<(Status, u64)>,
     doing: Option<Doing>,
-    /// With the time at which it was read.
+    /// Includes the time at which it was read.
     unread: Option<(UnreadCount, Timestamp)>,
 }
 
-/// Polls for ever.
+/// Polls. Never returns.
 pub async fn watch(redis: Redis, streams: Streams, published: Published, metrics: Arc<Metrics>) {
     let seen = Arc::new(Mutex::new(Seen::default()));
     register(&seen, &metrics);
@@ -43,18 +42,18 @@ pub async fn watch(redis: Redis, streams: Streams, published: Published, metrics
         metrics.nats("consumer_info", begun.elapsed(), backlog.is_err());
         let joins = streams.joins_backlog().await;
         if let Err(error) = &joins {
-            tracing::debug!(%error, "how many forks wait to be joined is not known");
+            tracing::debug!(%error, "the number of forks waiting to be joined cannot be read");
         }
         let instances = redis.count_instances().await;
         if let Err(error) = &backlog {
-            tracing::debug!(error, "how much waits is not known");
+            tracing::debug!(error, "the backlog cannot be read");
         }
         if let Err(error) = &instances {
-            tracing::debug!(%error, "how many instances there are is not known");
+            tracing::debug!(%error, "the number of instances cannot be read");
         }
         let doing = redis.count_doing().await;
         if let Err(error) = &doing {
-            tracing::debug!(%error, "what the instances do is not known");
+            tracing::debug!(%error, "the activity of the instances cannot be read");
         }
         let unread = match redis.are_followed() {
             true => unread(&redis).await,
@@ -77,13 +76,13 @@ async fn unread(redis: &Redis) -> Option<(UnreadCount, Timestamp)> {
     match read.await {
         Ok(unread) => Some(unread),
         Err(error) => {
-            tracing::debug!(%error, "how late the lifecycle events are is not known");
+            tracing::debug!(%error, "the lag of the lifecycle events cannot be read");
             None
         }
     }
 }
 
-/// Nothing while they are off.
+/// Registers metrics that are empty while lifecycle events are off.
 fn register_lifecycle(seen: &Arc<Mutex<Seen>>, published: Published, metrics: &Metrics) {
     let with = |of: fn(UnreadCount, Timestamp, &Published) -> Vec<(&'static str, u64)>| {
         let (seen, published) = (seen.clone(), published.clone());
