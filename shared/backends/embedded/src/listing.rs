@@ -1,5 +1,5 @@
-//! Listings: by creation, or by a search attribute. The lock is released regularly, so that a listing of all
-//! instances doesn't delay their execution.
+//! Listings by creation or by a search attribute. The lock is released regularly, so that listing all instances doesn't
+//! delay their execution.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::Embedded;
 use crate::key::Seq;
 use crate::state::{Indexed, Inst, State};
 
-/// How many instances are examined while the lock is held.
+/// The number of instances that are examined while the lock is held.
 const STEP: usize = 1000;
-/// The default for how many are examined for one page.
+/// The default number of instances that are examined for one page.
 const SEEN_MAX: usize = 100_000;
 
 impl Embedded {
@@ -151,7 +151,7 @@ impl State {
             }
         };
         let mut page = Page::default();
-        // A cursor of another listing lies outside.
+        // A cursor of another listing is out of range.
         let is_empty = match &most {
             Excluded(most) | Included(most) => *most < least,
             Unbounded => false,

@@ -11,12 +11,12 @@ use crate::key::{Key, inbox_key};
 use crate::page::Page;
 use crate::state::{Inst, State};
 
-/// The parts of an instance that change with everything that happens to it.
+/// A fingerprint of an instance, to detect any change since it was read.
 #[derive(Debug, PartialEq)]
 struct Stand {
     version: Arc<str>,
     state: InstanceState,
-    /// Revision, and the places of inputs that wait.
+    /// The revision, and the positions of waiting inputs.
     scopes: Vec<(ScopeId, Option<u64>, Vec<u64>)>,
     /// Open, needed, results, notified, closed.
     forks: Vec<(ScopeId, u32, u32, u32, usize, bool, bool)>,
@@ -81,7 +81,7 @@ impl State {
         })
     }
 
-    /// `page`: its line of history.
+    /// `page`: the history entry of the move.
     pub fn migrate(&mut self, id: &InstanceId, migration: Migration, page: Page) -> Migrated {
         let Some((seq, inst)) = self.find_mut(id) else {
             return Migrated::Unknown;
