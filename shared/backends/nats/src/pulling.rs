@@ -1,5 +1,4 @@
-//! Tasks as they come, for ever: when the server, the stream or the consumer goes away, this waits for
-//! it, or creates it again.
+//! Pulls tasks. If the server, the stream or the consumer goes away, waits for it or creates it again.
 
 use std::time::Duration;
 
@@ -16,18 +15,17 @@ use crate::{Error, Streams};
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
 pub(crate) const EXPIRES: Duration = Duration::from_secs(30);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
-/// Messages that are on their way after the last request: the silence that ends the wait for them, and the
-/// longest wait if they keep coming.
+/// After the last request, messages may still be on their way. The wait for them ends after this silence, or at the
+/// latest after the maximum.
 const LAST: Duration = Duration::from_millis(50);
 const LAST_MAX: Duration = Duration::from_millis(500);
-/// The pause before messages fetched ahead are given back: the server must first know that this process
-/// wants no more.
+/// The pause before fetched messages are returned. The server must first know that this process wants no more.
 const BACK: Duration = Duration::from_millis(250);
 
 pub(crate) struct Pulling {
     streams: Streams,
     line: Line,
-    /// How many messages this process requests ahead.
+    /// The number of messages requested ahead.
     batch: usize,
     open: Option<pull::Stream>,
     failures: u32,
@@ -71,14 +69,14 @@ impl Pulling {
         }
     }
 
-    /// Stops requesting, and gives back messages that were received but not taken.
+    /// Stops requesting, and returns messages that were received but not taken.
     pub async fn close(&mut self) {
         let Some(mut open) = self.open.take() else {
             return;
         };
-        // The answer comes on the same connection, behind all messages that were on their way.
+        // The response comes on the same connection, after all messages that were on their way.
         if let Err(error) = timeout(LAST_MAX, self.streams.task_consumer(self.line)).await {
-            tracing::debug!(%error, "NATS does not answer at the end");
+            tracing::debug!(%error, "NATS does not respond while this process stops");
         }
         let mut ahead = Vec::new();
         let until = Instant::now() + LAST_MAX;
@@ -90,7 +88,7 @@ impl Pulling {
         drop(open);
         for message in ahead {
             if let Err(error) = message.ack_with(AckKind::Nak(Some(BACK))).await {
-                tracing::debug!(%error, "what was fetched ahead is late");
+                tracing::debug!(%error, "fetched messages cannot be returned and are redelivered later");
             }
         }
     }
@@ -110,9 +108,9 @@ impl Pulling {
     async fn fail(&mut self, reason: &str) {
         self.failures = self.failures.saturating_add(1);
         if self.failures > 1 {
-            tracing::warn!(reason, "messages of NATS are late");
+            tracing::warn!(reason, "messages cannot be pulled from NATS");
         } else {
-            tracing::debug!(reason, "messages of NATS are asked for anew");
+            tracing::debug!(reason, "messages are requested from NATS again");
         }
         let wait = Duration::from_millis(20 << self.failures.min(8));
         tokio::time::sleep(wait.min(BACKOFF_MAX)).await;

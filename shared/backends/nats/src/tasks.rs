@@ -1,14 +1,14 @@
 //! The task queue.
 //!
-//! A message is `["instance","scope"]`. It is published without waiting for JetStream's answer:
-//! a task that is lost is a scope that is late, until the reconciler's next sweep.
+//! A message is `["instance","scope"]`. It is published without waiting for JetStream's response. If a task is lost,
+//! its scope is late until the reconciler's next sweep.
 //!
-//! A header counts the failures of a task that are its own fault: JetStream's count of deliveries also grows
-//! when the store is away or a worker dies. So a task that failed is acknowledged, and published
-//! again with the next number; its receiver puts it off, once, for the time in its header.
+//! A header counts the failures that are the task's own fault, since JetStream's count of deliveries also grows when
+//! the store is unavailable or a worker dies. So a failed task is acknowledged and published again with the next
+//! number; its receiver then postpones it once, for the time in its header.
 //!
-//! A task whose workflow has its share of a worker goes to a lane: a queue beside the first one, by a hash of
-//! the workflow. So the first one never fills up with tasks that wait for others of the same workflow.
+//! Tasks of workflows that have used up their share of a worker go to a lane: an extra queue, chosen by a hash of the
+//! workflow. So the main queue never fills up with tasks that wait for others of the same workflow.
 
 use async_nats::jetstream::{AckKind, Message};
 use async_nats::{Client, HeaderMap};
@@ -29,18 +29,19 @@ use crate::streams::{LANES, Line, Streams};
 /// A task that fails this often becomes a dead letter.
 const FAILURES_MAX: u64 = 20;
 const FAILURES: &str = "Swirl-Failures";
-/// How long a republished task is put off.
+/// How long a republished task is postponed.
 const AFTER_MS: &str = "Swirl-After-Ms";
 const AGAIN_MS_MAX: u64 = 30_000;
-/// Header of a task for a scope that should have been running.
+/// The header of a task for a scope that should have been running.
 const LATE: &str = "Swirl-Late";
 
-/// How many tasks of a lane are requested ahead. JetStream gets no sign of life for them, and the lane may stand still.
+/// The number of tasks of a lane that are requested ahead. Progress isn't reported for them, and the lane may be
+/// blocked.
 const LANE_AHEAD: usize = 1;
-/// A queue with this many waiting tasks is behind.
+/// A queue with this many waiting tasks has a backlog.
 const BEHIND: usize = 5_000;
 
-/// The sending end of the queue.
+/// The sending side of the queue.
 #[derive(Clone)]
 pub struct TaskQueue {
     client: Client,
@@ -77,7 +78,7 @@ impl Queue for TaskQueue {
     async fn room(&self) -> usize {
         match self.streams.tasks_pending().await {
             Ok(pending) => BEHIND.saturating_sub(pending),
-            // A stream that is gone has none.
+            // A missing stream has no tasks.
             Err(_) => BEHIND,
         }
     }
@@ -98,13 +99,13 @@ impl TaskQueue {
             };
             if let Err(error) = published {
                 let ScopeRef { instance, scope } = &task;
-                tracing::warn!(%instance, %scope, %error, "a task is left to the reconciler");
+                tracing::warn!(%instance, %scope, %error, "a task could not be published; the reconciler recovers it");
             }
         }
     }
 }
 
-/// The receiving end of the queue, for a worker.
+/// The receiving side of the queue, for a worker.
 pub struct TaskSource {
     queue: Mutex<Pulling>,
     lanes: Vec<Mutex<Pulling>>,
@@ -132,7 +133,7 @@ impl TaskSource {
     }
 }
 
-/// `again`: the subject to which a task that failed is published again.
+/// `again`: the subject to which a failed task is published again.
 async fn next_task(
     pulling: &Mutex<Pulling>,
     streams: &Streams,
@@ -161,12 +162,12 @@ async fn next_task(
                 receipt: Some(Box::new(receipt)),
             };
         }
-        let reason = "this is not a task: it must be [\"instance\",\"scope\"]";
+        let reason = "this is not a task; it must be [\"instance\",\"scope\"]";
         dead.bury_delivered(&message, Which::Tasks, reason).await;
     }
 }
 
-/// The receiving end of join messages, for a coordinator.
+/// The receiving side of join messages, for a coordinator.
 pub struct JoinSource {
     pulling: Mutex<Pulling>,
     streams: Streams,
@@ -223,12 +224,12 @@ struct TaskReceipt {
     message: Message,
     streams: Streams,
     dead: DeadLetters,
-    /// The subject to which it is published again after a failure.
+    /// The subject to which the task is published again after a failure.
     again: String,
 }
 
 impl TaskReceipt {
-    /// A process may have begun it without ever finishing.
+    /// Whether a process may have begun the task without finishing it.
     fn is_late(&self) -> bool {
         self.delivered() > 1 || number(&self.message, LATE).is_some()
     }
@@ -242,7 +243,7 @@ impl TaskReceipt {
         self.say(AckKind::Nak(Some(after))).await;
     }
 
-    /// Publishes the same task again, with its number of failures. False if it was not accepted.
+    /// Publishes the same task again, with its number of failures. Returns false if that failed.
     async fn publish_anew(&self, failures: u64, after_ms: u64) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(FAILURES, failures.to_string());
@@ -258,7 +259,7 @@ impl TaskReceipt {
             Err(error) => Err(error),
         };
         if let Err(error) = &stored {
-            tracing::debug!(%error, "a task stays where it is: it could not be published again");
+            tracing::debug!(%error, "a task could not be published again and stays in its queue");
         }
         stored.is_ok()
     }
@@ -321,19 +322,20 @@ impl Receipt for TaskReceipt {
     }
 }
 
-/// Workflows that have the same lane wait for each other, if both have their share of a worker.
+/// The lane of a workflow. Workflows with the same lane wait for each other, if both have used up their share of a
+/// worker.
 fn lane_of(workflow: &str) -> usize {
     let hash = blake3::hash(workflow.as_bytes());
     usize::from(hash.as_bytes()[0]) % LANES
 }
 
-/// Longer each time.
+/// The time multiplied by a growing factor, up to a maximum.
 fn longer_ms(after_ms: u64, times: u64) -> u64 {
     let factor = 1u64 << times.min(10);
     after_ms.saturating_mul(factor).min(AGAIN_MS_MAX)
 }
 
-/// One of our headers; None if it is absent, or is not a number.
+/// The value of one of Swirl's headers; `None` if it is missing or not a number.
 fn number(message: &Message, name: &str) -> Option<u64> {
     let value = message.headers.as_ref()?.get(name)?;
     value.as_str().parse::<u32>().ok().map(u64::from)
@@ -345,7 +347,7 @@ pub fn write_task(task: &ScopeRef) -> Bytes {
     serde_json::to_vec(&pair).unwrap_or_default().into()
 }
 
-/// The task of a message; None if it is something else.
+/// Parses the task of a message; `None` if it isn't one.
 pub fn read_task(payload: &[u8]) -> Option<ScopeRef> {
     let [instance, scope]: [String; 2] = serde_json::from_slice(payload).ok()?;
     Some(ScopeRef {
