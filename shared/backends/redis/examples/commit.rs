@@ -1,5 +1,6 @@
-//! Measures what a commit costs Redis, in processor time and by its own count, so that other load on the machine
-//! matters little. Each kind is measured in turn with guarded writes and with the general function. A record has some 600 bytes, an element of history some 300. Starts its own server.
+//! Measures the cost of a commit in Redis, in processor time and by Redis' own count, so that other load on the machine
+//! matters little. Each kind is measured alternately with guarded writes and with the general function. A record has
+//! some 600 bytes, an element of history some 300. Starts its own server.
 //! `cargo run -p swirl-redis --example commit`: the program itself may be slow.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
 
@@ -15,23 +16,23 @@ use swirl_servers::{RedisOptions, RedisServer};
 
 const AT_ONCE: usize = 32;
 const ROUNDS: usize = 5;
-/// Commits, or forks, of each instance in a round.
+/// The number of commits, or forks, of each instance in a round.
 const EACH: u32 = 20;
 const BRANCHES: u32 = 10;
 
 #[derive(Clone, Copy)]
 enum What {
-    /// An answer that came, and the next call: the lease is kept.
+    /// An answer and the next call. The lease is kept.
     Call,
     /// A turn without a lease.
     Turn,
-    /// A call with a timeout: its timer is disarmed, and the next one armed.
+    /// A call with a timeout: its timer is disarmed, and the next one is armed.
     Timer,
-    /// An event is produced. It is removed from the outbox, which isn't part of the function's time.
+    /// A produced event. It is removed from the outbox outside the function's time.
     Effect,
-    /// A wait that is over, and the next one. The index of waits follows.
+    /// The end of a wait, and the next wait, including the index of waits.
     Wait,
-    /// Forks of ten, whose branches report at their first commit.
+    /// Forks of ten branches, which report with their first commit.
     Fork,
 }
 
@@ -67,7 +68,7 @@ async fn measure(server: &RedisServer) -> anyhow::Result<()> {
         for round in 0..=ROUNDS {
             for ((_, redis), costs) in stores.iter().zip(&mut found) {
                 let (function, process) = cost_of(server, redis, what, round).await?;
-                // Functions are loaded in the first one.
+                // Functions are loaded in the first round.
                 if round > 0 {
                     costs.functions.push(function);
                     costs.processes.push(process);
@@ -95,14 +96,14 @@ async fn measure(server: &RedisServer) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Microseconds.
+/// Times in microseconds.
 #[derive(Default)]
 struct Costs {
     functions: Vec<f64>,
     processes: Vec<f64>,
 }
 
-/// Microseconds of a function, and of Redis' process for a commit.
+/// The time of a function, and of Redis' process per commit, in microseconds.
 async fn cost_of(
     server: &RedisServer,
     redis: &Redis,
@@ -137,7 +138,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Returns the number of commits.
+    /// Works through one round. Returns the number of commits.
     async fn work(self, what: What) -> u32 {
         let root = ScopeRef::root(InstanceId::new(self.id.as_str()));
         let text = Data::string("x".repeat(400));
@@ -268,7 +269,7 @@ impl Worker {
     }
 }
 
-/// Calls of functions, and the microseconds that they took.
+/// The number of function calls, and their time in microseconds.
 fn function(server: &RedisServer) -> anyhow::Result<(f64, f64)> {
     let info = server.cli(&["INFO", "commandstats"])?;
     let line = info
@@ -284,7 +285,7 @@ fn function(server: &RedisServer) -> anyhow::Result<(f64, f64)> {
     Ok((of("calls="), of("usec=")))
 }
 
-/// Seconds of processor time that the server has used.
+/// The processor time that the server has used, in seconds.
 fn cpu(server: &RedisServer) -> anyhow::Result<f64> {
     let info = server.cli(&["INFO", "cpu"])?;
     let of = |name: &str| -> f64 {

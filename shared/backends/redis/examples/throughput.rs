@@ -25,7 +25,7 @@ enum What {
     Instance,
     /// Acquire, commit, release.
     Transition,
-    /// Commit only: the scope stays held.
+    /// Commit only. The scope stays held.
     Commit,
 }
 
@@ -70,7 +70,7 @@ async fn measure(server: &RedisServer) -> anyhow::Result<()> {
     memory(server, &redis).await
 }
 
-/// Seconds of CPU that the server has used.
+/// The processor time that the server has used, in seconds.
 fn cpu(server: &RedisServer) -> anyhow::Result<f64> {
     let info = server.cli(&["INFO", "cpu"])?;
     let of = |name: &str| -> f64 {
@@ -174,7 +174,7 @@ async fn commit(
     assert!(matches!(committed, Committed::Done { .. }));
 }
 
-/// Instances that sleep until a timer.
+/// Instances that sleep until a timer fires.
 async fn memory(server: &RedisServer, redis: &Redis) -> anyhow::Result<()> {
     const COUNT: usize = 20_000;
     let used = || -> anyhow::Result<i64> {

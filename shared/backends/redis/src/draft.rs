@@ -1,10 +1,10 @@
-//! A plan that is being put together: what must still hold, what is read, what is written.
+//! A plan under construction: the conditions, the reads and the writes.
 
 use swirl_ports::Lease;
 
 use crate::snapshot::Snapshot;
 
-/// A plan that is being put together.
+/// A plan under construction.
 pub(crate) struct Draft<'a> {
     pub scope: &'a str,
     pub compared: Vec<(String, Vec<u8>)>,
@@ -45,7 +45,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Once, even if several parts of a plan need it: an end counts the fields that are there.
+    /// Adds a field only once, even if several parts of a plan need it, since an end counts the existing fields.
     pub fn read(&mut self, field: &str) {
         let is_known = self.compared.iter().any(|(other, _)| other == field);
         if !is_known && !self.read.iter().any(|other| other == field) {
@@ -67,8 +67,9 @@ impl<'a> Draft<'a> {
         self.gone.push(field);
     }
 
-    /// Nobody else holds the scope, or its holder still does; and its record is the one that was read. Returns the
-    /// token that must hold, and how the marks must begin, where their texts aren't known.
+    /// Adds the conditions that no one else holds the scope or its holder still does, and that its record is the one
+    /// that was read. Returns the required token and the required beginning of the marks, if their full texts aren't
+    /// known.
     pub fn lease(
         &mut self,
         lease: &Lease,
@@ -93,7 +94,7 @@ impl<'a> Draft<'a> {
             return None;
         }
         if let Some(text) = text {
-            // Of another holder, or of one that doesn't know yet that its fork is closed.
+            // The lease belongs to another holder, or its holder doesn't know yet that the fork is closed.
             let mut words = text.split(' ');
             let token = words.next().and_then(|token| token.parse().ok());
             if token != Some(lease.token) || words.nth(1) != Some("0") {

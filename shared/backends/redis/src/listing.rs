@@ -21,18 +21,18 @@ use crate::script::{Lazy, Script};
 static PAGE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/page.lua")]));
 static COUNT: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/count.lua")]));
 
-/// The minimum page of one shard, so that few rounds are needed if most instances are filtered out.
+/// The minimum page size of one shard, so that few rounds are needed if most instances are filtered out.
 const PAGE_MIN: usize = 20;
-/// The maximum page of one shard.
+/// The maximum page size of one shard.
 const PAGE_MAX: usize = 1000;
-/// The page for ids alone, such as for a search by the beginning of an id.
+/// The page size if only ids are read, for example to search by the beginning of an id.
 const PAGE_OF_PREFIX: usize = 2000;
-/// The default for how many instances are examined for one page.
+/// The default number of instances that are examined for one page.
 const SEEN_MAX: usize = 100_000;
-/// How many workflows are counted by one function: the server is blocked meanwhile.
+/// The number of workflows counted by one function. The server is blocked meanwhile.
 const COUNTED_AT_ONCE: usize = 100;
 
-/// Time of creation in microseconds, then the instance: the order of listings.
+/// The time of creation in microseconds, then the instance. This is the order of listings.
 type Place = (u64, String);
 
 impl Redis {
@@ -93,13 +93,13 @@ impl Redis {
                 return Ok(found);
             }
             below = Some(last);
-            // Most are filtered out, otherwise the page would be full.
+            // Most were filtered out, otherwise the page would be full.
             size = (size * 2).clamp(PAGE_MIN, PAGE_MAX.max(size));
         }
         Ok(found)
     }
 
-    /// The number of instances: in total, and of some workflows.
+    /// The number of instances in total, and per workflow.
     pub(crate) async fn count_by_workflow(
         &self,
         workflows: &[Arc<str>],
@@ -161,7 +161,7 @@ impl Redis {
             let mut read = Cmd::new();
             read.arg("ZRANGE").arg(self.keys().index(shard, "keys"));
             read.arg(format!("[{key}\x01")).arg(format!("({key}\x02"));
-            // An instance is named after its workflow and key: there are few of a key.
+            // Instances are named by workflow and key, and a key has few instances.
             read.arg("BYLEX").arg("LIMIT").arg(0).arg(SEEN_MAX);
             self.query::<Vec<String>>(read)
         });
@@ -190,7 +190,7 @@ impl Redis {
         Ok(found)
     }
 
-    /// The next of all shards together.
+    /// The next instances of all shards together.
     async fn page_of_all(
         &self,
         filter: &Filter,
@@ -253,7 +253,7 @@ impl Redis {
     }
 }
 
-/// `None`: it was removed meanwhile.
+/// Returns `None` if the instance was removed meanwhile.
 fn read_summary(id: &InstanceId, mut parts: Reply) -> Result<Option<(Place, Summary)>> {
     let status = match parts.value()? {
         Value::Nil => return Ok(None),

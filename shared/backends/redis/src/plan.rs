@@ -1,7 +1,7 @@
-//! Turns a snapshot of a scope and a commit into a plan: the fields that must still be as they were read, and the
-//! fields to write and to remove. A pure function that knows nothing of servers. `lua/write.lua` applies the plan, and
-//! only works out values that branches change together, sizes, and the ends of scopes. Commits that need more than this
-//! are for the general function, and so are those whose fields have changed.
+//! Turns a snapshot of a scope and a commit into a plan: the fields that must be unchanged since they were read, and
+//! the fields to write and to remove. A pure function that knows nothing about servers. `lua/write.lua` applies the
+//! plan, and computes only values that branches change together, sizes, and the ends of scopes. Commits that need more
+//! than this are left to the general function, and so are commits whose fields have changed.
 
 use serde::Serialize;
 use swirl_model::event::Command;
@@ -18,7 +18,7 @@ use crate::steps::{WIDE, is_gone};
 use crate::timers::{self, TimerChange};
 use crate::waits::{self, WaitChange};
 
-/// As `lua/write.lua` lists them.
+/// `lua/write.lua` documents the fields.
 #[derive(Debug, Serialize, PartialEq)]
 pub(crate) struct Facts<'a> {
     fields: usize,
@@ -30,13 +30,13 @@ pub(crate) struct Facts<'a> {
     gone: usize,
     leaves: Option<String>,
     more: Option<More<'a>>,
-    /// The instance, when its history got entries, if that is followed, and when the first recorded data is due.
+    /// The instance, the time if its history is followed and got entries, and when the first recorded data expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     noted: Option<(&'a str, Option<i64>, Option<i64>)>,
 }
 
 impl Facts<'_> {
-    /// The indexes whose keys the call needs in addition, and where their positions among the keys belong.
+    /// The additional indexes whose keys the call needs, each with the field to set to the position of its key.
     pub fn indexes(&mut self) -> impl Iterator<Item = (&'static str, &mut usize)> {
         let parts = self.more.as_mut().map(|more| {
             let (timers, effects) = (more.timers.as_mut(), more.effects.as_mut());
@@ -51,7 +51,7 @@ impl Facts<'_> {
         parts.into_iter().flatten().flatten()
     }
 
-    /// Where the position of the events that the instance has had belongs, if any of them are freed.
+    /// The field to set to the position of the key of consumed events, if any are released.
     pub fn had(&mut self) -> Option<&mut usize> {
         let waits = self.more.as_mut()?.waits.as_mut()?;
         (!waits.freed.is_empty()).then_some(&mut waits.had)
@@ -85,7 +85,7 @@ struct Branch {
     index: u32,
     stamp: String,
     live: i32,
-    /// `d` done, `f` failed.
+    /// `d` if it is done, `f` if it failed.
     result: &'static str,
     bytes: usize,
 }
@@ -93,19 +93,19 @@ struct Branch {
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     pub facts: Facts<'a>,
-    /// Fields, and the values that they must have: empty for none.
+    /// Fields and their required values; empty means that the field must not exist.
     pub compared: Vec<(String, Vec<u8>)>,
-    /// Fields whose present values are needed.
+    /// Fields whose current values are needed.
     pub read: Vec<String>,
     pub set: Vec<(String, Vec<u8>)>,
     pub gone: Vec<String>,
     /// Names of branches that can begin.
     pub wakes: Vec<String>,
-    /// The lease is given back, or not taken.
+    /// The lease is released, or not taken.
     pub released: bool,
-    /// Inputs wait for the scope, and nobody holds it.
+    /// Inputs are waiting for the scope, and no process holds it.
     pub is_woken: bool,
-    /// The scope as it is afterwards.
+    /// The scope after the commit.
     pub after: Snapshot,
 }
 
@@ -117,15 +117,15 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     let inbox = Inbox::of(commit, known)?;
     let (consumed, left) = (&inbox.consumed, &inbox.left);
     let token = commit.lease.token;
-    // Of a scope that is gone nothing may be left.
+    // Nothing may be left of a scope that is gone.
     let unusual = consumed.len() + left.len() > WIDE
         || commit.require_unchanged_inbox && inbox.has_news(token)
         || !left.is_empty() && (gone || given.steps.end.is_some());
-    // A worker that continues could overtake effects that are still to be carried out.
+    // If the worker continued, it could overtake effects that haven't been carried out.
     let released = commit.release
         && (gone || given.effects.is_empty())
         && !(commit.lease.is_taken() && inbox.has_news(token));
-    // A record that only says how it differs must mean this fork.
+    // A record with a difference must refer to this fork.
     let means = std::str::from_utf8(&given.record).ok();
     let means = means
         .and_then(|text| text.strip_prefix("[\""))
@@ -205,7 +205,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     }
     gain -= inbox.consumed_kib() as i64;
 
-    // Forks of its own.
+    // The scope's own forks.
     let mut forks = known.forks.clone();
     let mut rest = 0;
     if given.steps.close.is_some() || given.steps.fork.is_some() || gone {
@@ -239,7 +239,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         }
     }
 
-    // The fork that it is a branch of.
+    // The fork that the scope is a branch of.
     let branch = match is_root {
         true => None,
         false => {
@@ -263,7 +263,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
                     draft.set(field, value);
                 }
             }
-            // Header and record; fields that are neither compared nor read.
+            // These are the header, the record, and fields that are neither compared nor read.
             Some((status, commit.at.0, 2 + consumed.len() + rest))
         }
         _ => None,
@@ -290,7 +290,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
 
     let takes = !commit.lease.is_taken() && !released;
     let member = format!("{}/{scope}", commit.lease.scope.instance);
-    // A faulted instance stands still.
+    // A faulted instance doesn't continue by itself.
     let goes = !gone && ends.is_none() && flags(&commit.scope).contains('g');
     let has_work = goes || !left.is_empty();
     if released && commit.lease.is_taken() {
@@ -328,7 +328,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
             draft.read(field);
         }
     }
-    // A scope that goes on under its lease is in the index already.
+    // A scope that continues under its lease is in the index already.
     let had_work = known.goes || !consumed.is_empty() || !left.is_empty() || !known.recorded;
     let stays = (has_work && (released || !had_work)).then(|| member.clone());
     let is_simple = held.is_none()
@@ -401,7 +401,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         record,
         joining: None,
     };
-    // It is free, and has something to do.
+    // The scope is free and has something to do.
     let goes_on = released && !commit.lease.is_taken() && !left.is_empty();
     Ok(Plan {
         facts,
@@ -417,8 +417,8 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
 }
 
 impl Draft<'_> {
-    /// A fork whose branches are all done and gone. Returns how many fields of it are neither compared nor read, and
-    /// how many KiB it takes.
+    /// Removes a fork whose branches are all done and gone. Returns how many fields of it are neither compared nor
+    /// read, and its size in KiB.
     fn close(&mut self, number: u32, joining: &Joining) -> Option<(usize, i64)> {
         let numbers = &joining.numbers;
         let reported = numbers.reported();
@@ -494,7 +494,7 @@ impl Draft<'_> {
     }
 }
 
-/// The rest of the text of a lease: its holder was told of everything.
+/// The last part of a lease's text. It begins with 0, since the holder knows the current state of the scope.
 fn after_till(holder: &str, attempt: u64) -> String {
     format!(" 0 {holder} {attempt}")
 }

@@ -1,4 +1,4 @@
-//! Starts by one event alone.
+//! Workflows that an event starts by itself.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use swirl_ports::matching::{addressee, is_alone, roles};
 
 use super::names::digest;
 
-/// Workflows that an event starts by itself, whatever else is there: they are recorded when its offer begins, so that
-/// their starts need not be stored. `None`: an older build began the offer.
+/// The workflows that an event starts by itself, regardless of other events and instances. They are recorded when
+/// ingestion begins, so that their starts needn't be stored. `None` if an older build began the ingestion.
 #[derive(Debug, Default)]
 pub(super) struct Alone(Option<BTreeSet<String>>);
 
@@ -27,7 +27,7 @@ impl Alone {
         Alone(Some(names))
     }
 
-    /// As [`Alone::text`] wrote it.
+    /// Reads the form that [`Alone::text`] writes.
     pub fn read(text: &str) -> Alone {
         let names = text.strip_prefix('=');
         let split = |names: &str| names.split(',').map(str::to_owned).collect();
@@ -39,7 +39,7 @@ impl Alone {
         format!("={}", names.join(","))
     }
 
-    /// Whether the first offer starts this workflow so; `None`: that isn't known.
+    /// Whether the first ingestion starts this workflow by the event alone; `None` if unknown.
     pub fn has(&self, trigger: &Trigger) -> Option<bool> {
         let names = self.0.as_ref()?;
         Some(names.contains(&digest(&trigger.definition.workflow)))

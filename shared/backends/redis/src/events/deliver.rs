@@ -1,4 +1,4 @@
-//! One event to one instance.
+//! Delivers one event to one instance.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ static LOOK: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/look.
 static DELIVER: Lazy =
     Lazy::new(|| Script::of_instance(&[include_str!("../lua/events/deliver.lua")]));
 
-/// How often an instance is read again because it changed in between.
+/// How often delivery is retried because the instance changed in between.
 const ATTEMPTS: usize = 50;
 
 /// An event that is being delivered.
@@ -28,16 +28,16 @@ pub(super) struct Delivery<'a> {
     pub event: &'a CloudEvent,
     pub digest: String,
     pub generation: String,
-    /// It came before the wait began.
+    /// The event arrived before the wait began.
     pub early: bool,
 }
 
 /// An instance that may wait for an event.
 pub(super) struct Gift<'a> {
     pub instance: &'a InstanceId,
-    /// The waits that were found, or all.
+    /// The waits that were found; `None` means all.
     pub only: Option<&'a [(ScopeId, u32)]>,
-    /// The last answer of [`Redis::look_waiting`].
+    /// The last result of [`Redis::look_waiting`].
     pub seen: Option<(Waiting, Option<String>)>,
 }
 
@@ -52,14 +52,14 @@ impl<'a> Gift<'a> {
 }
 
 pub(super) enum Delivered {
-    /// With the current waits of the instance.
+    /// Includes the current waits of the instance.
     Done(Vec<ScopeRef>, Box<Waiting>),
     Already,
-    /// Nothing of the instance fits.
+    /// No wait of the instance fits.
     No,
 }
 
-/// How often an instance is aligned before it gets a new event.
+/// How often an instance is reindexed before it gets a new event.
 const ALIGNED_MAX: usize = 10;
 
 impl<'a> Delivery<'a> {
@@ -82,7 +82,7 @@ enum Tried {
 }
 
 impl Redis {
-    /// Reads the waits of an instance, and whether it had an event.
+    /// Reads the waits of an instance, and whether it has consumed an event.
     pub(super) async fn look_waiting(
         &self,
         instance: &InstanceId,
@@ -95,8 +95,8 @@ impl Redis {
         Ok((Waiting::read(instance, mark, fields)?, had))
     }
 
-    /// Delivers an event to the first matching wait of an instance: of these, or of all. An instance
-    /// that has begun to wait and hasn't got its kept events gets those first: they came earlier.
+    /// Delivers an event to the first matching wait of an instance, among the given waits or all. If the instance has
+    /// begun to wait and hasn't got its kept events yet, it gets those first, since they arrived earlier.
     pub(super) async fn deliver(
         &self,
         gift: Gift<'_>,
@@ -142,7 +142,7 @@ impl Redis {
                 Some((wait, place))
             });
             let Some((wait, place)) = found else {
-                // It may have begun to wait since.
+                // The instance may have begun to wait since.
                 if was_seen {
                     continue;
                 }
@@ -157,11 +157,11 @@ impl Redis {
             }
         }
         Err(Error::Unavailable(format!(
-            "instance {instance} changes faster than events are given to it"
+            "instance {instance} changes faster than events can be delivered to it"
         )))
     }
 
-    /// Delivers an event to the wait that was read; false if that has changed.
+    /// Delivers an event to the wait that was read. Returns false if the wait has changed.
     pub(super) async fn put_early(
         &self,
         instance: &InstanceId,
@@ -190,7 +190,7 @@ impl Redis {
     ) -> Result<Tried> {
         let payload = json(&place.item.input, "an event")?;
         let after = wait.without(place)?;
-        // Older ones are not needed: they are neither known nor kept any more.
+        // Older events are not needed, since they are neither known nor kept any more.
         let options = self.options();
         let window_ms = options
             .retain_ms

@@ -1,4 +1,4 @@
-//! Events that came before the wait.
+//! Delivers events that arrived before the wait began.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use super::waiting::{Stand, Waiting};
 use crate::Redis;
 use crate::script::{Lazy, Script};
 
-/// How many kept events of a bucket are read together.
+/// The number of kept events of a bucket that are read together.
 pub(super) const PAGE: usize = 500;
 
 static UNINDEX: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/unindex.lua")]));
 
-/// How many kept events are fetched at once.
+/// The number of kept events that are fetched at once.
 const FETCH: usize = 16;
 
 /// A kept event in a bucket.
@@ -30,12 +30,12 @@ pub(super) struct Candidate {
     valued: bool,
 }
 
-/// The place from which to read more of a bucket.
+/// The position from which to read more of a bucket.
 struct NextPage {
     bucket: String,
     valued: bool,
     after: String,
-    /// Those of the same instant that were read already.
+    /// The events of the same instant that were already read.
     ties: Vec<String>,
 }
 
@@ -52,8 +52,8 @@ impl Candidate {
 }
 
 impl Redis {
-    /// Delivers the first kept event that matches one of the instance's waits. Returns its waits after
-    /// that; None if there is no such event.
+    /// Delivers the first kept event that matches one of the instance's waits. Returns the instance's waits after that;
+    /// `None` if no kept event matches.
     pub(super) async fn match_kept(
         &self,
         instance: &InstanceId,
@@ -77,7 +77,8 @@ impl Redis {
                 for (candidate, found) in chunk.iter().zip(bodies) {
                     let kept = match found {
                         Some((generation, kept)) if generation == candidate.generation => kept,
-                        // It was forgotten: a crash left it there, or it is offered again.
+                        // The event was forgotten, and a crash left the entry behind; or the event is being ingested
+                        // again.
                         _ => {
                             self.unindex(candidate).await?;
                             continue;
@@ -96,7 +97,7 @@ impl Redis {
         Ok(None)
     }
 
-    /// Buckets of which there may be more than was read, with the last that was.
+    /// The buckets that may have more than was read, with the last event of each.
     fn next_pages(&self, candidates: &[Candidate]) -> Vec<NextPage> {
         let mut pages: BTreeMap<&str, Vec<&Candidate>> = BTreeMap::new();
         for candidate in candidates {
@@ -142,7 +143,7 @@ impl Redis {
         Ok(all)
     }
 
-    /// Those that the instance hasn't had, in the order of arrival.
+    /// The events that the instance hasn't consumed, in the order of arrival.
     async fn not_had(
         &self,
         instance: &InstanceId,
@@ -159,7 +160,7 @@ impl Redis {
         let mut new: Vec<Candidate> = Vec::new();
         for (candidate, score) in candidates.into_iter().zip(scores) {
             if score.as_ref() == Some(&candidate.generation) {
-                // A crash came between the delivery and its record.
+                // A crash occurred between the delivery and its record.
                 if !candidate.valued
                     && let Some((_, kept)) = self.kept_event(&candidate.digest).await?
                 {
@@ -175,8 +176,8 @@ impl Redis {
         Ok(new)
     }
 
-    /// Removes those that came before the instance began and that others had already. Only claiming is
-    /// certain; this saves claims if many events of a value are left.
+    /// Removes events that arrived before the instance began and that others have consumed. Only claiming is certain;
+    /// this saves claims if many events with the same value remain.
     async fn not_others(
         &self,
         instance: &InstanceId,
@@ -206,7 +207,7 @@ impl Redis {
         Ok(candidates)
     }
 
-    /// Takes an event out of a bucket, unless it was put there again.
+    /// Removes an event from a bucket, unless it was added there again.
     async fn unindex(&self, candidate: &Candidate) -> Result<()> {
         let key = BucketKeys::new(self.keys(), &candidate.bucket).kept;
         let args = [&candidate.digest, &candidate.generation];
@@ -271,7 +272,7 @@ impl Redis {
                 self.note_had(digest, generation, DeliveredMark::Free, instances)
                     .await?;
             }
-            // Changed meanwhile: everything is read again.
+            // The instance changed meanwhile, so everything is read again.
             let (after, had) = self.look_waiting(instance, digest).await?;
             let had = had.as_ref() == Some(generation);
             if after.mark.is_some() && (had || after.mark != waiting.mark) {
@@ -281,7 +282,7 @@ impl Redis {
         Ok(None)
     }
 
-    /// When an instance began, in the time of generations. One that is started by events begins with them.
+    /// When an instance began, on the clock of generations. If events start the instance, it begins with them.
     async fn born(&self, instance: &InstanceId, waiting: &Waiting) -> Result<u64> {
         let place: Option<String> = match &waiting.born {
             Some(born) => return Ok(born.parse().unwrap_or_default()),
@@ -297,7 +298,7 @@ impl Redis {
             .unwrap_or(u64::MAX))
     }
 
-    /// An event that an instance could not use, and that its commit set free, is free for all that
+    /// Makes an event available again that an instance could not use and released with its commit, for everything that
     /// it could have been for.
     pub(crate) async fn free_event(&self, instance: &InstanceId, digest: &str) -> Result<()> {
         let Some((generation, kept)) = self.kept_event(digest).await? else {
@@ -322,7 +323,7 @@ impl Redis {
     }
 }
 
-/// Whether an instance had begun when an event came.
+/// Whether an instance had begun when an event arrived.
 fn was_there(born: u64, generation: &str) -> bool {
     generation.parse::<u64>().is_ok_and(|came| born <= came)
 }

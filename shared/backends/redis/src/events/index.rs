@@ -1,4 +1,4 @@
-//! The index of instances: their waits in the buckets, their values among those of active instances.
+//! The index of instances: their waits in buckets, and their values among those of active instances.
 
 use futures::StreamExt;
 use futures::stream;
@@ -18,14 +18,14 @@ static PLAN: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("../lua/even
 static SETTLE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("../lua/events/settle.lua")));
 static BUCKET: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/bucket.lua")]));
 
-/// How many calls of one operation are under way at once.
+/// The number of concurrent calls of one operation.
 pub(super) const AT_ONCE: usize = 64;
-/// Each round delivers an event to the instance, or sees that another process changed it.
+/// Each round delivers an event to the instance, or finds that another process changed the instance.
 const ROUNDS: usize = 10_000;
 
 impl Redis {
-    /// Updates the index of waits for an instance that a script marked as dirty, and delivers the
-    /// events that came early.
+    /// Updates the index of waits for an instance that a script marked as dirty, and delivers events that arrived
+    /// before the waits began.
     pub(crate) async fn reindex(
         &self,
         instance: &InstanceId,
@@ -35,7 +35,7 @@ impl Redis {
         self.reindex_with(instance, waiting, woken).await
     }
 
-    /// As [`Redis::reindex`], with the mark and the fields that a script returned.
+    /// Like [`Redis::reindex`], with the mark and the fields that a script returned.
     pub(crate) async fn index_waits(
         &self,
         instance: &InstanceId,
@@ -51,7 +51,7 @@ impl Redis {
         self.reindex_with(instance, waiting, woken).await
     }
 
-    /// As [`Redis::reindex`], for an instance that has been read.
+    /// Like [`Redis::reindex`], for an instance that has been read.
     pub(super) async fn reindex_with(
         &self,
         instance: &InstanceId,
@@ -79,11 +79,11 @@ impl Redis {
             }
             return self.settle(instance, &waiting, &stands, &actives).await;
         }
-        // Still dirty: the reconciler continues.
+        // The instance is still dirty, so the reconciler continues.
         Ok(())
     }
 
-    /// Writes index entries. True if the instance has changed and was read again, or if its notes have.
+    /// Plans index entries. Returns true if the instance has changed and was read again, or if its notes have changed.
     async fn plan(
         &self,
         instance: &InstanceId,
@@ -125,7 +125,7 @@ impl Redis {
         Ok(true)
     }
 
-    /// Puts waits into the buckets where events look for them, and delivers the events kept there.
+    /// Puts waits into the buckets where events search for them, and returns the events kept there.
     async fn index_wait(
         &self,
         instance: &InstanceId,
@@ -155,7 +155,7 @@ impl Redis {
         Ok(all)
     }
 
-    /// Adds the instance to the active ones with its values.
+    /// Adds the instance to the active instances with its values.
     async fn stand_among(
         &self,
         instance: &InstanceId,
@@ -164,7 +164,7 @@ impl Redis {
     ) -> Result<()> {
         let fresh = |active: &&String| waiting.notes.get(&format!("a:{active}")) == Some(&false);
         let additions = actives.iter().filter(fresh).map(|active| {
-            // A set of one member takes half as much memory if it is sorted.
+            // A sorted set with one member takes half the memory of a set.
             let mut cmd = redis::cmd("ZADD");
             cmd.arg(StartKeys::new(self.keys(), active).active)
                 .arg(0)
@@ -175,7 +175,7 @@ impl Redis {
         Ok(())
     }
 
-    /// Removes the instance from buckets where it shouldn't be, and the mark if nothing has changed.
+    /// Removes the instance from buckets where it shouldn't be, and removes the mark if nothing has changed.
     async fn settle(
         &self,
         instance: &InstanceId,
@@ -202,13 +202,13 @@ impl Redis {
         for note in fresh.into_iter().chain(gone) {
             call.arg(note);
         }
-        // The mark goes after them. A server refuses all of them or none, apart from the moment in which it begins to work
-        // again; those that were refused are sent again.
+        // The mark is removed last. A server refuses either all commands or none, except at the moment when it becomes
+        // available again; refused commands are sent again.
         self.run_after::<i64>(removals, &SETTLE, call).await?;
         Ok(())
     }
 
-    /// The command that reverts an entry.
+    /// The command that removes an entry.
     fn removal(&self, instance: &InstanceId, note: &str) -> Option<Cmd> {
         if let Some(active) = note.strip_prefix("a:") {
             let mut cmd = redis::cmd("ZREM");

@@ -1,4 +1,4 @@
-//! The port.
+//! The implementation of the port.
 
 use async_trait::async_trait;
 use futures::future::join;
@@ -30,7 +30,7 @@ impl EventLog for Redis {
         let alone = Alone::of(event, triggers);
         let begin = self.begin_event(&digest, at, kept.as_ref(), &alone);
         let (begun, guessed) = match (listening.listeners, &kept) {
-            // Where it is looked for first is known only after it has begun; the instance is usually the same.
+            // The instance to check first is known only after ingestion has begun, but it is usually the same one.
             (Some(listeners), Some(_)) => {
                 let (begun, guessed) = join(begin, self.guess(event, listeners)).await;
                 (begun?, guessed?)
@@ -82,13 +82,13 @@ impl EventLog for Redis {
             starts,
         };
         if !may_differ {
-            // Another offer would deliver it to the same waits, and begin the same starts.
+            // Another ingestion of the event would deliver it to the same waits and cause the same starts.
             return Ok(outcome.ingested(triggers));
         }
         let noted = self
             .finish_event(&digest, &generation, &outcome, &claims)
             .await?;
-        // If another process was faster, its outcome of the event counts.
+        // If another process was faster, its outcome counts.
         let noted = match noted {
             Some(noted) => noted,
             None => {

@@ -1,5 +1,4 @@
-//! The record of an event: whether it was offered, its outcome, and the event itself while it is
-//! kept for later waits.
+//! The record of an event: whether it was ingested, its outcome, and the event itself while it is kept for later waits.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -25,7 +24,7 @@ static ACKNOWLEDGE: Lazy =
     Lazy::new(|| Script::new(&[include_str!("../lua/events/acknowledge.lua")]));
 static DELIVERED: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/delivered.lua")]));
 
-/// An event that is kept, and the attributes by which waits may look for it.
+/// A kept event, and the attributes by which waits may search for it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Retained {
     pub event: CloudEvent,
@@ -33,7 +32,7 @@ pub(super) struct Retained {
 }
 
 impl Retained {
-    /// Digests of its buckets: of its kinds, while no instance had it, and of its values.
+    /// The digests of its buckets: those of its kinds, while no instance has consumed it, and those of its values.
     pub fn buckets(&self) -> (Vec<String>, Vec<String>) {
         let (kinds, values) = buckets_of(&self.event, self.attributes.iter().map(|name| &**name));
         let digests = |names: Vec<Arc<str>>| names.iter().map(|name| digest(name)).collect();
@@ -46,17 +45,17 @@ pub(super) enum Beginning {
     Done(Outcome),
     Open {
         generation: String,
-        /// An event of the same name that was kept and is not known any more.
+        /// An earlier event with the same name that was kept and is no longer known.
         old: Option<Retained>,
-        /// As the first offer recorded it.
+        /// The form in which the first ingestion recorded it.
         alone: Alone,
     },
 }
 
-/// The operations on the list of instances that had an event.
+/// The operations on the list of instances that consumed an event.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum DeliveredMark {
-    /// If no other instance had it.
+    /// Succeeds only if no other instance has consumed the event.
     Claim,
     Yes,
     Free,
@@ -124,8 +123,8 @@ impl Redis {
         })
     }
 
-    /// Records the outcome of an event. Returns the valid outcome: the one that was recorded first, or None
-    /// if another process has done it all.
+    /// Records the outcome of an event. Returns the valid outcome, which is the one that was recorded first; `None` if
+    /// another process has already completed everything.
     pub(super) async fn finish_event(
         &self,
         digest: &str,
@@ -148,8 +147,8 @@ impl Redis {
         }
     }
 
-    /// Confirms that all is done. Returns the groups in which claims must be released first, if they weren't
-    /// given.
+    /// Records that everything is done. If claims have to be released first, returns their groups instead, unless
+    /// `is_given_up`.
     pub(super) async fn confirm_event(
         &self,
         digest: &str,
@@ -167,7 +166,7 @@ impl Redis {
         Ok(claims.map(str::to_owned).collect())
     }
 
-    /// The generation of an event that isn't confirmed yet, and its outcome if that has been recorded.
+    /// The generation of an unacknowledged event, and its outcome if that has been recorded.
     pub(super) async fn open_event(
         &self,
         digest: &str,
@@ -186,7 +185,7 @@ impl Redis {
         Ok(Some((generation, outcome.transpose()?)))
     }
 
-    /// Whether an event is being processed, or was and isn't confirmed.
+    /// Whether ingestion of an event has begun and the event isn't acknowledged.
     pub(super) async fn is_open(&self, digest: &str) -> Result<bool> {
         let keys = EventKeys::of(self.keys(), digest);
         let mut cmd = redis::cmd("HEXISTS");
@@ -202,7 +201,7 @@ impl Redis {
         found.map(|text| read_body(&text)).transpose()
     }
 
-    /// Records which instances had an event, if it is kept: waits without a value must not get it any more.
+    /// Records which instances consumed an event, if it is kept: waits without a value must not get it any more.
     pub(super) async fn note_taken(
         &self,
         digest: &str,
@@ -212,14 +211,15 @@ impl Redis {
     ) -> Result<()> {
         let (kinds, _) = kept.buckets();
         let call = self.noting(digest, generation, DeliveredMark::Yes, instances);
-        // If a crash comes in between, the event is offered again.
+        // If a crash occurs in between, the event is ingested again.
         let removals = self.removals(digest, &kinds).collect();
         self.run_after::<Option<i64>>(removals, &DELIVERED, call)
             .await?;
         Ok(())
     }
 
-    /// Records which instances had a kept event. True if a claim succeeded, or if no instance has it any more.
+    /// Records which instances consumed a kept event. Returns true if a claim succeeded or if no instance has consumed
+    /// the event any more.
     pub(super) async fn note_had(
         &self,
         digest: &str,
@@ -253,13 +253,13 @@ impl Redis {
         call
     }
 
-    /// Removes the event from the buckets of its kinds: waits without a value must not get it any more.
+    /// Removes the event from the buckets of its kinds, since waits without a value must not get it any more.
     pub(super) async fn take_from_kinds(&self, digest: &str, kept: &Retained) -> Result<()> {
         let (kinds, _) = kept.buckets();
         self.take_out(digest, &kinds).await
     }
 
-    /// Takes a kept event out of buckets.
+    /// Removes a kept event from buckets.
     pub(super) async fn take_out(&self, digest: &str, buckets: &[String]) -> Result<()> {
         let removals = self.removals(digest, buckets);
         let removals = removals.map(|removal| self.query::<i64>(removal));
@@ -277,7 +277,7 @@ impl Redis {
     }
 }
 
-/// A shard's part of a limit.
+/// A shard's share of a limit.
 pub(super) fn part(limit: usize) -> usize {
     limit.div_ceil(usize::from(SHARDS)).max(1)
 }

@@ -32,7 +32,7 @@ pub(super) struct Spread {
 type Member = (String, String);
 
 impl Redis {
-    /// Delivers an event to all current waits, and leaves it where later waits look for it.
+    /// Delivers an event to all current waits, and leaves it where later waits search for it.
     pub(super) async fn spread(
         &self,
         delivery: &Delivery<'_>,
@@ -54,7 +54,7 @@ impl Redis {
             return Ok(done);
         }
         while pages.iter().any(|(_, page)| !page.is_empty()) {
-            // In the order of subscribing, each instance once.
+            // In the order of subscribing, without duplicates.
             let mut members: Vec<(&str, &Member)> = pages
                 .iter()
                 .flat_map(|(bucket, page)| page.iter().map(move |member| (&**bucket, member)))
@@ -108,7 +108,7 @@ impl Redis {
         Ok(done)
     }
 
-    /// The instance that probably waits for an event, before it can be said for sure.
+    /// The instance that probably waits for an event, before it is certain.
     pub(super) async fn guess(
         &self,
         event: &CloudEvent,
@@ -131,7 +131,7 @@ impl Redis {
         Ok(instance.map(InstanceId::new))
     }
 
-    /// Whether there are waits in the buckets of these events, or they name an instance.
+    /// Whether there are waits in the buckets of these events, or the events name an instance.
     pub(super) async fn have_waits(
         &self,
         events: &[&CloudEvent],
@@ -196,8 +196,8 @@ impl Redis {
                     .collect()
             }
         };
-        // The event first, then the waits. A kept one is also put, and looks, where no definition waits yet: one that is
-        // deployed now or later may.
+        // The event comes before the waits. A kept event is also put into, and searched in, buckets for which no
+        // definition waits yet, since one may be deployed at any time.
         let additions = stays.iter().map(|bucket| {
             let mut cmd = redis::cmd("ZADD");
             cmd.arg(BucketKeys::new(self.keys(), bucket).kept)
@@ -220,8 +220,8 @@ impl Redis {
         cmd
     }
 
-    /// The waits after the pages that were full. Waits that begin meanwhile come last: they find a kept
-    /// event by themselves, and other events aren't for them.
+    /// The waits after full pages. Waits that begin meanwhile come last: they find a kept event by themselves, and
+    /// other events aren't for them.
     async fn next_waits(
         &self,
         pages: Vec<(String, Vec<Member>)>,
@@ -240,7 +240,7 @@ impl Redis {
                 .arg(0)
                 .arg(2 * PAGE)
                 .arg("WITHSCORES");
-            // Waits of the same instant may be on either side of the border.
+            // Waits of the same instant may be on either side of the page boundary.
             let mut found: Vec<Member> = self.query(cmd).await?;
             found.retain(|member| !page.contains(member));
             next.push((bucket, found));
@@ -248,7 +248,7 @@ impl Redis {
         Ok(next)
     }
 
-    /// `kept`: the instance is then recorded as one that had the event.
+    /// If `kept` is given, the instance is also recorded as one that consumed the event.
     async fn give_one(
         &self,
         gift: Gift<'_>,
@@ -275,11 +275,11 @@ impl Redis {
                 try_join(noted, indexed).await?;
             }
             Delivered::Already => {
-                // A crash may have come before the other effects of the event were known.
+                // A crash may have occurred before the other effects of the event were known.
                 let indexed = self.reindex(instance, &mut done.woken);
                 try_join(noted, indexed).await?;
             }
-            // Waits that are over but still in the bucket are removed with the mark of their instance.
+            // Waits that are over but still in the bucket are removed together with the mark of their instance.
             Delivered::No => return Ok(()),
         }
         done.had.push(instance.clone());

@@ -1,4 +1,4 @@
-//! The instances that events start: by one event or by sets, and only if no active instance is addressed.
+//! The instances that events start: by one event or by sets, and only if the event isn't for an active instance.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,31 +21,30 @@ use crate::script::{Lazy, Script};
 
 static SWAP: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/swap.lua")]));
 
-/// How often a change of a record is retried when other processes change it.
+/// How often a change of a record is retried if other processes change it too.
 const ATTEMPTS: u64 = 100;
-/// Sets of the same values that are not complete: each change writes all of them.
+/// The maximum number of incomplete sets with the same values. Each change writes all of them.
 const GROUP_MAX: usize = 1_000;
 
-/// The starts under way with the same values.
+/// The unfinished starts with the same values.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Group {
-    /// Counts the changes, so that no two states are equal.
+    /// The number of changes, so that no two states are equal.
     rev: u64,
-    /// Not complete yet, in the order of their beginning.
+    /// Incomplete sets, in the order of their beginning.
     sets: Vec<Set>,
-    /// By the event that completed them: until that is confirmed, they represent the instance.
+    /// Starts by the event that completed them. They represent the instance until that event is acknowledged.
     begun: BTreeMap<String, PendingStart>,
-    /// Events that are in a set, or were, and aren't confirmed: offered again, they are not put into
-    /// another one.
+    /// Unacknowledged events that are or were in a set. If they are ingested again, they aren't put into another set.
     #[serde(default)]
     placed: BTreeSet<String>,
-    /// Events that are being confirmed: late processes do nothing with them. When this is gone they
-    /// aren't open any more.
+    /// Events that are being acknowledged. Late processes do nothing with them. Once an entry is removed, its event
+    /// isn't open any more.
     #[serde(default)]
     done: BTreeSet<String>,
 }
 
-/// The way in which a claim is released.
+/// How a claim is released.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum GiveUp {
     /// The instance exists; the event is still open.
@@ -54,20 +53,20 @@ pub(super) enum GiveUp {
     All,
 }
 
-/// A possible start of an event by one trigger.
+/// A start that an event may cause by one trigger.
 struct Chance<'a> {
     trigger: &'a Trigger,
     event: &'a CloudEvent,
     digest: &'a str,
     roles: Vec<Role>,
-    /// The values under which sets and claims are kept.
+    /// The values under which sets and claims are stored.
     group: Correlation,
     at: Timestamp,
 }
 
 enum Claim {
     Made(Option<PendingStart>),
-    /// By these events.
+    /// Taken by these events.
     Taken(Vec<String>),
 }
 
@@ -77,13 +76,13 @@ enum Change {
     Write(Option<PendingStart>),
 }
 
-/// The starts of an event.
+/// The starts that an event causes.
 #[derive(Debug, Default)]
 pub(super) struct Starts {
     pub starts: Vec<PendingStart>,
-    /// The groups in which claims were made for it.
+    /// The groups in which claims were made for the event.
     pub claims: Vec<String>,
-    /// Another offer may have another outcome: this one must be stored.
+    /// Another ingestion may have another outcome, so this one must be stored.
     pub may_differ: bool,
 }
 
@@ -104,12 +103,12 @@ impl Redis {
                 continue;
             };
             match recorded.has(trigger) {
-                // Also if a newer version, which takes the start over, would collect it with others.
+                // This holds even if a newer version, which takes over the start, would collect the event in a set.
                 Some(true) => {
                     begun.starts.push(alone(trigger, event, first));
                     continue;
                 }
-                // The workflow was deployed after the first offer.
+                // The workflow was deployed after the first ingestion.
                 Some(false) if is_alone(trigger, first) => continue,
                 _ => {}
             }
@@ -152,7 +151,7 @@ impl Redis {
         let Claim::Made(begun) = claim else {
             return Ok(None);
         };
-        // Checked after the claim: an instance that was being started before is active by now.
+        // Checked after the claim, because an instance that was being started before is active by now.
         if begun.is_some() && self.is_meant(chance).await? {
             self.give_up_claim(&key, chance.digest, GiveUp::All).await?;
             return Ok(None);
@@ -160,7 +159,7 @@ impl Redis {
         Ok(begun)
     }
 
-    /// Whether the event goes to an active instance.
+    /// Whether the event is for an active instance.
     async fn is_meant(&self, chance: &Chance<'_>) -> Result<bool> {
         let workflow = &chance.trigger.definition.workflow;
         for role in chance.bound() {
@@ -185,8 +184,8 @@ impl Redis {
         Ok(taken.map_or(Claim::Made(begun), Claim::Taken))
     }
 
-    /// Drops claims of events that are no longer processed: they were confirmed, or forgotten before
-    /// they were confirmed. True if there were some.
+    /// Drops claims of events that are no longer processed, because they were acknowledged or forgotten. Returns true
+    /// if there were any.
     async fn drop_stale(&self, key: &str, claims: &[String]) -> Result<bool> {
         let mut dropped = false;
         for digest in claims {
@@ -215,7 +214,7 @@ impl Redis {
         Ok(())
     }
 
-    /// Gives up claims: the instances that an event started exist, or never will.
+    /// Releases claims. The instances that an event started exist, or never will.
     pub(super) async fn give_up_claims(
         &self,
         digest: &str,
@@ -228,9 +227,8 @@ impl Redis {
         Ok(())
     }
 
-    /// Reads, changes and writes a group as one step. `open`: only while this event is open.
-    /// That is checked after reading: confirming the event changes the group first, so the write
-    /// fails.
+    /// Reads, changes and writes a group as one step. `open`: only while this event is open. That is checked after
+    /// reading: acknowledging the event changes the group first, so the write fails.
     async fn change_group(
         &self,
         digest: &str,
@@ -272,7 +270,7 @@ impl Redis {
             }
             tokio::time::sleep(Duration::from_millis(attempt.min(20))).await;
         }
-        let what = "events that wait for others change too fast to be written";
+        let what = "the sets of events that wait for other events change too fast to be written";
         Err(Error::Unavailable(what.to_owned()))
     }
 
@@ -302,7 +300,7 @@ impl Redis {
             self.query::<Option<String>>(cmd)
         });
         let statuses = futures::future::try_join_all(checks).await?;
-        // A faulted instance counts as ended, unless it is retried.
+        // A faulted instance counts as ended unless it is retried.
         Ok(statuses.iter().any(|status| status.as_deref() == Some("r")))
     }
 }
@@ -343,7 +341,7 @@ impl Group {
         if self.done.contains(chance.digest) {
             return Ok(Change::Found(None));
         }
-        // It was offered before.
+        // The event was ingested before.
         if let Some(begun) = self.begun.get(chance.digest) {
             return Ok(Change::Found(Some(begun.clone())));
         }
@@ -370,8 +368,8 @@ impl Group {
             && self.done.is_empty()
     }
 
-    /// Puts an event into the first set that has a free place for it, otherwise into a new one
-    /// (docs/language.md#decision-75); expired sets are dropped first.
+    /// Puts an event into the first set that has a free position for it, otherwise into a new set
+    /// (docs/language.md#decision-75). Expired sets are dropped first.
     fn fill(&mut self, chance: &Chance<'_>) -> Result<Option<PendingStart>> {
         let Chance {
             trigger,
@@ -391,7 +389,7 @@ impl Group {
             (None, Some(role)) => {
                 let (size, limit) = (self.sets.len(), GROUP_MAX);
                 if size >= limit {
-                    let what = "the list of events that wait for others to start an instance";
+                    let what = "the list of events that wait for other events to start an instance";
                     let what = what.to_owned();
                     return Err(Error::TooLarge { what, size, limit });
                 }
