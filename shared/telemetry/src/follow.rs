@@ -1,7 +1,7 @@
 //! Turns commits into spans, outside the drivers.
 //!
-//! A state may be entered in one process and left in another. The scope's history is then read from the store: at most
-//! once each time that the scope moves to this process, and only if something ends here.
+//! A state may be entered in one process and left in another. In that case the scope's history is read from the store:
+//! at most once each time that the scope moves to this process, and only if something ends here.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use swirl_runtime::Observed;
 use crate::span::Span;
 use crate::tracker::{Tracker, Whose};
 
-/// How many scopes are kept in mind; twice as many at most.
+/// The number of scopes that are remembered. There may be up to twice as many.
 const SCOPES_MAX: usize = 4096;
-/// The longest wait for the store: then the known part has to do.
+/// The time limit for reading from the store. After that, the known part has to do.
 const HISTORY_MAX: Duration = Duration::from_secs(5);
 
 pub struct Follower {
     queries: Arc<dyn InstanceQueries>,
-    /// Scopes reported lately, and those before them.
+    /// Scopes that were reported recently, and those before them.
     young: HashMap<ScopeRef, Followed>,
     old: HashMap<ScopeRef, Followed>,
 }
 
 struct Followed {
     tracker: Tracker,
-    /// The revision that the next commit must have been made upon.
+    /// The revision that the next commit must be based on.
     rev: u64,
 }
 
@@ -67,7 +67,7 @@ impl Follower {
         spans
     }
 
-    /// The scope's place before the commit. `None`: it isn't needed yet.
+    /// The scope's state before the commit; `None` if it isn't needed yet.
     async fn take(
         &mut self,
         scope: &ScopeRef,
@@ -91,7 +91,7 @@ impl Follower {
         let history = match tokio::time::timeout(HISTORY_MAX, history).await {
             Ok(Ok(history)) => history,
             Ok(Err(error)) => {
-                tracing::debug!(%scope, %error, "spans begin where they are first known");
+                tracing::debug!(%scope, %error, "the history cannot be read, so spans begin late");
                 Vec::new()
             }
             Err(_) => Vec::new(),
@@ -116,7 +116,7 @@ impl Follower {
     }
 }
 
-/// The entries before those of the commit: they are the last, unless others were added meanwhile.
+/// The entries before those of the commit, which are the last ones unless others were added meanwhile.
 fn before<'h>(history: &'h [HistoryEntry], committed: &[HistoryEntry]) -> &'h [HistoryEntry] {
     if committed.is_empty() {
         return history;

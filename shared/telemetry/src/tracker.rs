@@ -1,8 +1,8 @@
 //! A scope's history as spans. Pure: the same entries give the same spans.
 //!
-//! A span is made when it ends. A span that is still open when a scope ends, ends with it.
-//! Everything that an instance does is below the span of its start, which is short and there from
-//! the beginning. So an instance that waits for days shows its work so far in the right place.
+//! A span is created when it ends. A span that is still open when its scope ends, ends with the scope. Everything that
+//! an instance does is below the span of its start, which is short and exists from the beginning. So the spans of an
+//! instance that waits for days are already in the right place.
 
 use std::borrow::Cow;
 
@@ -16,16 +16,16 @@ use swirl_model::trace::TraceContext;
 use crate::ids::{self, Part};
 use crate::span::{Span, SpanRole};
 
-/// `error.type` where nothing finer is known, by OpenTelemetry's conventions.
+/// `error.type` if nothing more specific is known, by OpenTelemetry's conventions.
 const OTHER: &str = "_OTHER";
-/// How many things that happened in a state are noted with its span.
+/// The maximum number of notes in the span of a state.
 const NOTES_MAX: usize = 32;
 
 /// The state of a scope.
 #[derive(Debug, Default)]
 pub struct Tracker {
     from: Option<Timestamp>,
-    /// When the last thing happened: a wait began no earlier.
+    /// The time of the last entry. A wait began no earlier.
     last: Timestamp,
     /// How often the scope has ended.
     ends: u32,
@@ -37,7 +37,7 @@ pub struct Tracker {
     /// The state in which an operator's retry continues.
     left: Option<String>,
     error: Option<String>,
-    /// Of the last action that failed in the state.
+    /// The error of the last action that failed in the state.
     failed: Option<String>,
 }
 
@@ -50,7 +50,7 @@ struct Open {
     notes: Vec<(Timestamp, Cow<'static, str>)>,
 }
 
-/// The instance and scope of a history.
+/// The owner of a history: the instance and the scope.
 #[derive(Debug, Clone, Copy)]
 pub struct Whose<'a> {
     pub header: &'a Header,
@@ -64,7 +64,7 @@ impl Whose<'_> {
 }
 
 impl Tracker {
-    /// Acts on the next entry; spans that end with it are added to `out`.
+    /// Processes the next entry, and adds the spans that end with it to `out`.
     pub fn record(
         &mut self,
         whose: Whose<'_>,
@@ -104,7 +104,7 @@ impl Tracker {
                 self.events += 1;
                 let mut span = self.inner(whose, part, format!("receive {name}"), at, at);
                 span.kind = SpanRole::Consumer;
-                // A wait may take days: it is a number, not a span.
+                // A wait may take days, so it is recorded as a number, not as a span.
                 let waited = at.0.saturating_sub(self.last.0).max(0).into();
                 span.attributes.push(("swirl.wait.duration_ms", waited));
                 span.attributes.extend(message("receive", name, id));
@@ -142,7 +142,7 @@ impl Tracker {
         self.last = at;
     }
 
-    /// The scope has ended without saying so in its history: a branch.
+    /// Ends the spans of a branch, whose history has no entry for its end.
     pub fn finish(&mut self, whose: Whose<'_>, out: &mut Vec<Span>) {
         if !whose.scope.is_root() {
             self.end(whose, self.last, None, out);
@@ -164,7 +164,7 @@ impl Tracker {
         )
     }
 
-    /// The time before a worker took it is seen here.
+    /// The span shows the time before a worker took the instance.
     fn start(&self, whose: Whose<'_>, at: Timestamp) -> Span {
         let header = whose.header;
         Span {
@@ -322,7 +322,7 @@ impl Tracker {
     }
 }
 
-/// An event as a message; `operation` is its type by OpenTelemetry's conventions.
+/// The attributes of an event as a message. `operation` is its type by OpenTelemetry's conventions.
 fn message(operation: &'static str, name: &str, id: &str) -> [(&'static str, Value); 5] {
     let word = if operation == "send" {
         "publish"
@@ -338,7 +338,7 @@ fn message(operation: &'static str, name: &str, id: &str) -> [(&'static str, Val
     ]
 }
 
-/// The cause of its start: of a trace, only the first instance.
+/// The cause of the instance's start. Only the first instance of a trace has one.
 fn own_cause(header: &Header) -> Option<TraceContext> {
     match header.trace.root {
         None => header.trace.cause,
