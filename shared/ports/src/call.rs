@@ -32,7 +32,7 @@ pub struct CallRequest {
     /// The span of the call, which the service receives as `traceparent`.
     pub trace: Option<TraceContext>,
     /// The caller records its exchange with the service here.
-    pub seen: Seen,
+    pub last_exchange: LastExchange,
     /// For callers that have to do something once their result is stored.
     pub stored: Stored,
 }
@@ -74,16 +74,16 @@ pub enum ExchangeProtocol {
 
 /// The last exchange of a call. Clones share it, so it is available even if the call is abandoned.
 #[derive(Debug, Clone, Default)]
-pub struct Seen(Arc<Mutex<Option<Exchange>>>);
+pub struct LastExchange(Arc<Mutex<Option<Exchange>>>);
 
-impl Seen {
+impl LastExchange {
     pub fn note(&self, exchange: Exchange) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(exchange);
     }
 
     pub fn get(&self) -> Option<Exchange> {
-        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.clone()
+        let exchange = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        exchange.clone()
     }
 }
 
@@ -94,7 +94,7 @@ pub struct Stored(Arc<Mutex<Option<oneshot::Sender<StoredAck>>>>);
 
 /// The other end of [`Stored`].
 #[derive(Debug)]
-pub struct Storing(oneshot::Receiver<StoredAck>);
+pub struct StoredWatch(oneshot::Receiver<StoredAck>);
 
 /// Says that the result has been stored. The caller drops it once it has reacted.
 #[derive(Debug)]
@@ -102,10 +102,10 @@ pub struct StoredAck(#[expect(dead_code, reason = "its drop is the message")] on
 
 impl Stored {
     /// Called by the caller, once per call.
-    pub fn watch(&self) -> Storing {
+    pub fn watch(&self) -> StoredWatch {
         let (sender, receiver) = oneshot::channel();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
-        Storing(receiver)
+        StoredWatch(receiver)
     }
 
     /// Notifies the caller, if it is watching, and waits until it has reacted.
@@ -121,7 +121,7 @@ impl Stored {
     }
 }
 
-impl Storing {
+impl StoredWatch {
     /// Waits until the result is stored. `None` means that this process discarded the result.
     pub async fn stored(self) -> Option<StoredAck> {
         self.0.await.ok()

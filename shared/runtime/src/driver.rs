@@ -32,8 +32,8 @@ use swirl_model::workflow::FunctionId;
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::execution::Record;
 use swirl_ports::{
-    Acquired, Clock, EventLog, ExecutionStore, FunctionCaller, Held, InboxItem, Lease, Queue,
-    Released, Secrets, Seen, Stored,
+    Acquired, Clock, EventLog, ExecutionStore, FunctionCaller, Held, InboxItem, LastExchange,
+    Lease, Queue, Released, Secrets, Stored,
 };
 
 pub use self::attempts::Suspects;
@@ -162,7 +162,7 @@ struct Running {
     /// `None` if its arguments cannot be evaluated, so that there is no call.
     function: Option<FunctionId>,
     from: Timestamp,
-    seen: Seen,
+    last_exchange: LastExchange,
     stored: Stored,
     future: Call,
 }
