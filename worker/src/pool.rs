@@ -339,7 +339,9 @@ impl TaskRun {
             Ok(Driven::Done) => return None,
             Ok(Driven::Continue(next)) => return Some(next),
             Ok(Driven::Stopped | Driven::AtCapacity(_)) => {}
-            Err(error) => tracing::warn!(%error, "a scope could not be driven and is tried again later"),
+            Err(error) => {
+                tracing::warn!(%error, "a scope could not be driven and is tried again later")
+            }
         }
         self.driver.queue.push(vec![scope]).await;
         None

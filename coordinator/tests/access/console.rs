@@ -131,10 +131,7 @@ async fn a_session_lasts_until_signing_out() {
         .sign_in("viewer", "/console/instances?status=faulted")
         .await;
     assert_eq!(location(&answer), "/console/instances?status=faulted");
-    assert_ne!(
-        browser.cookie, before,
-        "the old session is invalid"
-    );
+    assert_ne!(browser.cookie, before, "the old session is invalid");
     for path in PAGES {
         let answer = browser.get(path).await;
         assert_eq!(answer.status(), StatusCode::OK, "{path}");

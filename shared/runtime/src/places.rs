@@ -224,15 +224,15 @@ mod tests {
         assert!((&mut first).now_or_never().is_none());
         held.pop();
         assert!(first.now_or_never().unwrap().is_ok());
-        assert!((&mut second).now_or_never().is_none(), "one free place notifies one caller");
+        assert!(
+            (&mut second).now_or_never().is_none(),
+            "one free place notifies one caller"
+        );
         held.pop();
         assert!(second.now_or_never().unwrap().is_ok());
         let cancelled = places.enter(&slow, true);
         assert!(cancelled.is_some());
         drop(cancelled);
-        assert!(
-            places.locked().workflows.is_empty(),
-            "no state is left"
-        );
+        assert!(places.locked().workflows.is_empty(), "no state is left");
     }
 }

@@ -230,8 +230,8 @@ fn pair(what: &str, guard: fjall::Guard) -> Result<(String, Vec<u8>), Error> {
     let (key, value) = guard
         .into_inner()
         .map_err(|error| damaged(error.to_string()))?;
-    let key =
-        String::from_utf8(key.to_vec()).map_err(|_| damaged("a key isn't UTF-8 text".to_owned()))?;
+    let key = String::from_utf8(key.to_vec())
+        .map_err(|_| damaged("a key isn't UTF-8 text".to_owned()))?;
     Ok((key, value.to_vec()))
 }
 

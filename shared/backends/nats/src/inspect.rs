@@ -273,8 +273,7 @@ fn judge(wanted: &Config, info: &Info) -> Vec<Finding> {
     let other = differences(wanted, found);
     if !other.is_empty() {
         let message = format!("differs from the configuration: {}", other.join(", "));
-        let hint =
-            "'nats.*' applies to streams that Swirl creates: change the stream or the configuration";
+        let hint = "'nats.*' applies to streams that Swirl creates: change the stream or the configuration";
         find(Severity::Warning, "stream-settings", message, hint);
     }
     if info
@@ -290,8 +289,7 @@ fn judge(wanted: &Config, info: &Info) -> Vec<Finding> {
     if limit > 0 && info.state.bytes.saturating_mul(100) / limit >= FULL {
         let percent = info.state.bytes.saturating_mul(100) / limit;
         let message = format!("is {percent} % full");
-        let hint =
-            "when it is full, its oldest messages are dropped or new ones are refused: raise max_bytes";
+        let hint = "when it is full, its oldest messages are dropped or new ones are refused: raise max_bytes";
         find(Severity::Warning, "stream-full", message, hint);
     }
     findings

@@ -428,7 +428,9 @@ impl Streams {
             },
             Config {
                 name: self.dead(),
-                description: Some("Swirl: messages that could not be processed, with the reason".to_owned()),
+                description: Some(
+                    "Swirl: messages that could not be processed, with the reason".to_owned(),
+                ),
                 subjects: vec![self.dead_subject(">")],
                 retention: RetentionPolicy::Limits,
                 discard: DiscardPolicy::Old,

@@ -154,7 +154,12 @@ fn judge(server: &str, facts: &HashMap<String, String>) -> Vec<Finding> {
     let in_cluster = fact("cluster_enabled") == Some("1");
     if fact("role") == Some("slave") && !in_cluster {
         let message = "is a replica, which accepts no writes".to_owned();
-        find(Severity::Error, "replica", message, "configure the master's address");
+        find(
+            Severity::Error,
+            "replica",
+            message,
+            "configure the master's address",
+        );
     }
     match fact("maxmemory_policy") {
         Some("noeviction") | None => {}
@@ -204,8 +209,7 @@ fn memory(
     let (used, limit) = (number("used_memory")?, number("maxmemory")?);
     if limit == 0 {
         let message = "has no limit for its memory (maxmemory 0)".to_owned();
-        let hint =
-            "set maxmemory below the machine's memory: Redis is killed when that runs out";
+        let hint = "set maxmemory below the machine's memory: Redis is killed when that runs out";
         return Some((Severity::Warning, "maxmemory", message, hint));
     }
     let percent = used.saturating_mul(100) / limit;

@@ -150,7 +150,9 @@ impl Redis {
             .await
             .is_err()
         {
-            tracing::warn!("cannot subscribe to Redis, so changes by other processes are noticed late");
+            tracing::warn!(
+                "cannot subscribe to Redis, so changes by other processes are noticed late"
+            );
         }
         Ok(redis)
     }
@@ -262,7 +264,10 @@ fn check_options(options: &Options) -> Result<(), ConnectError> {
         return bad("shards", "it must be from 1 to 4096");
     }
     if options.response_timeout_ms == 0 || options.connect_timeout_ms == 0 {
-        return bad("response_timeout_ms", "with a limit of 0 nothing could succeed");
+        return bad(
+            "response_timeout_ms",
+            "with a limit of 0 nothing could succeed",
+        );
     }
     Ok(())
 }

@@ -85,7 +85,12 @@ fn place_of(parts: [Option<String>; 4]) -> Result<Option<StreamPlace>> {
     if stream.is_empty() {
         return Ok(None);
     }
-    let bad = |_| damaged("the position up to which events are done", "it has no number");
+    let bad = |_| {
+        damaged(
+            "the position up to which events are done",
+            "it has no number",
+        )
+    };
     Ok(Some(StreamPlace {
         stream,
         done: done.parse().map_err(bad)?,

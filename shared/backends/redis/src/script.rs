@@ -161,7 +161,9 @@ impl Redis {
             match self.send(&load).await {
                 Ok(_) => {}
                 Err(error) if error.to_string().contains("already exists") => {}
-                Err(error) => tracing::debug!(%error, "a function cannot be loaded yet; it is sent when it is needed"),
+                Err(error) => {
+                    tracing::debug!(%error, "a function cannot be loaded yet; it is sent when it is needed")
+                }
             }
         }
     }
