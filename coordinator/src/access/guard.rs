@@ -76,7 +76,7 @@ impl Access {
     ///
     /// # Errors
     /// The sender may not do this.
-    pub async fn admit(
+    pub async fn authorize(
         &self,
         authorization: Option<&[u8]>,
         need: Need,
@@ -267,7 +267,7 @@ mod tests {
         ]);
         let ask = async |header: &str, need| {
             let header = Some(header.as_bytes());
-            access.admit(header, need, None).await
+            access.authorize(header, need, None).await
         };
         let seen = ask("Bearer see-secret", Need::Read).await.unwrap();
         assert_eq!(
@@ -297,9 +297,9 @@ mod tests {
             let refused = ask(header, Need::Read).await;
             assert!(matches!(refused, Err(Denied::Invalid(_))), "{header}");
         }
-        let missing = access.admit(None, Need::Read, None).await;
+        let missing = access.authorize(None, Need::Read, None).await;
         assert_eq!(missing, Err(Denied::Missing));
-        assert!(access.admit(None, Need::Nothing, None).await.is_ok());
+        assert!(access.authorize(None, Need::Nothing, None).await.is_ok());
         let long = format!("Bearer {}", "x".repeat(TOKEN_BYTES_MAX));
         assert!(ask(&long, Need::Read).await.is_err());
     }
@@ -310,7 +310,7 @@ mod tests {
         let ask = async |header: &str, peer: &str| {
             let peer = Some(peer.parse().unwrap());
             let header = Some(header.as_bytes());
-            access.admit(header, Need::Read, peer).await
+            access.authorize(header, Need::Read, peer).await
         };
         let wrong = ["Bearer x", "Bearer a.b.c", "Basic see-secret"];
         for header in wrong {
@@ -331,9 +331,9 @@ mod tests {
     #[tokio::test]
     async fn open_access_allows_everything() {
         let open = Access::open("default");
-        assert!(open.admit(None, Need::Deploy, None).await.is_ok());
+        assert!(open.authorize(None, Need::Deploy, None).await.is_ok());
         assert!(
-            open.admit(Some(b"Basic x"), Need::Deploy, None)
+            open.authorize(Some(b"Basic x"), Need::Deploy, None)
                 .await
                 .is_ok()
         );

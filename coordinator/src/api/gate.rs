@@ -40,7 +40,7 @@ fn named(uri: &Uri) -> Option<(String, Uri)> {
 
 /// Lets the request pass if its sender has the permission. The name of the namespace is revealed only to authenticated
 /// senders.
-pub(super) async fn admit(
+pub(super) async fn authorize(
     State((api, need)): State<(Api, Need)>,
     mut request: Request,
     next: Next,
@@ -48,7 +48,7 @@ pub(super) async fn admit(
     let authorization = request.headers().get(header::AUTHORIZATION);
     let authorization = authorization.map(HeaderValue::as_bytes);
     let peer = request.extensions().get::<Peer>().map(|Peer(peer)| *peer);
-    let caller = match api.access.admit(authorization, need, peer).await {
+    let caller = match api.access.authorize(authorization, need, peer).await {
         Ok(caller) => caller,
         Err(denied) => return refuse(&denied, &request),
     };

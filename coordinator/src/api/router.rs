@@ -191,7 +191,7 @@ pub fn router(api: Api, secure: bool) -> Router {
         if SHARED.contains(&path) {
             handler = handler.route_layer(from_fn_with_state(shared.clone(), shared::share));
         }
-        let gate = from_fn_with_state((api.clone(), need), gate::admit);
+        let gate = from_fn_with_state((api.clone(), need), gate::authorize);
         let note = from_fn(move |request, next| answered::note(path, request, next));
         router = router.route(path, handler.route_layer(gate).route_layer(note));
     }

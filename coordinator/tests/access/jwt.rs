@@ -242,7 +242,7 @@ async fn signatures_of_the_standard_are_valid() {
     let refused = async |token: &str| {
         let header = format!("Bearer {token}");
         let refused = access
-            .admit(Some(header.as_bytes()), Need::Read, None)
+            .authorize(Some(header.as_bytes()), Need::Read, None)
             .await;
         refused.unwrap_err().to_string()
     };

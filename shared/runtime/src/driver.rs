@@ -235,7 +235,7 @@ impl Driver {
         };
         entered();
         let mut stop = pin!(stop);
-        let (held, active) = match self.admit(held, stop.as_mut()).await? {
+        let (held, active) = match self.wait_until_active(held, stop.as_mut()).await? {
             Admission::In(held, active) => (*held, active),
             Admission::Elsewhere => return Ok(Driven::Done),
             Admission::Stopped => return Ok(Driven::Stopped),

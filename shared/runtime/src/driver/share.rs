@@ -63,7 +63,7 @@ impl Driver {
     }
 
     /// Waits until the scope may be active. A scope that must end doesn't wait.
-    pub(super) async fn admit(
+    pub(super) async fn wait_until_active(
         &self,
         held: Held,
         stop: Pin<&mut impl Future<Output = ()>>,
