@@ -276,7 +276,7 @@ impl Redis {
     ) {
         let settled = async {
             for digest in freed {
-                self.free_event(instance, digest).await?;
+                self.release_event(instance, digest).await?;
             }
             if !freed.is_empty() {
                 self.reindex(instance, wake).await

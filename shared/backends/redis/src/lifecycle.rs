@@ -122,8 +122,8 @@ impl Redis {
         self.beginning(&mut call, header, root, watched)?;
         let key = InstanceKey::of(header).map(|key| self.named_key(&key));
         call.arg(key.unwrap_or_default());
-        call.arg(begun.had.len());
-        for (generation, digest) in &begun.had {
+        call.arg(begun.consumed.len());
+        for (generation, digest) in &begun.consumed {
             call.arg(generation).arg(digest);
         }
         call.arg(begun.correlation.len());
@@ -158,7 +158,7 @@ impl Redis {
         let mut call = START.call(&keys);
         call.arg(id.as_str());
         self.beginning(&mut call, header, root, watched)?;
-        for (generation, digest) in &begun.had {
+        for (generation, digest) in &begun.consumed {
             call.arg(generation).arg(digest);
         }
         Ok(call)

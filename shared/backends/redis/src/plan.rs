@@ -52,9 +52,9 @@ impl Facts<'_> {
     }
 
     /// The field to set to the position of the key of consumed events, if any are released.
-    pub fn had(&mut self) -> Option<&mut usize> {
+    pub fn consumed(&mut self) -> Option<&mut usize> {
         let waits = self.more.as_mut()?.waits.as_mut()?;
-        (!waits.freed.is_empty()).then_some(&mut waits.had)
+        (!waits.freed.is_empty()).then_some(&mut waits.consumed)
     }
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     if given.steps.close.is_some() || given.steps.fork.is_some() || gone {
         draft.compare_own("F:", forks.as_deref().unwrap_or_default().as_bytes());
         let mut numbers = numbers(forks.as_deref()).ok_or(Unplanned::General)?;
-        let had = !numbers.is_empty();
+        let had_forks = !numbers.is_empty();
         if let Some(number) = given.steps.close {
             let joining = known.joining.as_ref().ok_or(Unplanned::Unknown)?;
             let (results, kib) = draft.close(number, joining).ok_or(Unplanned::General)?;
@@ -234,7 +234,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         forks = (!text.is_empty()).then(|| text.join(" "));
         match &forks {
             Some(text) => draft.set_own("F:", text.clone().into_bytes()),
-            None if had => draft.remove_own("F:"),
+            None if had_forks => draft.remove_own("F:"),
             None => {}
         }
     }

@@ -12,7 +12,7 @@ use crate::record::encode_text;
 pub(crate) struct WaitChange {
     /// The positions among the keys of the dirty instances and of the consumed events.
     pub dirty: usize,
-    pub had: usize,
+    pub consumed: usize,
     /// Digests of events that came too late, which other scopes of the instance may get.
     pub freed: Vec<String>,
     pub changes: Vec<Change>,

@@ -309,7 +309,7 @@ impl Redis {
             keys.push(index(name));
             *key = keys.len();
         }
-        if let Some(key) = plan.facts.had() {
+        if let Some(key) = plan.facts.consumed() {
             keys.push(format!("{}:got:{id}", self.keys().tag(id)));
             *key = keys.len();
         }

@@ -11,10 +11,10 @@ use super::names::digest;
 /// The workflows that an event starts by itself, regardless of other events and instances. They are recorded when
 /// ingestion begins, so that their starts needn't be stored. `None` if an older build began the ingestion.
 #[derive(Debug, Default)]
-pub(super) struct Alone(Option<BTreeSet<String>>);
+pub(super) struct LoneStarts(Option<BTreeSet<String>>);
 
-impl Alone {
-    pub fn of(event: &CloudEvent, triggers: &[Trigger]) -> Alone {
+impl LoneStarts {
+    pub fn of(event: &CloudEvent, triggers: &[Trigger]) -> LoneStarts {
         let mut names = BTreeSet::new();
         if addressee(event).is_none() {
             let is_alone = |trigger: &&Trigger| {
@@ -24,14 +24,14 @@ impl Alone {
             let alone = triggers.iter().filter(is_alone);
             names.extend(alone.map(|trigger| digest(&trigger.definition.workflow)));
         }
-        Alone(Some(names))
+        LoneStarts(Some(names))
     }
 
-    /// Reads the form that [`Alone::text`] writes.
-    pub fn read(text: &str) -> Alone {
+    /// Reads the form that [`LoneStarts::text`] writes.
+    pub fn read(text: &str) -> LoneStarts {
         let names = text.strip_prefix('=');
         let split = |names: &str| names.split(',').map(str::to_owned).collect();
-        Alone(names.map(split))
+        LoneStarts(names.map(split))
     }
 
     pub fn text(&self) -> String {

@@ -6,7 +6,7 @@ use swirl_model::scope::StartEvent;
 use swirl_ports::Result;
 use swirl_ports::matching::Correlation;
 
-use super::names::{EventKeys, event_digest, look_keys};
+use super::names::{EventKeys, event_digest, waiting_keys};
 use super::shard::DeliveredMark;
 use crate::Redis;
 
@@ -16,7 +16,7 @@ pub(crate) struct Begun {
     pub correlation: Correlation,
     /// Generations and digests of the events. The instance has consumed them from its creation on. If one of them is
     /// ingested again after a crash, it is for other instances.
-    pub had: Vec<(String, String)>,
+    pub consumed: Vec<(String, String)>,
 }
 
 impl Redis {
@@ -35,7 +35,7 @@ impl Redis {
             let Some((generation, outcome)) = found else {
                 continue;
             };
-            begun.had.push((generation, digest));
+            begun.consumed.push((generation, digest));
             let mut starts = outcome.into_iter().flat_map(|outcome| outcome.starts);
             let mine = starts.find(|start| start.is_of(&header.definition.workflow, events));
             if let Some(mine) = mine
@@ -68,30 +68,30 @@ impl Redis {
         events: &[StartEvent],
         correlates: bool,
     ) -> Result<()> {
-        let mut had_kept = false;
+        let mut any_kept = false;
         let mut last: Option<String> = None;
         for start in events {
             let digest = event_digest(&start.event);
             let Some((generation, kept)) = self.kept_event(&digest).await? else {
                 continue;
             };
-            had_kept = true;
+            any_kept = true;
             last = last.max(Some(generation.clone()));
-            let [_, _, had] = look_keys(self, id);
+            let [_, _, consumed] = waiting_keys(self, id);
             let mut cmd = redis::cmd("ZADD");
-            cmd.arg(had).arg(&generation).arg(&digest);
+            cmd.arg(consumed).arg(&generation).arg(&digest);
             self.query::<i64>(cmd).await?;
             let instances = std::slice::from_ref(id);
-            self.note_had(&digest, &generation, DeliveredMark::Yes, instances)
+            self.record_consumers(&digest, &generation, DeliveredMark::Yes, instances)
                 .await?;
-            self.take_from_kinds(&digest, &kept).await?;
+            self.remove_from_kinds(&digest, &kept).await?;
         }
-        if !had_kept {
+        if !any_kept {
             return Ok(());
         }
         // The instance begins with the last of them, regardless of when it is created.
         if correlates && let Some(last) = last {
-            let [_, waits, _] = look_keys(self, id);
+            let [_, waits, _] = waiting_keys(self, id);
             let mut cmd = redis::cmd("HSET");
             cmd.arg(waits).arg("B").arg(last);
             self.query::<i64>(cmd).await?;

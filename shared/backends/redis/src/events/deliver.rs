@@ -8,7 +8,7 @@ use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_ports::matching::addressee;
 use swirl_ports::{Error, Result};
 
-use super::names::{event_digest, look_keys};
+use super::names::{event_digest, waiting_keys};
 use super::shard::{decode, json};
 use super::waiting::{Place, Wait, Waiting};
 use crate::Redis;
@@ -33,17 +33,17 @@ pub(super) struct Delivery<'a> {
 }
 
 /// An instance that may wait for an event.
-pub(super) struct Gift<'a> {
+pub(super) struct Recipient<'a> {
     pub instance: &'a InstanceId,
     /// The waits that were found; `None` means all.
     pub only: Option<&'a [(ScopeId, u32)]>,
-    /// The last result of [`Redis::look_waiting`].
+    /// The last result of [`Redis::read_waiting`].
     pub seen: Option<(Waiting, Option<String>)>,
 }
 
-impl<'a> Gift<'a> {
-    pub fn new(instance: &'a InstanceId, only: Option<&'a [(ScopeId, u32)]>) -> Gift<'a> {
-        Gift {
+impl<'a> Recipient<'a> {
+    pub fn new(instance: &'a InstanceId, only: Option<&'a [(ScopeId, u32)]>) -> Recipient<'a> {
+        Recipient {
             instance,
             only,
             seen: None,
@@ -83,31 +83,31 @@ enum Tried {
 
 impl Redis {
     /// Reads the waits of an instance, and whether it has consumed an event.
-    pub(super) async fn look_waiting(
+    pub(super) async fn read_waiting(
         &self,
         instance: &InstanceId,
         digest: &str,
     ) -> Result<(Waiting, Option<String>)> {
-        let keys = look_keys(self, instance);
+        let keys = waiting_keys(self, instance);
         let args = [instance.as_str(), digest];
-        let (mark, had, fields): (Option<String>, Option<String>, Vec<String>) =
+        let (mark, consumed, fields): (Option<String>, Option<String>, Vec<String>) =
             self.eval(&LOOK, &keys, &args).await?;
-        Ok((Waiting::read(instance, mark, fields)?, had))
+        Ok((Waiting::read(instance, mark, fields)?, consumed))
     }
 
     /// Delivers an event to the first matching wait of an instance, among the given waits or all. If the instance has
     /// begun to wait and hasn't got its kept events yet, it gets those first, since they arrived earlier.
     pub(super) async fn deliver(
         &self,
-        gift: Gift<'_>,
+        recipient: Recipient<'_>,
         delivery: &Delivery<'_>,
         woken: &mut Vec<ScopeRef>,
     ) -> Result<Delivered> {
-        let Gift {
+        let Recipient {
             instance,
             only,
             mut seen,
-        } = gift;
+        } = recipient;
         if addressee(delivery.event).is_some_and(|id| id != *instance) {
             return Ok(Delivered::No);
         }
@@ -115,11 +115,11 @@ impl Redis {
         let mut aligned = 0;
         for _ in 0..ATTEMPTS {
             let was_seen = seen.is_some();
-            let (waiting, had) = match seen.take() {
+            let (waiting, consumed) = match seen.take() {
                 Some(seen) => seen,
-                None => self.look_waiting(instance, &delivery.digest).await?,
+                None => self.read_waiting(instance, &delivery.digest).await?,
             };
-            if had.is_some_and(|had| had == delivery.generation) {
+            if consumed.is_some_and(|consumed| consumed == delivery.generation) {
                 return Ok(Delivered::Already);
             }
             if was_seen && waiting.mark.is_some() {

@@ -7,9 +7,9 @@ use swirl_ports::Result;
 use swirl_ports::matching::addressee;
 
 use super::deliver::Delivery;
-use super::names::{BucketKeys, EventKeys, look_keys};
+use super::names::{BucketKeys, EventKeys, waiting_keys};
 use super::shard::{DeliveredMark, Retained};
-use super::waiting::{Stand, Waiting};
+use super::waiting::{IndexEntry, Waiting};
 use crate::Redis;
 use crate::script::{Lazy, Script};
 
@@ -40,12 +40,12 @@ struct NextPage {
 }
 
 impl Candidate {
-    pub fn page(stand: &Stand, found: Vec<(String, String)>) -> Vec<Candidate> {
+    pub fn page(entry: &IndexEntry, found: Vec<(String, String)>) -> Vec<Candidate> {
         let candidate = |(digest, generation)| Candidate {
             digest,
             generation,
-            bucket: stand.bucket.clone(),
-            valued: stand.valued,
+            bucket: entry.bucket.clone(),
+            valued: entry.valued,
         };
         found.into_iter().map(candidate).collect()
     }
@@ -67,8 +67,8 @@ impl Redis {
         let born = self.born(instance, waiting).await?;
         while !candidates.is_empty() {
             let next = self.next_pages(&candidates);
-            let new = self.not_had(instance, candidates).await?;
-            let new = self.not_others(instance, born, new).await?;
+            let new = self.unconsumed(instance, candidates).await?;
+            let new = self.unclaimed(instance, born, new).await?;
             for chunk in new.chunks(FETCH) {
                 let bodies = chunk
                     .iter()
@@ -85,7 +85,7 @@ impl Redis {
                         }
                     };
                     let given = self
-                        .give(instance, waiting, born, candidate, &kept, woken)
+                        .deliver_kept(instance, waiting, born, candidate, &kept, woken)
                         .await?;
                     if given.is_some() {
                         return Ok(given);
@@ -144,15 +144,15 @@ impl Redis {
     }
 
     /// The events that the instance hasn't consumed, in the order of arrival.
-    async fn not_had(
+    async fn unconsumed(
         &self,
         instance: &InstanceId,
         mut candidates: Vec<Candidate>,
     ) -> Result<Vec<Candidate>> {
         candidates.sort_by(|a, b| (&a.generation, &a.digest).cmp(&(&b.generation, &b.digest)));
-        let [_, _, had] = look_keys(self, instance);
+        let [_, _, consumed] = waiting_keys(self, instance);
         let mut cmd = redis::cmd("ZMSCORE");
-        cmd.arg(had);
+        cmd.arg(consumed);
         for candidate in &candidates {
             cmd.arg(&candidate.digest);
         }
@@ -164,7 +164,7 @@ impl Redis {
                 if !candidate.valued
                     && let Some((_, kept)) = self.kept_event(&candidate.digest).await?
                 {
-                    self.had(instance, &candidate, &kept).await?;
+                    self.record_consumer(instance, &candidate, &kept).await?;
                 }
             } else if new
                 .last()
@@ -178,7 +178,7 @@ impl Redis {
 
     /// Removes events that arrived before the instance began and that others have consumed. Only claiming is certain;
     /// this saves claims if many events with the same value remain.
-    async fn not_others(
+    async fn unclaimed(
         &self,
         instance: &InstanceId,
         born: u64,
@@ -189,11 +189,12 @@ impl Redis {
             .filter(|candidate| !was_there(born, &candidate.generation));
         let mut reads = Vec::new();
         for candidate in early {
-            let had = EventKeys::of(self.keys(), &candidate.digest).had(&candidate.digest);
+            let consumers =
+                EventKeys::of(self.keys(), &candidate.digest).consumers(&candidate.digest);
             let mut count = redis::cmd("SCARD");
-            count.arg(&had);
+            count.arg(&consumers);
             let mut mine = redis::cmd("SISMEMBER");
-            mine.arg(had).arg(instance.as_str());
+            mine.arg(consumers).arg(instance.as_str());
             reads.extend([count, mine]);
         }
         if reads.is_empty() {
@@ -215,25 +216,25 @@ impl Redis {
         Ok(())
     }
 
-    async fn had(
+    async fn record_consumer(
         &self,
         instance: &InstanceId,
         candidate: &Candidate,
         kept: &Retained,
     ) -> Result<()> {
         let instances = std::slice::from_ref(instance);
-        self.note_had(
+        self.record_consumers(
             &candidate.digest,
             &candidate.generation,
             DeliveredMark::Yes,
             instances,
         )
         .await?;
-        self.take_from_kinds(&candidate.digest, kept).await
+        self.remove_from_kinds(&candidate.digest, kept).await
     }
 
     /// Delivers one kept event to the first matching wait.
-    async fn give(
+    async fn deliver_kept(
         &self,
         instance: &InstanceId,
         waiting: &Waiting,
@@ -256,7 +257,7 @@ impl Redis {
             let must_be_untouched = !place.fit.early(false, was_there);
             if must_be_untouched
                 && !self
-                    .note_had(digest, generation, DeliveredMark::Claim, instances)
+                    .record_consumers(digest, generation, DeliveredMark::Claim, instances)
                     .await?
             {
                 continue;
@@ -265,17 +266,17 @@ impl Redis {
                 .put_early(instance, (waiting, wait), &place, &delivery, woken)
                 .await?
             {
-                self.had(instance, candidate, kept).await?;
+                self.record_consumer(instance, candidate, kept).await?;
                 return Ok(Some(after));
             }
             if must_be_untouched {
-                self.note_had(digest, generation, DeliveredMark::Free, instances)
+                self.record_consumers(digest, generation, DeliveredMark::Free, instances)
                     .await?;
             }
             // The instance changed meanwhile, so everything is read again.
-            let (after, had) = self.look_waiting(instance, digest).await?;
-            let had = had.as_ref() == Some(generation);
-            if after.mark.is_some() && (had || after.mark != waiting.mark) {
+            let (after, consumed) = self.read_waiting(instance, digest).await?;
+            let consumed = consumed.as_ref() == Some(generation);
+            if after.mark.is_some() && (consumed || after.mark != waiting.mark) {
                 return Ok(Some(Box::new(after)));
             }
         }
@@ -300,13 +301,13 @@ impl Redis {
 
     /// Makes an event available again that an instance could not use and released with its commit, for everything that
     /// it could have been for.
-    pub(crate) async fn free_event(&self, instance: &InstanceId, digest: &str) -> Result<()> {
+    pub(crate) async fn release_event(&self, instance: &InstanceId, digest: &str) -> Result<()> {
         let Some((generation, kept)) = self.kept_event(digest).await? else {
             return Ok(());
         };
         let instances = std::slice::from_ref(instance);
         if self
-            .note_had(digest, &generation, DeliveredMark::Free, instances)
+            .record_consumers(digest, &generation, DeliveredMark::Free, instances)
             .await?
         {
             let (kinds, _) = kept.buckets();

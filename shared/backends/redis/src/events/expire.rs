@@ -65,9 +65,13 @@ impl Redis {
             let (_, kept) = read_body(record)?;
             let (mut buckets, values) = kept.buckets();
             buckets.extend(values);
-            self.take_out(digest, &buckets).await?;
+            self.remove_from_buckets(digest, &buckets).await?;
         }
-        let all = [keys.kept.clone(), keys.bodies.clone(), keys.had(digest)];
+        let all = [
+            keys.kept.clone(),
+            keys.bodies.clone(),
+            keys.consumers(digest),
+        ];
         self.eval::<i64>(&FORGET, &all, &[digest, record]).await?;
         Ok(())
     }

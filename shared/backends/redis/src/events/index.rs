@@ -7,8 +7,8 @@ use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_ports::Result;
 
 use super::early::{Candidate, PAGE};
-use super::names::{BucketKeys, StartKeys, look_keys};
-use super::waiting::{Stand, Waiting};
+use super::names::{BucketKeys, StartKeys, waiting_keys};
+use super::waiting::{IndexEntry, Waiting};
 use crate::Redis;
 use crate::keys::Span;
 use crate::reply::Reply;
@@ -31,7 +31,7 @@ impl Redis {
         instance: &InstanceId,
         woken: &mut Vec<ScopeRef>,
     ) -> Result<()> {
-        let (waiting, _) = self.look_waiting(instance, "").await?;
+        let (waiting, _) = self.read_waiting(instance, "").await?;
         self.reindex_with(instance, waiting, woken).await
     }
 
@@ -63,13 +63,16 @@ impl Redis {
                 // Another process has done it.
                 return Ok(());
             }
-            let stands = waiting.stands();
+            let index_entries = waiting.index_entries();
             let actives = waiting.actives();
-            if self.plan(instance, &mut waiting, &stands, &actives).await? {
+            if self
+                .plan(instance, &mut waiting, &index_entries, &actives)
+                .await?
+            {
                 continue;
             }
-            self.stand_among(instance, &waiting, &actives).await?;
-            let candidates = self.index_wait(instance, &waiting, &stands).await?;
+            self.add_to_active(instance, &waiting, &actives).await?;
+            let candidates = self.index_wait(instance, &waiting, &index_entries).await?;
             if let Some(after) = self
                 .match_kept(instance, &waiting, candidates, woken)
                 .await?
@@ -77,7 +80,9 @@ impl Redis {
                 waiting = *after;
                 continue;
             }
-            return self.settle(instance, &waiting, &stands, &actives).await;
+            return self
+                .settle(instance, &waiting, &index_entries, &actives)
+                .await;
         }
         // The instance is still dirty, so the reconciler continues.
         Ok(())
@@ -88,14 +93,14 @@ impl Redis {
         &self,
         instance: &InstanceId,
         waiting: &mut Waiting,
-        stands: &[Stand],
+        index_entries: &[IndexEntry],
         actives: &[String],
     ) -> Result<bool> {
         let mut new: Vec<(String, String)> = Vec::new();
-        for stand in stands {
-            if !waiting.notes.contains_key(&stand.note) {
-                let field = waiting.waits[stand.wait].field.clone();
-                new.push((field, stand.note.clone()));
+        for entry in index_entries {
+            if !waiting.notes.contains_key(&entry.note) {
+                let field = waiting.waits[entry.wait].field.clone();
+                new.push((field, entry.note.clone()));
             }
         }
         for active in actives {
@@ -120,7 +125,7 @@ impl Redis {
                 let notes = new.into_iter().map(|(_, note)| (note, false));
                 waiting.notes.extend(notes);
             }
-            None => (*waiting, _) = self.look_waiting(instance, "").await?,
+            None => (*waiting, _) = self.read_waiting(instance, "").await?,
         }
         Ok(true)
     }
@@ -130,21 +135,21 @@ impl Redis {
         &self,
         instance: &InstanceId,
         waiting: &Waiting,
-        stands: &[Stand],
+        index_entries: &[IndexEntry],
     ) -> Result<Vec<Candidate>> {
-        let fresh = |stand: &&Stand| {
-            waiting.freed.is_some() || waiting.notes.get(&stand.note) == Some(&false)
+        let fresh = |entry: &&IndexEntry| {
+            waiting.freed.is_some() || waiting.notes.get(&entry.note) == Some(&false)
         };
-        let pages = stands.iter().filter(fresh).map(|stand| {
-            let keys = BucketKeys::new(self.keys(), &stand.bucket);
-            let wait = &waiting.waits[stand.wait];
+        let pages = index_entries.iter().filter(fresh).map(|entry| {
+            let keys = BucketKeys::new(self.keys(), &entry.bucket);
+            let wait = &waiting.waits[entry.wait];
             let member = format!("{instance}/{}/{}", wait.scope, wait.wait);
             let order = wait.order.clone();
             async move {
                 let args = [order, member, PAGE.to_string()];
                 let all = [keys.waits, keys.kept];
                 let found: Vec<(String, String)> = self.eval(&BUCKET, &all, &args).await?;
-                Ok::<_, swirl_ports::Error>(Candidate::page(stand, found))
+                Ok::<_, swirl_ports::Error>(Candidate::page(entry, found))
             }
         });
         let mut pages = stream::iter(pages.collect::<Vec<_>>()).buffered(AT_ONCE);
@@ -156,7 +161,7 @@ impl Redis {
     }
 
     /// Adds the instance to the active instances with its values.
-    async fn stand_among(
+    async fn add_to_active(
         &self,
         instance: &InstanceId,
         waiting: &Waiting,
@@ -180,16 +185,19 @@ impl Redis {
         &self,
         instance: &InstanceId,
         waiting: &Waiting,
-        stands: &[Stand],
+        index_entries: &[IndexEntry],
         actives: &[String],
     ) -> Result<()> {
-        let mut wanted: Vec<String> = stands.iter().map(|stand| stand.note.clone()).collect();
+        let mut wanted: Vec<String> = index_entries
+            .iter()
+            .map(|entry| entry.note.clone())
+            .collect();
         wanted.extend(actives.iter().map(|active| format!("a:{active}")));
         let mut gone: Vec<&String> = waiting.notes.keys().collect();
         gone.retain(|note| !wanted.contains(note));
         let removals = gone.iter().filter_map(|note| self.removal(instance, note));
         let removals: Vec<Cmd> = removals.collect();
-        let [dirty, events, _] = look_keys(self, instance);
+        let [dirty, events, _] = waiting_keys(self, instance);
         let fresh: Vec<&String> = wanted
             .iter()
             .filter(|note| waiting.notes.get(*note) == Some(&false))

@@ -50,7 +50,7 @@ impl EventKeys {
     }
 
     /// The instances that consumed a kept event.
-    pub fn had(&self, digest: &str) -> String {
+    pub fn consumers(&self, digest: &str) -> String {
         format!("{}:had:{digest}", self.tag)
     }
 }
@@ -97,7 +97,7 @@ impl StartKeys {
 }
 
 /// The keys of an instance that matching reads: dirty instances, its waits, the events that it consumed.
-pub fn look_keys(redis: &Redis, instance: &InstanceId) -> [String; 3] {
+pub fn waiting_keys(redis: &Redis, instance: &InstanceId) -> [String; 3] {
     let mut keys = redis.keys().of(instance, Span::Waits).into_iter().skip(3);
     std::array::from_fn(|_| keys.next().unwrap_or_default())
 }

@@ -12,7 +12,7 @@ use swirl_model::time::Timestamp;
 use swirl_ports::Result;
 use swirl_ports::matching::{Outcome, buckets_of};
 
-use super::alone::Alone;
+use super::alone::LoneStarts;
 use super::names::{BucketKeys, EventKeys, SHARDS, digest};
 use crate::Redis;
 use crate::connect::damaged;
@@ -48,7 +48,7 @@ pub(super) enum Beginning {
         /// An earlier event with the same name that was kept and is no longer known.
         old: Option<Retained>,
         /// The form in which the first ingestion recorded it.
-        alone: Alone,
+        alone: LoneStarts,
     },
 }
 
@@ -88,17 +88,17 @@ impl Redis {
         digest: &str,
         at: Timestamp,
         keep: Option<&Retained>,
-        alone: &Alone,
+        alone: &LoneStarts,
     ) -> Result<Beginning> {
         let keys = EventKeys::of(self.keys(), digest);
-        let had = keys.had(digest);
+        let consumers = keys.consumers(digest);
         let body = match keep {
             Some(kept) => json(kept, "an event")?,
             None => String::new(),
         };
         let at = at.0.to_string();
         let max = part(self.options().dedup_max).to_string();
-        let all = [keys.known, keys.open, keys.kept, keys.bodies, had];
+        let all = [keys.known, keys.open, keys.kept, keys.bodies, consumers];
         let older = self.last_generation().to_string();
         let alone = alone.text();
         let args = [digest, &at, &max, &body, &older, &alone];
@@ -117,7 +117,7 @@ impl Redis {
                 Beginning::Open {
                     generation,
                     old: old.map(|(_, kept)| kept),
-                    alone: Alone::read(&decode::<String>(next())?),
+                    alone: LoneStarts::read(&decode::<String>(next())?),
                 }
             }
         })
@@ -148,16 +148,16 @@ impl Redis {
     }
 
     /// Records that everything is done. If claims have to be released first, returns their groups instead, unless
-    /// `is_given_up`.
-    pub(super) async fn confirm_event(
+    /// `are_released`.
+    pub(super) async fn acknowledge_event(
         &self,
         digest: &str,
         at: Timestamp,
-        is_given_up: bool,
+        are_released: bool,
     ) -> Result<Vec<String>> {
         let keys = EventKeys::of(self.keys(), digest);
         let at = at.0.to_string();
-        let args = [digest, &at, if is_given_up { "1" } else { "0" }];
+        let args = [digest, &at, if are_released { "1" } else { "0" }];
         let found: Option<String> = self
             .eval(&ACKNOWLEDGE, &[keys.known, keys.open], &args)
             .await?;
@@ -202,7 +202,7 @@ impl Redis {
     }
 
     /// Records which instances consumed an event, if it is kept: waits without a value must not get it any more.
-    pub(super) async fn note_taken(
+    pub(super) async fn record_consumption(
         &self,
         digest: &str,
         generation: &str,
@@ -210,7 +210,7 @@ impl Redis {
         instances: &[InstanceId],
     ) -> Result<()> {
         let (kinds, _) = kept.buckets();
-        let call = self.noting(digest, generation, DeliveredMark::Yes, instances);
+        let call = self.consumers_call(digest, generation, DeliveredMark::Yes, instances);
         // If a crash occurs in between, the event is ingested again.
         let removals = self.removals(digest, &kinds).collect();
         self.run_after::<Option<i64>>(removals, &DELIVERED, call)
@@ -220,19 +220,19 @@ impl Redis {
 
     /// Records which instances consumed a kept event. Returns true if a claim succeeded or if no instance has consumed
     /// the event any more.
-    pub(super) async fn note_had(
+    pub(super) async fn record_consumers(
         &self,
         digest: &str,
         generation: &str,
         how: DeliveredMark,
         instances: &[InstanceId],
     ) -> Result<bool> {
-        let call = self.noting(digest, generation, how, instances);
+        let call = self.consumers_call(digest, generation, how, instances);
         let answer: Option<i64> = self.run(&DELIVERED, call).await?;
         Ok(answer == Some(1))
     }
 
-    fn noting(
+    fn consumers_call(
         &self,
         digest: &str,
         generation: &str,
@@ -240,8 +240,8 @@ impl Redis {
         instances: &[InstanceId],
     ) -> Cmd {
         let keys = EventKeys::of(self.keys(), digest);
-        let had = keys.had(digest);
-        let mut call = DELIVERED.call(&[keys.bodies, had]);
+        let consumers = keys.consumers(digest);
+        let mut call = DELIVERED.call(&[keys.bodies, consumers]);
         call.arg(digest).arg(generation).arg(match how {
             DeliveredMark::Claim => "claim",
             DeliveredMark::Yes => "had",
@@ -254,13 +254,13 @@ impl Redis {
     }
 
     /// Removes the event from the buckets of its kinds, since waits without a value must not get it any more.
-    pub(super) async fn take_from_kinds(&self, digest: &str, kept: &Retained) -> Result<()> {
+    pub(super) async fn remove_from_kinds(&self, digest: &str, kept: &Retained) -> Result<()> {
         let (kinds, _) = kept.buckets();
-        self.take_out(digest, &kinds).await
+        self.remove_from_buckets(digest, &kinds).await
     }
 
     /// Removes a kept event from buckets.
-    pub(super) async fn take_out(&self, digest: &str, buckets: &[String]) -> Result<()> {
+    pub(super) async fn remove_from_buckets(&self, digest: &str, buckets: &[String]) -> Result<()> {
         let removals = self.removals(digest, buckets);
         let removals = removals.map(|removal| self.query::<i64>(removal));
         futures::future::try_join_all(removals).await?;

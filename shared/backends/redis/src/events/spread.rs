@@ -14,7 +14,7 @@ use swirl_ports::matching::{
     Listeners, addressee, attributes_of, buckets_of, buckets_with, is_valued,
 };
 
-use super::deliver::{Delivered, Delivery, Gift};
+use super::deliver::{Delivered, Delivery, Recipient};
 use super::early::PAGE;
 use super::index::AT_ONCE;
 use super::names::{BucketKeys, digest};
@@ -25,7 +25,7 @@ use crate::Redis;
 #[derive(Debug, Default)]
 pub(super) struct Spread {
     pub woken: Vec<ScopeRef>,
-    pub had: Vec<InstanceId>,
+    pub consumed: Vec<InstanceId>,
 }
 
 /// A wait in a bucket.
@@ -43,14 +43,14 @@ impl Redis {
         let mut done = Spread::default();
         let look = async {
             let guessed = guessed?;
-            let seen = self.look_waiting(&guessed, &delivery.digest).await;
+            let seen = self.read_waiting(&guessed, &delivery.digest).await;
             Some((guessed, seen.ok()?))
         };
         let (pages, mut seen) = join(self.enter(delivery, kept, listeners), look).await;
         let mut pages = pages?;
         if let Some(id) = addressee(delivery.event) {
-            let one = Gift::new(&id, None);
-            self.give_one(one, delivery, kept, &mut done).await?;
+            let one = Recipient::new(&id, None);
+            self.deliver_to(one, delivery, kept, &mut done).await?;
             return Ok(done);
         }
         while pages.iter().any(|(_, page)| !page.is_empty()) {
@@ -78,30 +78,31 @@ impl Redis {
                 }
             }
             let is_only = waiting.len() == 1;
-            let gifts = waiting.iter().map(|(instance, waits)| {
+            let deliveries = waiting.iter().map(|(instance, waits)| {
                 let seen = seen.take_if(|(guessed, _)| guessed == instance);
-                let mut gift = Gift::new(instance, Some(waits));
-                gift.seen = seen.map(|(_, seen)| seen);
+                let mut recipient = Recipient::new(instance, Some(waits));
+                recipient.seen = seen.map(|(_, seen)| seen);
                 let kept = kept.filter(|_| is_only);
                 async move {
                     let mut one = Spread::default();
-                    self.give_one(gift, delivery, kept, &mut one).await?;
+                    self.deliver_to(recipient, delivery, kept, &mut one).await?;
                     Ok::<_, swirl_ports::Error>(one)
                 }
             });
-            let mut gifts = stream::iter(gifts.collect::<Vec<_>>()).buffered(AT_ONCE);
-            let mut had = Vec::new();
-            while let Some(one) = gifts.next().await {
+            let mut deliveries = stream::iter(deliveries.collect::<Vec<_>>()).buffered(AT_ONCE);
+            let mut consumed = Vec::new();
+            while let Some(one) = deliveries.next().await {
                 let one = one?;
                 done.woken.extend(one.woken);
-                had.extend(one.had);
+                consumed.extend(one.consumed);
             }
             if let Some(kept) = kept
                 && !is_only
-                && !had.is_empty()
+                && !consumed.is_empty()
             {
                 let (digest, generation) = (&delivery.digest, &delivery.generation);
-                self.note_taken(digest, generation, kept, &had).await?;
+                self.record_consumption(digest, generation, kept, &consumed)
+                    .await?;
             }
             pages = self.next_waits(pages).await?;
         }
@@ -249,20 +250,20 @@ impl Redis {
     }
 
     /// If `kept` is given, the instance is also recorded as one that consumed the event.
-    async fn give_one(
+    async fn deliver_to(
         &self,
-        gift: Gift<'_>,
+        recipient: Recipient<'_>,
         delivery: &Delivery<'_>,
         kept: Option<&Retained>,
         done: &mut Spread,
     ) -> Result<()> {
-        let instance = gift.instance;
-        let delivered = self.deliver(gift, delivery, &mut done.woken).await?;
-        let had = std::slice::from_ref(instance);
+        let instance = recipient.instance;
+        let delivered = self.deliver(recipient, delivery, &mut done.woken).await?;
+        let consumed = std::slice::from_ref(instance);
         let noted = async {
             match kept {
                 Some(kept) => {
-                    self.note_taken(&delivery.digest, &delivery.generation, kept, had)
+                    self.record_consumption(&delivery.digest, &delivery.generation, kept, consumed)
                         .await
                 }
                 None => Ok(()),
@@ -282,7 +283,7 @@ impl Redis {
             // Waits that are over but still in the bucket are removed together with the mark of their instance.
             Delivered::No => return Ok(()),
         }
-        done.had.push(instance.clone());
+        done.consumed.push(instance.clone());
         Ok(())
     }
 }

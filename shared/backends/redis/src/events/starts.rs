@@ -12,7 +12,7 @@ use swirl_ports::matching::{
 };
 use swirl_ports::{Error, Result, Trigger};
 
-use super::alone::Alone;
+use super::alone::LoneStarts;
 use super::names::{StartKeys, start_digest};
 use super::shard::{json, read};
 use crate::Redis;
@@ -46,7 +46,7 @@ struct Group {
 
 /// How a claim is released.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum GiveUp {
+pub(super) enum ClaimRelease {
     /// The instance exists; the event is still open.
     Done,
     /// The event isn't open any more.
@@ -54,7 +54,7 @@ pub(super) enum GiveUp {
 }
 
 /// A start that an event may cause by one trigger.
-struct Chance<'a> {
+struct PossibleStart<'a> {
     trigger: &'a Trigger,
     event: &'a CloudEvent,
     digest: &'a str,
@@ -93,7 +93,7 @@ impl Redis {
         event: &CloudEvent,
         digest: &str,
         triggers: &[Trigger],
-        recorded: &Alone,
+        recorded: &LoneStarts,
         at: Timestamp,
     ) -> Result<Starts> {
         let mut begun = Starts::default();
@@ -105,7 +105,7 @@ impl Redis {
             match recorded.has(trigger) {
                 // This holds even if a newer version, which takes over the start, would collect the event in a set.
                 Some(true) => {
-                    begun.starts.push(alone(trigger, event, first));
+                    begun.starts.push(lone_start(trigger, event, first));
                     continue;
                 }
                 // The workflow was deployed after the first ingestion.
@@ -114,14 +114,14 @@ impl Redis {
             }
             begun.may_differ = true;
             if trigger.exclusive && !first.bound {
-                begun.starts.push(alone(trigger, event, first));
+                begun.starts.push(lone_start(trigger, event, first));
                 continue;
             }
             let group = match trigger.exclusive {
                 true => first.values.clone(),
                 false => group_of(trigger, event),
             };
-            let chance = Chance {
+            let possible = PossibleStart {
                 trigger,
                 event,
                 digest,
@@ -130,39 +130,40 @@ impl Redis {
                 at,
             };
             let workflow = &trigger.definition.workflow;
-            begun.claims.push(start_digest(workflow, &chance.group));
-            begun.starts.extend(self.take_chance(&chance).await?);
+            begun.claims.push(start_digest(workflow, &possible.group));
+            begun.starts.extend(self.try_start(&possible).await?);
         }
         Ok(begun)
     }
 
-    async fn take_chance(&self, chance: &Chance<'_>) -> Result<Option<PendingStart>> {
-        let workflow = &chance.trigger.definition.workflow;
-        if !chance.trigger.exclusive && self.is_meant(chance).await? {
+    async fn try_start(&self, possible: &PossibleStart<'_>) -> Result<Option<PendingStart>> {
+        let workflow = &possible.trigger.definition.workflow;
+        if !possible.trigger.exclusive && self.is_addressed(possible).await? {
             return Ok(None);
         }
-        let key = start_digest(workflow, &chance.group);
-        let mut claim = self.claim(&key, chance).await?;
+        let key = start_digest(workflow, &possible.group);
+        let mut claim = self.claim(&key, possible).await?;
         if let Claim::Taken(by) = &claim
             && self.drop_stale(&key, by).await?
         {
-            claim = self.claim(&key, chance).await?;
+            claim = self.claim(&key, possible).await?;
         }
         let Claim::Made(begun) = claim else {
             return Ok(None);
         };
         // Checked after the claim, because an instance that was being started before is active by now.
-        if begun.is_some() && self.is_meant(chance).await? {
-            self.give_up_claim(&key, chance.digest, GiveUp::All).await?;
+        if begun.is_some() && self.is_addressed(possible).await? {
+            self.release_claim(&key, possible.digest, ClaimRelease::All)
+                .await?;
             return Ok(None);
         }
         Ok(begun)
     }
 
     /// Whether the event is for an active instance.
-    async fn is_meant(&self, chance: &Chance<'_>) -> Result<bool> {
-        let workflow = &chance.trigger.definition.workflow;
-        for role in chance.bound() {
+    async fn is_addressed(&self, possible: &PossibleStart<'_>) -> Result<bool> {
+        let workflow = &possible.trigger.definition.workflow;
+        for role in possible.bound() {
             if self.is_active(workflow, &role.values).await? {
                 return Ok(true);
             }
@@ -170,14 +171,14 @@ impl Redis {
         Ok(false)
     }
 
-    async fn claim(&self, key: &str, chance: &Chance<'_>) -> Result<Claim> {
+    async fn claim(&self, key: &str, possible: &PossibleStart<'_>) -> Result<Claim> {
         let mut taken = None;
         let begun = self
-            .change_group(key, Some(chance.digest), |group| {
-                taken = group.taken(chance);
+            .change_group(key, Some(possible.digest), |group| {
+                taken = group.taken(possible);
                 match taken {
                     Some(_) => Ok(Change::Found(None)),
-                    None => group.take(chance),
+                    None => group.take(possible),
                 }
             })
             .await?;
@@ -190,20 +191,20 @@ impl Redis {
         let mut dropped = false;
         for digest in claims {
             if !self.is_open(digest).await? {
-                self.give_up_claim(key, digest, GiveUp::All).await?;
+                self.release_claim(key, digest, ClaimRelease::All).await?;
                 dropped = true;
             }
         }
         Ok(dropped)
     }
 
-    async fn give_up_claim(&self, key: &str, digest: &str, how: GiveUp) -> Result<()> {
+    async fn release_claim(&self, key: &str, digest: &str, how: ClaimRelease) -> Result<()> {
         self.change_group(key, None, |group| {
             let mut changed = group.begun.remove(digest).is_some();
             changed |= group.placed.remove(digest);
             changed |= match how {
-                GiveUp::Done => group.done.insert(digest.to_owned()),
-                GiveUp::All => group.done.remove(digest),
+                ClaimRelease::Done => group.done.insert(digest.to_owned()),
+                ClaimRelease::All => group.done.remove(digest),
             };
             Ok(match changed {
                 true => Change::Write(None),
@@ -215,14 +216,14 @@ impl Redis {
     }
 
     /// Releases claims. The instances that an event started exist, or never will.
-    pub(super) async fn give_up_claims(
+    pub(super) async fn release_claims(
         &self,
         digest: &str,
         claims: &[String],
-        how: GiveUp,
+        how: ClaimRelease,
     ) -> Result<()> {
         for key in claims {
-            self.give_up_claim(key, digest, how).await?;
+            self.release_claim(key, digest, how).await?;
         }
         Ok(())
     }
@@ -305,13 +306,13 @@ impl Redis {
     }
 }
 
-impl Chance<'_> {
+impl PossibleStart<'_> {
     fn bound(&self) -> impl Iterator<Item = &Role> {
         self.roles.iter().filter(|role| role.bound)
     }
 }
 
-fn alone(trigger: &Trigger, event: &CloudEvent, role: &Role) -> PendingStart {
+fn lone_start(trigger: &Trigger, event: &CloudEvent, role: &Role) -> PendingStart {
     PendingStart {
         definition: trigger.definition.clone(),
         events: vec![StartEvent {
@@ -324,39 +325,39 @@ fn alone(trigger: &Trigger, event: &CloudEvent, role: &Role) -> PendingStart {
 
 impl Group {
     /// The events that are already starting the addressed instance.
-    fn taken(&self, chance: &Chance<'_>) -> Option<Vec<String>> {
-        if self.begun.contains_key(chance.digest) {
+    fn taken(&self, possible: &PossibleStart<'_>) -> Option<Vec<String>> {
+        if self.begun.contains_key(possible.digest) {
             return None;
         }
-        let is_meant = |begun: &PendingStart| {
-            let mut roles = chance.bound();
+        let is_addressed = |begun: &PendingStart| {
+            let mut roles = possible.bound();
             roles.any(|role| has_all(&begun.correlation, &role.values))
         };
-        let meant = self.begun.iter().filter(|(_, begun)| is_meant(begun));
+        let meant = self.begun.iter().filter(|(_, begun)| is_addressed(begun));
         let by: Vec<String> = meant.map(|(digest, _)| digest.clone()).collect();
         (!by.is_empty()).then_some(by)
     }
 
-    fn take(&mut self, chance: &Chance<'_>) -> Result<Change> {
-        if self.done.contains(chance.digest) {
+    fn take(&mut self, possible: &PossibleStart<'_>) -> Result<Change> {
+        if self.done.contains(possible.digest) {
             return Ok(Change::Found(None));
         }
         // The event was ingested before.
-        if let Some(begun) = self.begun.get(chance.digest) {
+        if let Some(begun) = self.begun.get(possible.digest) {
             return Ok(Change::Found(Some(begun.clone())));
         }
-        let begun = if chance.trigger.exclusive {
-            let first = chance.roles.first();
-            first.map(|first| alone(chance.trigger, chance.event, first))
+        let begun = if possible.trigger.exclusive {
+            let first = possible.roles.first();
+            first.map(|first| lone_start(possible.trigger, possible.event, first))
         } else {
-            if self.placed.contains(chance.digest) {
+            if self.placed.contains(possible.digest) {
                 return Ok(Change::Found(None));
             }
-            self.placed.insert(chance.digest.to_owned());
-            self.fill(chance)?
+            self.placed.insert(possible.digest.to_owned());
+            self.fill(possible)?
         };
         if let Some(begun) = &begun {
-            self.begun.insert(chance.digest.to_owned(), begun.clone());
+            self.begun.insert(possible.digest.to_owned(), begun.clone());
         }
         Ok(Change::Write(begun))
     }
@@ -370,14 +371,14 @@ impl Group {
 
     /// Puts an event into the first set that has a free position for it, otherwise into a new set
     /// (docs/language.md#decision-75). Expired sets are dropped first.
-    fn fill(&mut self, chance: &Chance<'_>) -> Result<Option<PendingStart>> {
-        let Chance {
+    fn fill(&mut self, possible: &PossibleStart<'_>) -> Result<Option<PendingStart>> {
+        let PossibleStart {
             trigger,
             event,
             roles,
             at,
             ..
-        } = chance;
+        } = possible;
         for set in &mut self.sets {
             set.refit(trigger);
         }
@@ -393,7 +394,7 @@ impl Group {
                     let what = what.to_owned();
                     return Err(Error::TooLarge { what, size, limit });
                 }
-                let set = Set::new(trigger.definition.clone(), chance.group.clone());
+                let set = Set::new(trigger.definition.clone(), possible.group.clone());
                 self.sets.push(set);
                 (size, role)
             }

@@ -54,7 +54,7 @@ pub(super) struct Place {
 
 /// The index entry of a wait.
 #[derive(Debug)]
-pub(super) struct Stand {
+pub(super) struct IndexEntry {
     pub note: String,
     pub bucket: String,
     /// The bucket is for a value, not for all events of a kind.
@@ -99,12 +99,12 @@ impl Waiting {
     }
 
     /// The index entries that its waits should have.
-    pub fn stands(&self) -> Vec<Stand> {
-        let mut stands = Vec::new();
+    pub fn index_entries(&self) -> Vec<IndexEntry> {
+        let mut index_entries = Vec::new();
         for (index, wait) in self.waits.iter().enumerate() {
-            stands.extend(wait.stands(index, &wait.slots, &self.correlation));
+            index_entries.extend(wait.index_entries(index, &wait.slots, &self.correlation));
         }
-        stands
+        index_entries
     }
 
     /// The values under which it should be listed among the active instances of its workflow.
@@ -143,8 +143,8 @@ impl Waiting {
             if wait.field == filled.field {
                 slots.remove(place.slot);
             }
-            let stands = wait.stands(index, &slots, &correlation);
-            notes.extend(stands.into_iter().map(|stand| stand.note));
+            let index_entries = wait.index_entries(index, &slots, &correlation);
+            notes.extend(index_entries.into_iter().map(|entry| entry.note));
         }
         let actives = self.actives_with(&correlation).into_iter();
         notes.extend(actives.map(|active| format!("a:{active}")));
@@ -205,19 +205,19 @@ impl Waiting {
 
 impl Wait {
     /// The index entries of the wait with these slots. `index`: the position of the wait among the waits.
-    fn stands(
+    fn index_entries(
         &self,
         index: usize,
         slots: &[Slot],
         correlation: &Correlation,
-    ) -> impl Iterator<Item = Stand> {
+    ) -> impl Iterator<Item = IndexEntry> {
         let filters = slots.iter().flat_map(|slot| &slot.filters);
         let buckets: BTreeSet<_> = filters
             .map(|filter| bucket_of(filter, correlation))
             .collect();
         buckets.into_iter().map(move |name| {
             let bucket = digest(&name);
-            Stand {
+            IndexEntry {
                 note: format!("x:{bucket}:{}:{}", self.scope, self.wait),
                 bucket,
                 valued: is_valued(&name),
