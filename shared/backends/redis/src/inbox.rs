@@ -2,7 +2,7 @@
 
 use swirl_ports::Commit;
 
-use crate::given::Unplanned;
+use crate::plan_input::Unplanned;
 use crate::snapshot::{Item, Snapshot};
 
 /// The limit on remembered ids of consumed inputs, in bytes.

@@ -10,8 +10,8 @@ use swirl_model::scope::{BranchResult, Fork};
 use crate::attributes::{self, IndexChange};
 use crate::commit::kib;
 use crate::draft::Draft;
-use crate::given::{Given, Unplanned};
 use crate::inbox::{Inbox, remembered};
+use crate::plan_input::{PlanInput, Unplanned};
 use crate::record::{end_letter, flags};
 use crate::snapshot::{Joining, Snapshot};
 use crate::steps::{WIDE, is_gone};
@@ -109,8 +109,8 @@ pub(crate) struct Plan<'a> {
     pub after: Snapshot,
 }
 
-pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, Unplanned> {
-    let commit = given.commit;
+pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a>, Unplanned> {
+    let commit = input.commit;
     let scope = commit.lease.scope.scope.as_str();
     let is_root = scope == "r";
     let gone = is_gone(&commit.scope, &commit.commands);
@@ -120,13 +120,13 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     // Nothing may be left of a scope that is gone.
     let unusual = consumed.len() + left.len() > WIDE
         || commit.require_unchanged_inbox && inbox.has_news(token)
-        || !left.is_empty() && (gone || given.steps.end.is_some());
+        || !left.is_empty() && (gone || input.steps.end.is_some());
     // If the worker continued, it could overtake effects that haven't been carried out.
     let released = commit.release
-        && (gone || given.effects.is_empty())
+        && (gone || input.effects.is_empty())
         && !(commit.lease.is_taken() && inbox.has_news(token));
     // A record with a difference must refer to this fork.
-    let means = std::str::from_utf8(&given.record).ok();
+    let means = std::str::from_utf8(&input.record).ok();
     let means = means
         .and_then(|text| text.strip_prefix("[\""))
         .and_then(|text| text.split_once('"'));
@@ -142,14 +142,14 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     draft.compare("s", b"r");
     draft.compare("p", b"");
     draft.compare_own("q:", known.inbox.as_deref().unwrap_or_default());
-    draft.read_if(given.lines > 0, "hn");
+    draft.read_if(input.lines > 0, "hn");
     let held = draft
-        .lease(&commit.lease, known, given.rev)
+        .lease(&commit.lease, known, input.rev)
         .ok_or(Unplanned::General)?;
     if !is_root {
         draft.compare_own("b:", b"");
     }
-    let timers = timers::change(commit, gone, known.timers.as_ref(), given.stamp)?;
+    let timers = timers::change(commit, gone, known.timers.as_ref(), input.stamp)?;
     let mut timers_after = known.timers.clone();
     if let (Some(change), Some(before)) = (&timers, &known.timers) {
         draft.compare_own("t:", before.as_deref().unwrap_or_default());
@@ -189,13 +189,13 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     }
 
     // The record.
-    let (before, record) = (kib(known.record), given.record.len());
+    let (before, record) = (kib(known.record), input.record.len());
     let mut gain = -(before as i64);
     let mut mark = None;
     if !gone || is_root {
-        draft.set_own("r:", given.record);
-        let (next, flags) = (given.rev + 1, flags(&commit.scope));
-        let text = format!("{next} {flags} {}", given.stamp).into_bytes();
+        draft.set_own("r:", input.record);
+        let (next, flags) = (input.rev + 1, flags(&commit.scope));
+        let text = format!("{next} {flags} {}", input.stamp).into_bytes();
         draft.set_own("m:", text.clone());
         mark = Some(text);
         gain += kib(record) as i64;
@@ -208,26 +208,26 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     // The scope's own forks.
     let mut forks = known.forks.clone();
     let mut rest = 0;
-    if given.steps.close.is_some() || given.steps.fork.is_some() || gone {
+    if input.steps.close.is_some() || input.steps.fork.is_some() || gone {
         draft.compare_own("F:", forks.as_deref().unwrap_or_default().as_bytes());
         let mut numbers = numbers(forks.as_deref()).ok_or(Unplanned::General)?;
         let had_forks = !numbers.is_empty();
-        if let Some(number) = given.steps.close {
+        if let Some(number) = input.steps.close {
             let joining = known.joining.as_ref().ok_or(Unplanned::Unknown)?;
             let (results, kib) = draft.close(number, joining).ok_or(Unplanned::General)?;
             rest += results;
             gain -= kib;
             numbers.retain(|other| *other != number);
         }
-        if let (Some(fork), Some(record)) = (given.steps.fork, given.fork) {
+        if let (Some(fork), Some(record)) = (input.steps.fork, input.fork) {
             gain += kib(record.len()) as i64;
             draft
-                .fork(scope, fork, record, given.stamp)
+                .fork(scope, fork, record, input.stamp)
                 .ok_or(Unplanned::General)?;
             numbers.push(fork.fork);
             numbers.sort_unstable();
         }
-        if (gone || given.steps.end.is_some()) && !numbers.is_empty() {
+        if (gone || input.steps.end.is_some()) && !numbers.is_empty() {
             return Err(Unplanned::General);
         }
         let text: Vec<String> = numbers.iter().map(u32::to_string).collect();
@@ -243,14 +243,14 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     let branch = match is_root {
         true => None,
         false => {
-            let (report, result) = (&given.steps.report, given.result);
+            let (report, result) = (&input.steps.report, input.result);
             let branch = draft.branch(&around, gone, known.recorded, report, result);
             Some(branch.ok_or(Unplanned::General)?)
         }
     };
 
     // The end.
-    let ends = match given.steps.end {
+    let ends = match input.steps.end {
         Some(Command::End { status, .. }) => {
             for field in ["k", "out", "err"] {
                 draft.compare(field, b"");
@@ -258,7 +258,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
             let status = end_letter(*status);
             draft.set("s", status.as_bytes().to_vec());
             draft.set("end", commit.at.0.to_string().into_bytes());
-            for (field, value) in [("out", given.output), ("err", given.error)] {
+            for (field, value) in [("out", input.output), ("err", input.error)] {
                 if let Some(value) = value {
                     draft.set(field, value);
                 }
@@ -268,7 +268,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         }
         _ => None,
     };
-    let index = match given.steps.index {
+    let index = match input.steps.index {
         true => {
             let before = known.attributes.as_ref().ok_or(Unplanned::Unknown)?;
             let change = attributes::change(before, &commit.scope.attributes);
@@ -297,9 +297,9 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         draft.remove_own("l:");
     }
     let room =
-        (given.adds > before).then(|| given.adds as i64 - (before + inbox.consumed_kib()) as i64);
+        (input.adds > before).then(|| input.adds as i64 - (before + inbox.consumed_kib()) as i64);
     let numbered = takes
-        || !given.effects.is_empty()
+        || !input.effects.is_empty()
         || branch
             .as_ref()
             .is_some_and(|branch| !branch.result.is_empty());
@@ -312,12 +312,12 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     if let Some(branch) = &branch {
         draft.read.push(format!("g:{}", branch.fork));
     }
-    draft.read_if(!given.effects.is_empty() || ends.is_some(), "O");
+    draft.read_if(!input.effects.is_empty() || ends.is_some(), "O");
     // A branch without a record never waited for anything.
     let leaves = gone && known.recorded;
     let is_over = gone && ends.is_some();
-    let begins = !given.waits.is_empty();
-    let waits = waits::change(scope, leaves, is_over, given.waits, given.freed);
+    let begins = !input.waits.is_empty();
+    let waits = waits::change(scope, leaves, is_over, input.waits, input.freed);
     draft.read_if(index.is_some() || begins || ends.is_some(), "lw");
     if ends.is_some() {
         let own = ["t:r", "x:r", "a:r"];
@@ -339,39 +339,39 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         && branch.is_none()
         && ends.is_none()
         && timers.is_none()
-        && given.effects.is_empty()
+        && input.effects.is_empty()
         && index.is_none()
         && draft.wakes.is_empty();
     let more = More {
         instance: commit.lease.scope.instance.as_str(),
-        namespace: given.namespace,
+        namespace: input.namespace,
         held,
         taken: takes.then(|| {
             (
                 format!("l:{scope}"),
                 commit.lease_ms,
-                after_till(given.holder, given.attempt),
+                after_till(input.holder, input.attempt),
             )
         }),
         numbered,
         gain: sized.then_some(gain),
         room,
-        most: given.most,
+        most: input.most,
         waits,
         stays,
         branch,
         ends,
         timers,
-        effects: (!given.effects.is_empty()).then_some((0, given.effects)),
+        effects: (!input.effects.is_empty()).then_some((0, input.effects)),
         index,
     };
-    let noted = given.lines > 0 && (given.is_followed || given.due.is_some());
+    let noted = input.lines > 0 && (input.is_followed || input.due.is_some());
     let facts = Facts {
         fields: draft.compared.len() + draft.read.len(),
         compared: draft.compared.len(),
-        lines: given.lines,
-        elements: given.elements,
-        keep: given.history_max,
+        lines: input.lines,
+        elements: input.elements,
+        keep: input.history_max,
         words: 2 * draft.set.len(),
         gone: draft.gone.len(),
         leaves: (!has_work).then_some(member),
@@ -380,8 +380,8 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
             let instance = commit.lease.scope.instance.as_str();
             (
                 instance,
-                given.is_followed.then_some(commit.at.0),
-                given.due,
+                input.is_followed.then_some(commit.at.0),
+                input.due,
             )
         }),
     };
@@ -390,7 +390,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         goes,
         mark,
         lease: takes
-            .then(|| after_till(given.holder, given.attempt))
+            .then(|| after_till(input.holder, input.attempt))
             .or(known.lease.clone()),
         inbox: inbox_after,
         items: Some(left.iter().map(|item| (*item).clone()).collect()),

@@ -5,7 +5,7 @@ use swirl_model::event::{Command, Input};
 use swirl_model::scope::Timer;
 use swirl_ports::Commit;
 
-use crate::given::Unplanned;
+use crate::plan_input::Unplanned;
 use crate::record::timer_kind;
 use crate::steps::WIDE;
 

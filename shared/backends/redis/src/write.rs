@@ -14,8 +14,8 @@ use crate::commit::{is_bounded, is_last, kib};
 use crate::connect::damaged;
 use crate::events::event_digest;
 use crate::following;
-use crate::given::{Given, Unplanned};
 use crate::plan::{Plan, plan};
+use crate::plan_input::{PlanInput, Unplanned};
 use crate::record::{encode, encode_text, end_letter};
 use crate::recorded::{self, first_due};
 use crate::reply::Reply;
@@ -276,7 +276,7 @@ impl Redis {
             encode_text(effect, what, limit)
         });
         let effects = effects.collect::<Result<_>>()?;
-        let given = Given {
+        let input = PlanInput {
             commit,
             steps,
             rev,
@@ -300,7 +300,7 @@ impl Redis {
             holder: self.process(),
             attempt,
         };
-        let mut plan = match plan(given, known) {
+        let mut plan = match plan(input, known) {
             Ok(plan) => plan,
             Err(why) => return Ok(Err(why)),
         };

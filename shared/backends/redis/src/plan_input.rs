@@ -6,7 +6,7 @@ use crate::steps::Steps;
 use crate::waits::Change;
 
 /// The parts of a commit in their stored form, and everything else that a plan depends on.
-pub(crate) struct Given<'a> {
+pub(crate) struct PlanInput<'a> {
     pub commit: &'a Commit,
     pub steps: &'a Steps<'a>,
     /// The revision before the record's.
