@@ -27,7 +27,7 @@ impl<'a> Inbox<'a> {
     /// Whether some items haven't been handed to the holder with this token.
     pub fn has_news(&self, token: u64) -> bool {
         let token = token.to_string();
-        self.left.iter().any(|item| item.given != token)
+        self.left.iter().any(|item| item.handed_to != token)
     }
 
     pub fn consumed_kib(&self) -> usize {
@@ -42,7 +42,7 @@ impl<'a> Inbox<'a> {
         let items = self
             .left
             .iter()
-            .map(|item| (&item.number, &item.id, &item.kind, &item.given));
+            .map(|item| (&item.number, &item.id, &item.kind, &item.handed_to));
         let items: Vec<_> = items.collect();
         let text = rmp_serde::to_vec(&items);
         text.map(Some).map_err(|_| Unplanned::General)

@@ -336,7 +336,7 @@ impl Redis {
         let mut found = Vec::with_capacity(waiting.len());
         let mut items = Vec::with_capacity(waiting.len());
         let mut large = Vec::new();
-        for ((number, id, kind, given), input) in waiting.into_iter().zip(parts) {
+        for ((number, id, kind, handed_to), input) in waiting.into_iter().zip(parts) {
             let Some(input) = input else { return Ok(None) };
             // The results of branches count where they are stored.
             let is_counted = !id.starts_with("fork-");
@@ -364,7 +364,7 @@ impl Redis {
                 number,
                 id: id.clone(),
                 kind,
-                given,
+                handed_to,
                 kib,
             });
             found.push(InboxItem { id, input });

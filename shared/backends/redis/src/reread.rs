@@ -76,7 +76,7 @@ impl Redis {
             None => 0,
         };
         let items = items.into_iter().enumerate();
-        let items = items.map(|(at, (number, id, kind, given))| snapshot::Item {
+        let items = items.map(|(at, (number, id, kind, handed_to))| snapshot::Item {
             // The results of branches count where they are stored.
             kib: match id.starts_with("fork-") {
                 true => 0,
@@ -85,7 +85,7 @@ impl Redis {
             number,
             id,
             kind,
-            given,
+            handed_to,
         });
         let items = items.collect();
         let joining = match (fork, numbers) {

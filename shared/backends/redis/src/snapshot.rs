@@ -46,7 +46,7 @@ pub(crate) struct Item {
     pub id: String,
     pub kind: String,
     /// The token of the lease that it was handed to.
-    pub given: String,
+    pub handed_to: String,
     /// Its share of the instance's size.
     pub kib: usize,
 }

@@ -84,11 +84,11 @@ impl Redis {
                             continue;
                         }
                     };
-                    let given = self
+                    let delivered = self
                         .deliver_kept(instance, waiting, born, candidate, &kept, woken)
                         .await?;
-                    if given.is_some() {
-                        return Ok(given);
+                    if delivered.is_some() {
+                        return Ok(delivered);
                     }
                 }
             }
