@@ -108,7 +108,7 @@ impl State {
         }
         self.append(seq, page);
         for event in &refused {
-            self.give_back(seq, event, &mut place.wake);
+            self.release_event(seq, event, &mut place.wake);
         }
         if gone && !is_root {
             self.remove_scope(seq, &id, &mut place.wake);
@@ -463,7 +463,7 @@ impl State {
         }
         for input in inbox.inputs() {
             if let Input::Event { event, .. } = input {
-                self.give_back(seq, event, wake);
+                self.release_event(seq, event, wake);
             }
         }
     }

@@ -154,7 +154,7 @@ impl State {
         let seen: Vec<(Arc<str>, u64)> = buckets
             .into_iter()
             .map(|bucket| {
-                let after = self.see(seq, &bucket);
+                let after = self.skip_consumed(seq, &bucket);
                 (bucket, after)
             })
             .collect();
@@ -191,20 +191,24 @@ impl State {
 
     /// The position in a bucket up to which an instance can skip events that other instances have consumed: it didn't
     /// exist yet, or has consumed them itself.
-    fn see(&mut self, seq: Seq, bucket: &Arc<str>) -> u64 {
+    fn skip_consumed(&mut self, seq: Seq, bucket: &Arc<str>) -> u64 {
         let Some(inst) = self.instances.get_mut(&seq) else {
             return u64::MAX;
         };
-        let before = inst.seen.get(bucket).copied().unwrap_or(inst.born);
-        let seen = self.kept.had_up_to(bucket, before, seq);
-        if seen != before {
-            inst.seen.insert(bucket.clone(), seen);
+        let before = inst
+            .consumed_up_to
+            .get(bucket)
+            .copied()
+            .unwrap_or(inst.born);
+        let consumed = self.kept.consumed_up_to(bucket, before, seq);
+        if consumed != before {
+            inst.consumed_up_to.insert(bucket.clone(), consumed);
         }
-        seen
+        consumed
     }
 
     /// Releases an event that an instance could not use, and delivers it to other waits of the instance.
-    pub fn give_back(&mut self, seq: Seq, event: &CloudEvent, woken: &mut Vec<ScopeRef>) {
+    pub fn release_event(&mut self, seq: Seq, event: &CloudEvent, woken: &mut Vec<ScopeRef>) {
         let Some(place) = self.kept.place(&event.key()) else {
             return;
         };
@@ -212,7 +216,7 @@ impl State {
             return;
         }
         if let Some(inst) = self.instances.get_mut(&seq) {
-            inst.seen.clear();
+            inst.consumed_up_to.clear();
         }
         self.touch(Key::Got(place, seq));
         for (_, scope, wait) in self.waits_of(seq) {

@@ -13,7 +13,7 @@ use crate::state::{Inst, State};
 
 /// A fingerprint of an instance, to detect any change since it was read.
 #[derive(Debug, PartialEq)]
-struct Stand {
+struct Fingerprint {
     version: Arc<str>,
     state: InstanceState,
     /// The revision, and the positions of waiting inputs.
@@ -22,8 +22,8 @@ struct Stand {
     forks: Vec<(ScopeId, u32, u32, u32, usize, bool, bool)>,
 }
 
-impl Stand {
-    fn of(inst: &Inst) -> Stand {
+impl Fingerprint {
+    fn of(inst: &Inst) -> Fingerprint {
         let scopes = inst.scopes.iter().map(|(id, entry)| {
             let rev = entry.scope.as_ref().map(|scope| scope.rev);
             let waiting = entry.inbox.waiting().map(|(place, _)| place);
@@ -41,7 +41,7 @@ impl Stand {
                 fork.closed,
             )
         });
-        Stand {
+        Fingerprint {
             version: inst.instance.header.definition.version.clone(),
             state: inst.instance.state.clone(),
             scopes: scopes.collect(),
@@ -77,7 +77,7 @@ impl State {
                 .collect(),
             inbox: inbox.collect(),
             held: held(inst).cloned().collect(),
-            known: ReadCache::new(Stand::of(inst)),
+            known: ReadCache::new(Fingerprint::of(inst)),
         })
     }
 
@@ -90,7 +90,7 @@ impl State {
         if mark.is_some_and(|mark| inst.marks.contains(mark)) {
             return Migrated::Known;
         }
-        let is_same = migration.known.get() == Some(&Stand::of(inst));
+        let is_same = migration.known.get() == Some(&Fingerprint::of(inst));
         if !is_same || held(inst).next().is_some() {
             return Migrated::Changed;
         }

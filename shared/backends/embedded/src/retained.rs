@@ -111,7 +111,7 @@ impl Retained {
     }
 
     /// The last event of a bucket before which the instance has consumed everything after this position.
-    pub fn had_up_to(&self, bucket: &str, after: u64, by: Seq) -> u64 {
+    pub fn consumed_up_to(&self, bucket: &str, after: u64, by: Seq) -> u64 {
         let [_, later] = self.candidates(bucket, after);
         let had = |place: &&u64| {
             let kept = self.events.get(*place);
@@ -167,13 +167,13 @@ mod tests {
         for place in 1..=3 {
             assert!(kept.consumed(place, 9));
         }
-        assert_eq!(kept.had_up_to(&bucket, 0, 9), 3);
+        assert_eq!(kept.consumed_up_to(&bucket, 0, 9), 3);
         assert_eq!(kept.candidates(&bucket, 3), [&[4, 5][..], &[4, 5]]);
         // For an instance that existed when they arrived, and for one that didn't.
-        assert_eq!(kept.had_up_to(&bucket, 0, 8), 0);
+        assert_eq!(kept.consumed_up_to(&bucket, 0, 8), 0);
         assert_eq!(kept.candidates(&bucket, 0)[1], [1, 2, 3, 4, 5]);
         assert!(kept.released(2, 9));
-        assert_eq!(kept.had_up_to(&bucket, 0, 9), 1);
+        assert_eq!(kept.consumed_up_to(&bucket, 0, 9), 1);
         assert_eq!(kept.candidates(&bucket, 5), [&[2, 4, 5][..], &[]]);
         kept.remove(2);
         assert_eq!(kept.candidates(&bucket, 5), [&[4, 5][..], &[]]);

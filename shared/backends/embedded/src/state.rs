@@ -79,7 +79,7 @@ pub(crate) struct Inst {
     /// The position among the kept events at which the instance began. Later events arrived while it existed.
     pub born: u64,
     /// By bucket, the last kept event up to which it has consumed everything.
-    pub seen: HashMap<Arc<str>, u64>,
+    pub consumed_up_to: HashMap<Arc<str>, u64>,
     // Boxed here and below, because a map's node has room for eleven elements and most maps have one.
     pub scopes: BTreeMap<ScopeId, Box<Entry>>,
     pub forks: BTreeMap<(ScopeId, u32), ForkEntry>,
@@ -194,7 +194,7 @@ impl Inst {
         Inst {
             instance,
             born,
-            seen: HashMap::new(),
+            consumed_up_to: HashMap::new(),
             scopes: BTreeMap::new(),
             forks: BTreeMap::new(),
             outbox: BTreeMap::new(),
