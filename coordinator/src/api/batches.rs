@@ -200,7 +200,7 @@ async fn find(
     let query = listing::parse(api, query, &declared)?;
     let filter = Filter {
         limit: 1,
-        seen_max: limits.examined,
+        examined_max: limits.examined,
         ..query.filter(&declared)
     };
     let found: Mutex<Found> = Mutex::default();
@@ -214,7 +214,7 @@ async fn find(
     };
     let page = api.queries.page(&filter, &keep).await?;
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.scanned = page.seen;
+    found.scanned = page.examined;
     if found.ids.len() > limits.instances {
         return Err(Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -232,7 +232,7 @@ async fn find(
             format!(
                 "{} instances were examined, and there are more: narrow the query with a status, a workflow, \
                  'started > ...' or a search attribute, which have indexes",
-                page.seen
+                page.examined
             ),
         ));
     }

@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::request::Parameters;
 
 /// How many instances are examined to count the matches of a query, and how many workflows are listed.
-const SEEN_MAX: usize = 100_000;
+const EXAMINED_MAX: usize = 100_000;
 const WORKFLOWS_MAX: usize = 1000;
 
 #[derive(Deserialize)]
@@ -54,7 +54,7 @@ async fn of(api: &Api, text: &str) -> Result<Json<Value>, Problem> {
     let query = listing::parse(api, text, &declared)?;
     let filter = Filter {
         limit: 1,
-        seen_max: SEEN_MAX,
+        examined_max: EXAMINED_MAX,
         ..query.filter(&declared)
     };
     let counted: Mutex<(Counts, BTreeMap<String, Counts>)> = Mutex::default();
@@ -74,7 +74,7 @@ async fn of(api: &Api, text: &str) -> Result<Json<Value>, Problem> {
         total,
         each,
         page.next.is_none(),
-        Some(page.seen),
+        Some(page.examined),
     )))
 }
 

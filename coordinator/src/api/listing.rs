@@ -23,7 +23,7 @@ use super::request::Parameters;
 
 /// The maximum number of instances that are examined for conditions without an index in the store. The response has the
 /// position to continue from.
-const SEEN_MAX: usize = 20_000;
+const EXAMINED_MAX: usize = 20_000;
 /// The number of instances that are examined at a time.
 const AT_ONCE: usize = 16;
 
@@ -83,12 +83,12 @@ pub async fn list(
         }
     }
     let mut rows: Vec<Row> = Vec::new();
-    let mut seen = 0;
+    let mut examined = 0;
     loop {
         filter.limit = limit - rows.len();
-        filter.seen_max = SEEN_MAX - seen;
+        filter.examined_max = EXAMINED_MAX - examined;
         let page = api.queries.page(&filter, &|row| asked.means(row)).await?;
-        seen += page.seen.max(1);
+        examined += page.examined.max(1);
         let found = stream::iter(page.rows)
             .map(|summary| row(&api, summary))
             .buffered(AT_ONCE)
@@ -101,7 +101,7 @@ pub async fn list(
             }
         }
         filter.from = page.next;
-        if filter.from.is_none() || rows.len() >= limit || seen >= SEEN_MAX {
+        if filter.from.is_none() || rows.len() >= limit || examined >= EXAMINED_MAX {
             break;
         }
     }
@@ -114,7 +114,7 @@ pub async fn list(
         "instances": instances,
         "complete": next.is_none(),
         "next": next,
-        "scanned": seen,
+        "scanned": examined,
     })))
 }
 

@@ -9,7 +9,7 @@ use swirl_ports::InboxItem;
 
 /// The number of remembered consumed ids. Ids contain sequence numbers, so older ids belong to a call or wait that is
 /// over, and the engine rejects their inputs.
-const SEEN_MAX: usize = 1_000;
+const REMEMBERED_MAX: usize = 1_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
@@ -124,7 +124,7 @@ impl Inbox {
         let mut forgotten = Vec::new();
         if !is_remembered(&input) {
             forgotten.extend(self.forget(seq));
-        } else if self.entries.len() - self.waiting > SEEN_MAX {
+        } else if self.entries.len() - self.waiting > REMEMBERED_MAX {
             let oldest = self.entries.iter().find(|(_, entry)| entry.input.is_none());
             if let Some(oldest) = oldest.map(|(seq, _)| *seq) {
                 forgotten.extend(self.forget(oldest));
@@ -233,12 +233,12 @@ mod tests {
     fn the_oldest_ids_are_forgotten() {
         let mut inbox = Inbox::default();
         let mut forgotten = Vec::new();
-        for n in 0..(SEEN_MAX as u32 + 2) {
+        for n in 0..(REMEMBERED_MAX as u32 + 2) {
             inbox.push(n.into(), call(n));
             let (_, gone) = inbox.consume(&format!("call-{n}")).unwrap();
             forgotten.extend(gone);
         }
         assert_eq!(forgotten, [Arc::from("call-0"), Arc::from("call-1")]);
-        assert_eq!(inbox.entries.len(), SEEN_MAX);
+        assert_eq!(inbox.entries.len(), REMEMBERED_MAX);
     }
 }

@@ -17,7 +17,7 @@ pub(crate) const INDEX: &str = "sa";
 /// As in `listing.rs`.
 const PAGE_MIN: usize = 20;
 const PAGE_MAX: usize = 1000;
-const SEEN_MAX: usize = 100_000;
+const EXAMINED_MAX: usize = 100_000;
 
 /// The search attributes of an instance, as its hash has them: the beginnings of its members in the index, each
 /// followed by a zero byte.
@@ -129,18 +129,18 @@ impl Redis {
             let member = member.ok_or_else(|| Error::UnknownPlace(from.clone()))?;
             last = [b"(", member.as_slice()].concat();
         }
-        let seen_max = match filter.seen_max {
-            0 => SEEN_MAX,
+        let examined_max = match filter.examined_max {
+            0 => EXAMINED_MAX,
             most => most,
         };
         let mut size = filter.limit.clamp(PAGE_MIN, PAGE_MAX);
         let mut found = Page::default();
         while found.rows.len() < filter.limit {
-            if found.seen >= seen_max {
+            if found.examined >= examined_max {
                 found.next = Some(cursor(&last[1..]));
                 return Ok(found);
             }
-            let size_max = size.min(seen_max - found.seen);
+            let size_max = size.min(examined_max - found.examined);
             let members = self.members(&first, &last, size_max).await?;
             let Some(lowest) = members.last() else {
                 return Ok(found);
@@ -149,7 +149,7 @@ impl Redis {
             let ids = ids.collect::<Result<Vec<_>>>()?;
             let mut summaries = self.summaries(ids.clone()).await?.into_iter().peekable();
             for (id, member) in ids.iter().zip(&members) {
-                found.seen += 1;
+                found.examined += 1;
                 // A removed instance has no summary.
                 let Some((_, row)) = summaries.next_if(|(_, row)| row.header.id == *id) else {
                     continue;

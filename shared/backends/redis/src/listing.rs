@@ -28,7 +28,7 @@ const PAGE_MAX: usize = 1000;
 /// The page size if only ids are read, for example to search by the beginning of an id.
 const PAGE_OF_PREFIX: usize = 2000;
 /// The default number of instances that are examined for one page.
-const SEEN_MAX: usize = 100_000;
+const EXAMINED_MAX: usize = 100_000;
 /// The number of workflows counted by one function. The server is blocked meanwhile.
 const COUNTED_AT_ONCE: usize = 100;
 
@@ -51,8 +51,8 @@ impl Redis {
         if let Some(key) = &filter.key {
             return self.listing_by_key(filter, key, after, keep).await;
         }
-        let seen_max = match filter.seen_max {
-            0 => SEEN_MAX,
+        let examined_max = match filter.examined_max {
+            0 => EXAMINED_MAX,
             most => most,
         };
         let least = filter.since.and_then(|since| u64::try_from(since.0).ok());
@@ -64,11 +64,11 @@ impl Redis {
             size = PAGE_OF_PREFIX;
         }
         while found.rows.len() < filter.limit {
-            if found.seen >= seen_max {
+            if found.examined >= examined_max {
                 found.next = below.as_ref().map(cursor_of_place);
                 return Ok(found);
             }
-            let size_max = size.min(seen_max - found.seen);
+            let size_max = size.min(examined_max - found.examined);
             let page = self.page_of_all(filter, below.as_ref(), size_max).await?;
             let Some(last) = page.last().cloned() else {
                 return Ok(found);
@@ -82,13 +82,13 @@ impl Redis {
                 if filter.passes(&summary) && keep(&summary) {
                     found.rows.push(summary);
                     if found.rows.len() == filter.limit {
-                        found.seen += page.iter().filter(|other| **other >= place).count();
+                        found.examined += page.iter().filter(|other| **other >= place).count();
                         found.next = Some(cursor_of_place(&place));
                         return Ok(found);
                     }
                 }
             }
-            found.seen += page.len();
+            found.examined += page.len();
             if is_last {
                 return Ok(found);
             }
@@ -162,7 +162,7 @@ impl Redis {
             read.arg("ZRANGE").arg(self.keys().index(shard, "keys"));
             read.arg(format!("[{key}\x01")).arg(format!("({key}\x02"));
             // Instances are named by workflow and key, and a key has few instances.
-            read.arg("BYLEX").arg("LIMIT").arg(0).arg(SEEN_MAX);
+            read.arg("BYLEX").arg("LIMIT").arg(0).arg(EXAMINED_MAX);
             self.query::<Vec<String>>(read)
         });
         let members = try_join_all(pages).await?.concat();
@@ -178,7 +178,7 @@ impl Redis {
             if found.rows.len() == filter.limit {
                 break;
             }
-            found.seen += 1;
+            found.examined += 1;
             if filter.passes(&summary) && keep(&summary) {
                 found.rows.push(summary);
                 found.next = Some(cursor_of_place(&place));
