@@ -47,7 +47,7 @@ struct Usage {
     /// The cost of a turn isn't known yet.
     is_new: bool,
     average: u64,
-    had: u64,
+    used: u64,
     running: usize,
     waiting: VecDeque<oneshot::Sender<Permit>>,
 }
@@ -146,12 +146,12 @@ impl Shares {
         loop {
             let mut permit = {
                 let mut state = self.locked();
-                match state.let_in_at_once(self.permits, workflow) {
+                match state.admit_at_once(self.permits, workflow) {
                     Some(admitted) => return self.permit(workflow.clone(), admitted, false),
                     None => state.wait(workflow),
                 }
             };
-            self.let_in();
+            self.admit_waiting();
             // The others may wait for a reason that doesn't hold for this workflow.
             if let Ok(Some(mut permit)) = permit.try_recv() {
                 permit.waited = false;
@@ -174,7 +174,7 @@ impl Shares {
         }
     }
 
-    fn let_in(self: &Arc<Shares>) {
+    fn admit_waiting(self: &Arc<Shares>) {
         loop {
             let next = self.locked().next(self.permits);
             let Some((workflow, admitted, waiting)) = next else {
@@ -199,13 +199,13 @@ impl State {
             ..Usage::default()
         });
         if usage.running == 0 && usage.waiting.is_empty() {
-            usage.had = usage.had.max(level);
+            usage.used = usage.used.max(level);
         }
         usage
     }
 
     /// Admits a turn at once if no other is waiting.
-    fn let_in_at_once(&mut self, permits: usize, workflow: &Arc<str>) -> Option<Admitted> {
+    fn admit_at_once(&mut self, permits: usize, workflow: &Arc<str>) -> Option<Admitted> {
         if !self.queue.is_empty() || self.running >= permits {
             return None;
         }
@@ -214,9 +214,9 @@ impl State {
         if !usage.may_run(permits, heavy) {
             return None;
         }
-        let had = usage.had;
+        let used = usage.used;
         let admitted = usage.admit();
-        self.count(admitted.is_heavy, had);
+        self.count(admitted.is_heavy, used);
         Some(admitted)
     }
 
@@ -224,7 +224,7 @@ impl State {
         let (waiting, permit) = oneshot::channel();
         let usage = self.usage(workflow);
         usage.waiting.push_back(waiting);
-        let place = (usage.had, workflow.clone());
+        let place = (usage.used, workflow.clone());
         self.queue.insert(place);
         permit
     }
@@ -249,12 +249,12 @@ impl State {
                 break (place, waiting);
             }
         };
-        let (had, workflow) = place;
+        let (used, workflow) = place;
         let usage = self.workflows.get_mut(&workflow)?;
         let admitted = usage.admit();
-        let now = usage.had;
-        self.requeue(had, now, &workflow);
-        self.count(admitted.is_heavy, had);
+        let now = usage.used;
+        self.requeue(used, now, &workflow);
+        self.count(admitted.is_heavy, used);
         Some((workflow, admitted, waiting))
     }
 
@@ -265,13 +265,13 @@ impl State {
         }
     }
 
-    fn count(&mut self, is_heavy: bool, had: u64) {
-        self.level = self.level.max(had);
+    fn count(&mut self, is_heavy: bool, used: u64) {
+        self.level = self.level.max(used);
         self.running += 1;
         self.heavy += usize::from(is_heavy);
     }
 
-    fn give_back(&mut self, permit: &Permit) {
+    fn release(&mut self, permit: &Permit) {
         self.running = self.running.saturating_sub(1);
         let Admitted {
             is_heavy, charged, ..
@@ -279,11 +279,11 @@ impl State {
         self.heavy = self.heavy.saturating_sub(usize::from(is_heavy));
         if let Some(usage) = self.workflows.get_mut(&permit.workflow) {
             usage.running = usage.running.saturating_sub(1);
-            let before = usage.had;
+            let before = usage.used;
             if !self.equal {
                 usage.settle(charged, permit.cost.get());
             }
-            let now = usage.had;
+            let now = usage.used;
             self.requeue(before, now, &permit.workflow);
         }
         if self.workflows.len() > KNOWN_MAX {
@@ -319,9 +319,9 @@ impl Usage {
 
     /// Replaces the expected cost by the actual one.
     fn settle(&mut self, charged: u64, cost: Option<u64>) {
-        self.had = self.had.saturating_sub(charged);
+        self.used = self.used.saturating_sub(charged);
         let Some(cost) = cost else { return };
-        self.had = self.had.saturating_add(cost).saturating_add(1);
+        self.used = self.used.saturating_add(cost).saturating_add(1);
         self.average = match self.is_new {
             true => cost,
             false => self.average - self.average / AVERAGED + cost / AVERAGED,
@@ -332,7 +332,7 @@ impl Usage {
     fn admit(&mut self) -> Admitted {
         let charged = self.average.saturating_add(1);
         self.running += 1;
-        self.had = self.had.saturating_add(charged);
+        self.used = self.used.saturating_add(charged);
         Admitted {
             is_new: self.is_new,
             is_heavy: self.is_heavy(),
@@ -345,11 +345,11 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let waits = {
             let mut state = self.shares.locked();
-            state.give_back(self);
+            state.release(self);
             !state.queue.is_empty()
         };
         if waits {
-            self.shares.let_in();
+            self.shares.admit_waiting();
         }
     }
 }
