@@ -31,7 +31,7 @@ pub struct Count {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum MessageKind {
     Tasks,
     Events,
 }
@@ -53,29 +53,29 @@ impl Counts {
         }
     }
 
-    pub(crate) fn count_redelivered(&self, which: Which) {
-        let counter = match which {
-            Which::Tasks => &self.redelivered_tasks,
-            Which::Events => &self.redelivered_events,
+    pub(crate) fn count_redelivered(&self, kind: MessageKind) {
+        let counter = match kind {
+            MessageKind::Tasks => &self.redelivered_tasks,
+            MessageKind::Events => &self.redelivered_events,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn count_dead(&self, which: Which) {
-        let counter = match which {
-            Which::Tasks => &self.dead_tasks,
-            Which::Events => &self.dead_events,
+    pub(crate) fn count_dead(&self, kind: MessageKind) {
+        let counter = match kind {
+            MessageKind::Tasks => &self.dead_tasks,
+            MessageKind::Events => &self.dead_events,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl Which {
+impl MessageKind {
     /// The name in subjects and in output.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Which::Tasks => "task",
-            Which::Events => "event",
+            MessageKind::Tasks => "task",
+            MessageKind::Events => "event",
         }
     }
 }

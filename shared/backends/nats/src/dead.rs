@@ -10,7 +10,7 @@ use swirl_model::CloudEvent;
 use swirl_model::time::Timestamp;
 
 use crate::Error;
-use crate::counts::Which;
+use crate::counts::MessageKind;
 use crate::message::{CONTENT_TYPE, message_id};
 use crate::streams::Streams;
 
@@ -49,7 +49,7 @@ impl DeadLetters {
     }
 
     /// Stores a message as a dead letter. Returns false if that fails; the caller must retry.
-    pub(crate) async fn bury(&self, message: &Message, kind: Which, reason: &str) -> bool {
+    pub(crate) async fn bury(&self, message: &Message, kind: MessageKind, reason: &str) -> bool {
         tracing::warn!(subject = %message.subject, reason, "a message becomes a dead letter");
         if let Err(error) = self.write(message, kind.as_str(), reason).await {
             tracing::warn!(error, "a dead letter cannot be stored yet");
@@ -61,7 +61,7 @@ impl DeadLetters {
 
     /// Like [`DeadLetters::bury`], and then terminates the delivery of the message. If that fails, the message is
     /// delivered again and becomes a dead letter then.
-    pub(crate) async fn bury_delivered(&self, message: &Message, kind: Which, reason: &str) {
+    pub(crate) async fn bury_delivered(&self, message: &Message, kind: MessageKind, reason: &str) {
         if self.bury(message, kind, reason).await
             && let Err(error) = message.ack_with(AckKind::Term).await
         {
@@ -93,14 +93,14 @@ impl DeadLetters {
         let id = format!("event-{}", message_id(event));
         headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
         self.send(
-            Which::Events.as_str(),
+            MessageKind::Events.as_str(),
             headers,
             subject,
             reason,
             payload.into(),
         )
         .await?;
-        self.streams.counts().count_dead(Which::Events);
+        self.streams.counts().count_dead(MessageKind::Events);
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::Error;
 use crate::bus::CORRELATED;
-use crate::counts::Which;
+use crate::counts::MessageKind;
 use crate::dead::DeadLetters;
 use crate::message::message_id_of;
 use crate::place::{holds, millis, name_of};
@@ -163,7 +163,7 @@ impl Intake {
             .as_ref()
             .is_some_and(|since| since.stream == self.stream && sequence <= since.read)
         {
-            self.streams.counts().count_redelivered(Which::Events);
+            self.streams.counts().count_redelivered(MessageKind::Events);
         }
         Some(Incoming {
             at_ms,
@@ -301,6 +301,8 @@ impl Incoming {
 
     /// Makes a message that can never be processed a dead letter. Returns false if that failed.
     pub async fn dead(&self, reason: &str) -> bool {
-        self.dead.bury(&self.message, Which::Events, reason).await
+        self.dead
+            .bury(&self.message, MessageKind::Events, reason)
+            .await
     }
 }

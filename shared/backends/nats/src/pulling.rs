@@ -7,8 +7,8 @@ use async_nats::jetstream::{AckKind, Message};
 use futures::StreamExt;
 use tokio::time::{Instant, timeout};
 
-use crate::counts::Which;
-use crate::streams::Line;
+use crate::counts::MessageKind;
+use crate::streams::TaskQueueKind;
 use crate::{Error, Streams};
 
 /// A server that is silent for two of these gets a new request.
@@ -24,7 +24,7 @@ const BACK: Duration = Duration::from_millis(250);
 
 pub(crate) struct Pulling {
     streams: Streams,
-    line: Line,
+    queue: TaskQueueKind,
     /// The number of messages requested ahead.
     batch: usize,
     open: Option<pull::Stream>,
@@ -32,10 +32,10 @@ pub(crate) struct Pulling {
 }
 
 impl Pulling {
-    pub fn new(streams: Streams, line: Line, batch: usize) -> Pulling {
+    pub fn new(streams: Streams, queue: TaskQueueKind, batch: usize) -> Pulling {
         Pulling {
             streams,
-            line,
+            queue,
             batch,
             open: None,
             failures: 0,
@@ -56,7 +56,7 @@ impl Pulling {
                 Some(Ok(message)) => {
                     self.failures = 0;
                     if message.info().is_ok_and(|info| info.delivered > 1) {
-                        self.streams.counts().count_redelivered(Which::Tasks);
+                        self.streams.counts().count_redelivered(MessageKind::Tasks);
                     }
                     return message;
                 }
@@ -75,7 +75,7 @@ impl Pulling {
             return;
         };
         // The response comes on the same connection, after all messages that were on their way.
-        if let Err(error) = timeout(LAST_MAX, self.streams.task_consumer(self.line)).await {
+        if let Err(error) = timeout(LAST_MAX, self.streams.task_consumer(self.queue)).await {
             tracing::debug!(%error, "NATS does not respond while this process stops");
         }
         let mut ahead = Vec::new();
@@ -94,7 +94,7 @@ impl Pulling {
     }
 
     async fn open(&self) -> Result<pull::Stream, Error> {
-        let consumer = self.streams.ensure_tasks(self.line).await?;
+        let consumer = self.streams.ensure_tasks(self.queue).await?;
         let opened = consumer
             .stream()
             .max_messages_per_batch(self.batch)

@@ -34,8 +34,8 @@ fn lane_name(lane: usize) -> String {
 
 /// A queue of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Line {
-    Queue,
+pub(crate) enum TaskQueueKind {
+    Main,
     Lane(usize),
     /// Messages for coordinators about forks to join.
     Joins,
@@ -326,24 +326,24 @@ impl Streams {
         for wanted in self.wanted() {
             self.ensure_stream(wanted).await?;
         }
-        self.task_consumer(Line::Queue).await?;
+        self.task_consumer(TaskQueueKind::Main).await?;
         for lane in 0..LANES {
-            self.task_consumer(Line::Lane(lane)).await?;
+            self.task_consumer(TaskQueueKind::Lane(lane)).await?;
         }
-        self.task_consumer(Line::Joins).await?;
+        self.task_consumer(TaskQueueKind::Joins).await?;
         Ok(())
     }
 
     /// Returns the consumer of a queue of tasks. Creates it and its stream if they are missing.
-    pub(crate) async fn ensure_tasks(&self, line: Line) -> Result<PullConsumer, Error> {
+    pub(crate) async fn ensure_tasks(&self, queue: TaskQueueKind) -> Result<PullConsumer, Error> {
         let [tasks, lanes, joins, ..] = self.wanted();
-        let wanted = match line {
-            Line::Queue => tasks,
-            Line::Lane(_) => lanes,
-            Line::Joins => joins,
+        let wanted = match queue {
+            TaskQueueKind::Main => tasks,
+            TaskQueueKind::Lane(_) => lanes,
+            TaskQueueKind::Joins => joins,
         };
         self.ensure_stream(wanted).await?;
-        self.task_consumer(line).await
+        self.task_consumer(queue).await
     }
 
     pub(crate) async fn ensure_stream(&self, wanted: Config) -> Result<(), Error> {
@@ -441,14 +441,14 @@ impl Streams {
         ]
     }
 
-    pub(crate) async fn task_consumer(&self, line: Line) -> Result<PullConsumer, Error> {
-        match line {
-            Line::Lane(lane) => {
+    pub(crate) async fn task_consumer(&self, queue: TaskQueueKind) -> Result<PullConsumer, Error> {
+        match queue {
+            TaskQueueKind::Lane(lane) => {
                 let subject = self.lane_subject(lane);
                 self.consumer(self.lanes(), &lane_name(lane), subject).await
             }
-            Line::Queue => self.consumer(self.tasks(), WORKERS, String::new()).await,
-            Line::Joins => self.consumer(self.joins(), JOINERS, String::new()).await,
+            TaskQueueKind::Main => self.consumer(self.tasks(), WORKERS, String::new()).await,
+            TaskQueueKind::Joins => self.consumer(self.joins(), JOINERS, String::new()).await,
         }
     }
 

@@ -21,10 +21,10 @@ use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_ports::{Queue, Receipt, Task, Tasks};
 use tokio::sync::Mutex;
 
-use crate::counts::Which;
+use crate::counts::MessageKind;
 use crate::dead::DeadLetters;
 use crate::pulling::Pulling;
-use crate::streams::{LANES, Line, Streams};
+use crate::streams::{LANES, Streams, TaskQueueKind};
 
 /// A task that fails this often becomes a dead letter.
 const FAILURES_MAX: u64 = 20;
@@ -118,9 +118,15 @@ impl TaskSource {
     pub fn new(streams: Streams, ahead: usize) -> TaskSource {
         TaskSource {
             dead: DeadLetters::new(streams.clone()),
-            queue: Mutex::new(Pulling::new(streams.clone(), Line::Queue, ahead)),
+            queue: Mutex::new(Pulling::new(streams.clone(), TaskQueueKind::Main, ahead)),
             lanes: (0..LANES)
-                .map(|lane| Pulling::new(streams.clone(), Line::Lane(lane), ahead.min(LANE_AHEAD)))
+                .map(|lane| {
+                    Pulling::new(
+                        streams.clone(),
+                        TaskQueueKind::Lane(lane),
+                        ahead.min(LANE_AHEAD),
+                    )
+                })
                 .map(Mutex::new)
                 .collect(),
             streams,
@@ -153,7 +159,7 @@ async fn next_task(
             if receipt.delivered() == 1
                 && let Some(after_ms) = number(&receipt.message, AFTER_MS)
             {
-                receipt.put_off(after_ms.min(AGAIN_MS_MAX)).await;
+                receipt.postpone(after_ms.min(AGAIN_MS_MAX)).await;
                 continue;
             }
             return Task {
@@ -163,7 +169,8 @@ async fn next_task(
             };
         }
         let reason = "this is not a task; it must be [\"instance\",\"scope\"]";
-        dead.bury_delivered(&message, Which::Tasks, reason).await;
+        dead.bury_delivered(&message, MessageKind::Tasks, reason)
+            .await;
     }
 }
 
@@ -179,7 +186,7 @@ impl JoinSource {
     pub fn new(streams: Streams, ahead: usize) -> JoinSource {
         JoinSource {
             dead: DeadLetters::new(streams.clone()),
-            pulling: Mutex::new(Pulling::new(streams.clone(), Line::Joins, ahead)),
+            pulling: Mutex::new(Pulling::new(streams.clone(), TaskQueueKind::Joins, ahead)),
             streams,
         }
     }
@@ -238,13 +245,13 @@ impl TaskReceipt {
         self.message.info().map_or(1, |info| info.delivered)
     }
 
-    async fn put_off(&self, after_ms: u64) {
+    async fn postpone(&self, after_ms: u64) {
         let after = Duration::from_millis(after_ms);
-        self.say(AckKind::Nak(Some(after))).await;
+        self.acknowledge(AckKind::Nak(Some(after))).await;
     }
 
     /// Publishes the same task again, with its number of failures. Returns false if that failed.
-    async fn publish_anew(&self, failures: u64, after_ms: u64) -> bool {
+    async fn republish(&self, failures: u64, after_ms: u64) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(FAILURES, failures.to_string());
         headers.insert(AFTER_MS, after_ms.to_string());
@@ -264,7 +271,7 @@ impl TaskReceipt {
         stored.is_ok()
     }
 
-    async fn say(&self, kind: AckKind) {
+    async fn acknowledge(&self, kind: AckKind) {
         if let Err(error) = self.message.ack_with(kind).await {
             tracing::debug!(%error, "a task will be delivered again");
         }
@@ -274,11 +281,11 @@ impl TaskReceipt {
 #[async_trait]
 impl Receipt for TaskReceipt {
     async fn progress(&self) {
-        self.say(AckKind::Progress).await;
+        self.acknowledge(AckKind::Progress).await;
     }
 
     async fn done(&self) {
-        self.say(AckKind::Ack).await;
+        self.acknowledge(AckKind::Ack).await;
     }
 
     async fn put_into_lane(&self, workflow: &str) -> bool {
@@ -295,12 +302,12 @@ impl Receipt for TaskReceipt {
 
     async fn later(&self, after_ms: u64) {
         let times = u64::try_from(self.delivered()).unwrap_or(0);
-        self.put_off(longer_ms(after_ms, times)).await;
+        self.postpone(longer_ms(after_ms, times)).await;
     }
 
     async fn give_up(&self, reason: &str) {
         self.dead
-            .bury_delivered(&self.message, Which::Tasks, reason)
+            .bury_delivered(&self.message, MessageKind::Tasks, reason)
             .await;
     }
 
@@ -308,15 +315,15 @@ impl Receipt for TaskReceipt {
         let failures = number(&self.message, FAILURES).unwrap_or(0) + 1;
         if failures >= FAILURES_MAX {
             self.dead
-                .bury_delivered(&self.message, Which::Tasks, reason)
+                .bury_delivered(&self.message, MessageKind::Tasks, reason)
                 .await;
             return true;
         }
         let after_ms = longer_ms(after_ms, failures);
-        if self.publish_anew(failures, after_ms).await {
+        if self.republish(failures, after_ms).await {
             self.done().await;
         } else {
-            self.put_off(after_ms).await;
+            self.postpone(after_ms).await;
         }
         false
     }
