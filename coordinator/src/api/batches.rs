@@ -37,7 +37,7 @@ const CONCURRENT: usize = 32;
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct BatchRequest {
     operation: String,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "nullable")]
     result: Option<Data>,
     state: Option<String>,
     version: Option<String>,
@@ -49,7 +49,7 @@ struct BatchRequest {
 }
 
 /// `null` is a valid result.
-fn given<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Data>, D::Error> {
+fn nullable<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Data>, D::Error> {
     Data::deserialize(from).map(Some)
 }
 
@@ -314,7 +314,7 @@ pub async fn list(
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Look {
+pub struct ViewQuery {
     #[serde(default)]
     afterwards: bool,
 }
@@ -322,13 +322,13 @@ pub struct Look {
 pub async fn one(
     State(api): State<Api>,
     Path(id): Path<String>,
-    Parameters(look): Parameters<Look>,
+    Parameters(query): Parameters<ViewQuery>,
 ) -> Result<Json<Value>, Problem> {
     let store = store(&api)?.0;
     let batch = store.batch(&id).await?;
     let batch = batch.ok_or_else(|| unknown(&id))?;
     let mut view = shown(&batch);
-    if look.afterwards {
+    if query.afterwards {
         view["afterwards"] = afterwards(&api, &*store, &batch).await?;
     }
     Ok(Json(view))

@@ -118,7 +118,7 @@ fn too_many() -> Problem {
         "too-many-deployments",
         format!(
             "{} deployments of yours are under way: wait until one of them is answered",
-            places::OF_CALLER_MAX
+            places::CALLER_MAX
         ),
     )
 }

@@ -25,7 +25,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(200);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Look {
+pub struct ViewQuery {
     wait: Option<String>,
     /// The number of the history entry at which to show the instance.
     at: Option<u64>,
@@ -35,11 +35,11 @@ pub struct Look {
 pub async fn one(
     State(api): State<Api>,
     Path(id): Path<String>,
-    Parameters(look): Parameters<Look>,
+    Parameters(query): Parameters<ViewQuery>,
 ) -> Result<Json<Value>, Problem> {
     let called = api.service.called(&id).await?;
-    if let Some(at) = look.at {
-        if look.wait.is_some() {
+    if let Some(at) = query.at {
+        if query.wait.is_some() {
             let detail = "'wait' and 'at' exclude each other";
             return Err(Problem::bad_request("invalid-query", detail));
         }
@@ -47,7 +47,7 @@ pub async fn one(
         let found = found.ok_or_else(|| Problem::no_instance(&id))?;
         return Ok(Json(rewind::view(&api, found, at).await?));
     }
-    let found = match look.wait {
+    let found = match query.wait {
         Some(wait) => {
             let wait = start::parse_wait(&wait)?;
             start::until_end(&api, &called, wait, false, PAUSE_MAX).await?

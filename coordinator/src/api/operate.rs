@@ -85,12 +85,12 @@ pub async fn resume(
 #[serde(deny_unknown_fields)]
 struct Retry {
     version: Option<String>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "nullable")]
     data: Option<Data>,
 }
 
 /// `null` is valid data.
-fn given<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Data>, D::Error> {
+fn nullable<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Data>, D::Error> {
     Data::deserialize(from).map(Some)
 }
 
@@ -143,7 +143,7 @@ pub async fn skip(
 struct Rerun {
     state: String,
     version: Option<String>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "nullable")]
     data: Option<Data>,
 }
 

@@ -29,8 +29,8 @@ struct Kept {
     answer: Answer,
 }
 
-type Answer = Arc<OnceCell<Given>>;
-type Given = (StatusCode, HeaderMap, Bytes);
+type Answer = Arc<OnceCell<SharedResponse>>;
+type SharedResponse = (StatusCode, HeaderMap, Bytes);
 
 impl Shared {
     fn answer(&self, uri: String, follows: Arc<str>) -> Answer {
@@ -68,7 +68,7 @@ pub(super) async fn share(
         return next.run(request).await;
     };
     let answer = shared.answer(request.uri().to_string(), follows);
-    let first = answer.get_or_try_init(async || whole(next.run(request).await).await);
+    let first = answer.get_or_try_init(async || buffered(next.run(request).await).await);
     match first.await {
         Ok((status, headers, body)) => (*status, headers.clone(), body.clone()).into_response(),
         Err(own) => own,
@@ -77,7 +77,7 @@ pub(super) async fn share(
 
 /// Reads a whole response, so that it can be sent several times. If that isn't possible, returns it as an error, for
 /// one client.
-async fn whole(response: Response) -> Result<Given, Response> {
+async fn buffered(response: Response) -> Result<SharedResponse, Response> {
     let (parts, body) = response.into_parts();
     let known = axum::body::HttpBody::size_hint(&body).exact();
     let is_away = parts.status == StatusCode::SERVICE_UNAVAILABLE;
