@@ -113,9 +113,9 @@ pub async fn run(
     let left = running.len();
     over.send_replace(true);
     if timeout(HAND_BACK_MAX, ended(&mut running)).await.is_err() {
-        let unsaid = running.len();
+        let unconfirmed = running.len();
         tracing::warn!(
-            unsaid,
+            unconfirmed,
             "other workers continue these when their leases expire"
         );
     }

@@ -215,22 +215,22 @@ async fn keep_tokens(tokens: &Arc<Tokens>) {
     if !tokens.has_file() {
         return std::future::pending().await;
     }
-    let mut said = None;
+    let mut logged = None;
     loop {
         tokio::time::sleep(READ_EVERY).await;
         let tokens = tokens.clone();
         let read = tokio::task::spawn_blocking(move || tokens.read_again()).await;
         match read.unwrap_or_else(|error| Err(error.to_string())) {
             Ok(changed) => {
-                said = None;
+                logged = None;
                 if changed {
                     tracing::info!("the file of tokens has changed and was read again");
                 }
             }
             // Logged once, not every few seconds.
-            Err(error) if said.as_ref() != Some(&error) => {
+            Err(error) if logged.as_ref() != Some(&error) => {
                 tracing::error!(%error, "the file of tokens cannot be used; its previous tokens stay valid");
-                said = Some(error);
+                logged = Some(error);
             }
             Err(_) => {}
         }

@@ -11,8 +11,8 @@ use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 
-/// An unavailable collector refuses a batch every other second.
-const TOLD_EVERY: Duration = Duration::from_secs(60);
+/// How often failures are logged. An unavailable collector refuses a batch every other second.
+const LOG_EVERY: Duration = Duration::from_secs(60);
 
 /// The number of batches that were not accepted.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl Failures {
         let Err(error) = done else { return };
         counter.fetch_add(1, Ordering::Relaxed);
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
-        if logged.is_none_or(|logged| logged.elapsed() >= TOLD_EVERY) {
+        if logged.is_none_or(|logged| logged.elapsed() >= LOG_EVERY) {
             *logged = Some(Instant::now());
             tracing::warn!(%error, signal, "the collector does not accept telemetry, which is lost");
         }

@@ -13,7 +13,7 @@ use swirl_ports::InstanceQueries;
 use swirl_runtime::Observed;
 
 use crate::span::Span;
-use crate::tracker::{Tracker, Whose};
+use crate::tracker::{Owner, Tracker};
 
 /// The number of scopes that are remembered. There may be up to twice as many.
 const SCOPES_MAX: usize = 4096;
@@ -48,19 +48,19 @@ impl Follower {
             instance: observed.header.id.clone(),
             scope: observed.scope.clone(),
         };
-        let whose = Whose {
+        let owner = Owner {
             header: &observed.header,
             scope: &observed.scope,
         };
-        let Some(mut tracker) = self.take(&scope, observed, whose).await else {
+        let Some(mut tracker) = self.take(&scope, observed, owner).await else {
             return Vec::new();
         };
         let mut spans = Vec::new();
         for entry in &observed.history {
-            tracker.record(whose, entry, &observed.links, &mut spans);
+            tracker.record(owner, entry, &observed.links, &mut spans);
         }
         if observed.ended {
-            tracker.finish(whose, &mut spans);
+            tracker.finish(owner, &mut spans);
         }
         let rev = observed.rev + 1;
         self.keep(scope, Followed { tracker, rev });
@@ -72,7 +72,7 @@ impl Follower {
         &mut self,
         scope: &ScopeRef,
         observed: &Observed,
-        whose: Whose<'_>,
+        owner: Owner<'_>,
     ) -> Option<Tracker> {
         let known = self.young.remove(scope).or_else(|| self.old.remove(scope));
         if let Some(known) = known
@@ -103,7 +103,7 @@ impl Follower {
         let mut tracker = Tracker::default();
         let mut ended_before = Vec::new();
         for entry in before(&own, &observed.history) {
-            tracker.record(whose, entry, &[], &mut ended_before);
+            tracker.record(owner, entry, &[], &mut ended_before);
         }
         Some(tracker)
     }

@@ -353,7 +353,7 @@ mod tests {
             stream(100, StorageType::File),
             stream(10, StorageType::Memory),
         );
-        let said = |limits: Value, missing: &[&Config]| {
+        let messages = |limits: Value, missing: &[&Config]| {
             let account =
                 serde_json::json!({"streams": 2, "reserved_storage": 50, "limits": limits});
             limits_of(&account, missing)
@@ -363,15 +363,15 @@ mod tests {
             found.into_iter().map(|finding| finding.message).collect()
         }
         let none = serde_json::json!({"max_streams": -1, "max_storage": -1, "max_memory": -1});
-        assert!(said(none, &[&file, &memory]).is_empty());
+        assert!(messages(none, &[&file, &memory]).is_empty());
         let few = serde_json::json!({"max_streams": 3, "max_storage": 350, "max_memory": 0});
-        assert!(said(few.clone(), &[&file]).is_empty());
-        let found = said(few.clone(), &[&file, &memory]);
+        assert!(messages(few.clone(), &[&file]).is_empty());
+        let found = messages(few.clone(), &[&file, &memory]);
         assert!(found[0].contains("2 of 3 streams"), "{found:?}");
         assert!(found[1].contains("max_memory is 0"), "{found:?}");
-        assert!(said(few, &[&file, &file])[1].contains("may take 600"));
+        assert!(messages(few, &[&file, &file])[1].contains("may take 600"));
         let tight = serde_json::json!({"storage_max_stream_bytes": 200, "max_ack_pending": 5});
-        let found = said(tight, &[&file]);
+        let found = messages(tight, &[&file]);
         assert!(found[0].contains("storage_max_stream_bytes"), "{found:?}");
         assert!(found[1].contains("max_ack_pending is 5"), "{found:?}");
     }
