@@ -12,13 +12,13 @@ use crate::state::{Inst, branch_of};
 /// objects.
 type Differing = (Difference, Scope);
 
-fn fork_around<'a>(inst: &'a Inst, scope: &Scope) -> Option<&'a Fork> {
+fn enclosing_fork<'a>(inst: &'a Inst, scope: &Scope) -> Option<&'a Fork> {
     let (parent, fork, _) = branch_of(&scope.id)?;
     inst.forks.get(&(parent, fork)).map(|entry| &entry.fork)
 }
 
 pub(crate) fn record(inst: &Inst, scope: &Scope) -> Result<Option<Vec<u8>>, serde_json::Error> {
-    let Some(fork) = fork_around(inst, scope) else {
+    let Some(fork) = enclosing_fork(inst, scope) else {
         return json(scope);
     };
     match Difference::of_scope(&fork.data, scope) {
@@ -36,7 +36,7 @@ pub(crate) fn restore(inst: &Inst, key: &str, value: &[u8]) -> Result<Scope, Err
         what: key.to_owned(),
         reason,
     };
-    let fork = fork_around(inst, &scope)
+    let fork = enclosing_fork(inst, &scope)
         .ok_or_else(|| damaged("the fork of this branch is missing".to_owned()))?;
     let data = difference.apply(&fork.data);
     scope.data = data.map_err(|error| damaged(error.to_string()))?;

@@ -28,7 +28,7 @@ const OWN: [&str; 7] = ["s", "p", "m:", "l:", "q:", "t:", "r:"];
 pub(crate) type Item = (String, String, String, String);
 
 /// The forks that enclose a scope, innermost first: parent, fork, index of the branch.
-fn forks_around(scope: &str) -> Vec<(&str, &str, u32)> {
+fn enclosing_forks(scope: &str) -> Vec<(&str, &str, u32)> {
     let mut forks = Vec::new();
     let mut rest = scope;
     while let Some((fork, index)) = rest.rsplit_once('.')
@@ -92,7 +92,7 @@ impl Redis {
     /// Returns `None` if the scope cannot be read without a lease: it is held, over or suspended, or a call is in
     /// flight. Acquiring it gives the reason.
     pub(crate) async fn look_at_scope(&self, scope: &ScopeRef) -> Result<Option<Held>> {
-        let forks = forks_around(scope.scope.as_str());
+        let forks = enclosing_forks(scope.scope.as_str());
         let fork = forks.first().map(|(_, fork, _)| fork);
         let fork_base = fork.and_then(|fork| self.fork_bases().get(&scope.instance, fork));
         let look = match self.look_with(scope, &forks, fork_base).await? {
@@ -130,12 +130,12 @@ impl Redis {
         }
         let mut innermost: Option<Numbers> = None;
         for (_, fork, _) in forks {
-            let (Some(numbers), Some(around)) = (next(), next()) else {
+            let (Some(numbers), Some(marks)) = (next(), next()) else {
                 return Ok(Look::Refused);
             };
             let numbers: Numbers = unpack(&numbers, &format!("fork {fork} of {scope}"))?;
             let is_closed = numbers.closed == 1;
-            if is_closed || !is_plain(&around) {
+            if is_closed || !is_plain(&marks) {
                 return Ok(Look::Refused);
             }
             innermost.get_or_insert(numbers);
@@ -244,7 +244,7 @@ impl Redis {
     /// Whether the holder can't have missed anything: no input is waiting, and no enclosing fork has changed.
     pub(crate) async fn is_quiet(&self, lease: &Lease) -> Result<bool> {
         let name = lease.scope.scope.as_str();
-        let forks = forks_around(name);
+        let forks = enclosing_forks(name);
         let mut read = Cmd::new();
         read.arg("HMGET")
             .arg(self.keys().hash_of(&lease.scope.instance));
@@ -254,7 +254,7 @@ impl Redis {
             read.arg(format!("g:{fork}"));
         }
         let found: Vec<Option<Vec<u8>>> = self.query(read).await?;
-        let [Some(status), None, None, Some(held), around @ ..] = &*found else {
+        let [Some(status), None, None, Some(held), enclosing @ ..] = &*found else {
             return Ok(false);
         };
         // The lease consists of its token, its expiry, and whether the holder must be told that the fork is closed.
@@ -264,11 +264,11 @@ impl Redis {
         if status != b"r" || !is_held {
             return Ok(false);
         }
-        for numbers in around {
+        for numbers in enclosing {
             let Some(numbers) = numbers else {
                 return Ok(false);
             };
-            let numbers: Numbers = unpack(numbers, &format!("a fork around {}", lease.scope))?;
+            let numbers: Numbers = unpack(numbers, &format!("a fork enclosing {}", lease.scope))?;
             if numbers.closed == 1 {
                 return Ok(false);
             }

@@ -272,7 +272,7 @@ fn whole(fields: &Fields, id: &InstanceId, now_ms: u64) -> Result<Whole> {
         let of = format!("{id}/{name}");
         let record = fields.get(&format!("r:{name}"));
         let record = record.ok_or_else(|| damaged(&of, "it has no record"))?;
-        let around = fork_of(&name).and_then(|fork| {
+        let enclosing = fork_of(&name).and_then(|fork| {
             let stamp = read.stamps.get(fork)?;
             Some((stamp.as_str(), forks.get(fork)?))
         });
@@ -281,7 +281,7 @@ fn whole(fields: &Fields, id: &InstanceId, now_ms: u64) -> Result<Whole> {
             read.differences
                 .insert(ScopeId::new(name.as_str()), difference);
         }
-        scopes.push(read_scope(record, &of, around)?);
+        scopes.push(read_scope(record, &of, enclosing)?);
     }
     let mut inbox = Vec::new();
     for name in named("q:") {

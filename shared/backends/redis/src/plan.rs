@@ -126,15 +126,15 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
         && (gone || input.effects.is_empty())
         && !(commit.lease.is_taken() && inbox.has_news(token));
     // A record with a difference must refer to this fork.
-    let means = std::str::from_utf8(&input.record).ok();
-    let means = means
+    let base = std::str::from_utf8(&input.record).ok();
+    let base = base
         .and_then(|text| text.strip_prefix("[\""))
         .and_then(|text| text.split_once('"'));
-    let around = match commit.lease.fork_stamp {
+    let fork_stamp = match commit.lease.fork_stamp {
         0 => String::new(),
-        around => around.to_string(),
+        fork_stamp => fork_stamp.to_string(),
     };
-    if unusual || means.is_some_and(|(means, _)| is_root || means != around) {
+    if unusual || base.is_some_and(|(base, _)| is_root || base != fork_stamp) {
         return Err(Unplanned::General);
     }
 
@@ -244,7 +244,7 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
         true => None,
         false => {
             let (report, result) = (&input.steps.report, input.result);
-            let branch = draft.branch(&around, gone, known.recorded, report, result);
+            let branch = draft.branch(&fork_stamp, gone, known.recorded, report, result);
             Some(branch.ok_or(Unplanned::General)?)
         }
     };

@@ -1,7 +1,7 @@
 -- Acquires a scope. ARGV: 4 lease in milliseconds, 5 the holder, 6 its attempt. KEYS: those of Span::Ready.
 -- Returns { 'gone' }, { 'busy' } or { 'held', token, closed, header, parts of the record, items }.
 
-begin('n', 'h', 'r:' .. SCOPE, around())
+begin('n', 'h', 'r:' .. SCOPE, related_fields())
 if not STATUS or not is_there(SCOPE) then
   ready[INST .. '/' .. SCOPE] = false
   return { 'gone' }

@@ -61,7 +61,7 @@ end
 
 -- Notifies the parent that a fork is complete, or that a branch of it failed. The parent reads the results itself;
 -- after a batch that isn't the last one, it reads none.
-local function tell(name)
+local function notify_parent(name)
   local fork = fork_of(name)
   local parent, number = string.match(name, '^(.+)%.(%d+)$')
   fork.notified = 1
@@ -142,7 +142,7 @@ commands['extend'] = function()
   fork.open, fork.needed, fork.notified = math.min(open, fork.total), needed, 0
   put_fork(name, fork)
   for index = before, fork.open - 1 do wake(name .. '.' .. index) end
-  if fork.failed > 0 or fork.done >= fork.needed then tell(name) end
+  if fork.failed > 0 or fork.done >= fork.needed then notify_parent(name) end
 end
 
 commands['close'] = function() close_fork(SCOPE .. '.' .. take()) end
@@ -186,7 +186,7 @@ commands['revive'] = function()
     end
   end
   put_fork(name, fork)
-  if fork.failed > 0 or fork.done >= fork.needed then tell(name) end
+  if fork.failed > 0 or fork.done >= fork.needed then notify_parent(name) end
 end
 
 commands['detach'] = function()
@@ -208,7 +208,7 @@ commands['report'] = function()
   write('b:' .. SCOPE, result)
   local urgent = count(fork, result, 1)
   if fork.notified == 0 and (urgent or fork.done >= fork.needed) then
-    tell(name)
+    notify_parent(name)
   else
     put_fork(name, fork)
   end

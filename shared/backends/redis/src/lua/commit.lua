@@ -16,7 +16,7 @@
 -- if the instance is dirty, and the parents of complete forks: name, number of results, bytes }. The id of an effect
 -- comes with the instance to end, or '' if the caller knows the effect.
 
-begin('n', 'hn', 'z', 'x:' .. SCOPE, 't:' .. SCOPE, 'F:' .. SCOPE, 'b:' .. SCOPE, around(true))
+begin('n', 'hn', 'z', 'x:' .. SCOPE, 't:' .. SCOPE, 'F:' .. SCOPE, 'b:' .. SCOPE, related_fields(true))
 OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
 cursor, effects, outbox, complete = 20, {}, nil, {}
 ME = SCOPE
@@ -49,11 +49,11 @@ do
     if not stale and untaken and ARGV[15] ~= '0' then stale = fork_of((branch_of(SCOPE))).stamp ~= ARGV[15] end
   end
   -- A record with a difference must refer to this fork, not to one with the same name that a failover lost.
-  local means = string.match(ARGV[6], '^%["(%d+)"')
-  if means then
+  local base = string.match(ARGV[6], '^%["(%d+)"')
+  if base then
     local name = branch_of(SCOPE)
     local fork = name and fork_of(name)
-    stale = stale or not fork or fork.stamp ~= means
+    stale = stale or not fork or fork.stamp ~= base
   end
   if stale or not gone and closed(SCOPE) then
     -- Nothing waits for this lease to expire, so it is released at once.

@@ -257,7 +257,7 @@ local function branch_of(scope)
 end
 
 -- The fields of the scope's fork and parent: all fields that a result changes, or only the basic ones.
-local function around(all)
+local function related_fields(all)
   local name, parent = branch_of(SCOPE)
   if not name then return end
   local fork, mark = 'g:' .. name, 'm:' .. parent

@@ -50,7 +50,7 @@ local TRIMMED = 1000
 -- The maximum number of values in one command. Lua passes on some thousands at most.
 local AT_ONCE = 4000
 -- The positions of a fork's numbers.
-local TOTAL, OPEN, NEEDED, TOLD, CLOSED, TELLINGS, DONE, FAILED, LIVE = 1, 2, 3, 4, 5, 6, 7, 8, 9
+local TOTAL, OPEN, NEEDED, NOTIFIED, CLOSED, NOTIFICATIONS, DONE, FAILED, LIVE = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local STAMP, BYTES, MOST = 10, 11, 12
 
 -- Removes the oldest elements of history that are not needed, and returns the number of remaining lines. The rest is
@@ -81,11 +81,11 @@ local function counted(branch, text, letter, size)
   fork[place] = fork[place] + 1
   fork[BYTES], fork[MOST] = before + size, fork[MOST] or 0
   if fork[MOST] > 0 and fork[BYTES] > fork[MOST] and letter == 'd' then return nil end
-  local tells = fork[TOLD] == 0 and (letter == 'f' or fork[DONE] >= fork[NEEDED])
-  if tells then
-    fork[TOLD], fork[TELLINGS] = 1, fork[TELLINGS] + 1
+  local notifies = fork[NOTIFIED] == 0 and (letter == 'f' or fork[DONE] >= fork[NEEDED])
+  if notifies then
+    fork[NOTIFIED], fork[NOTIFICATIONS] = 1, fork[NOTIFICATIONS] + 1
   end
-  return fork, tells, math.floor(fork[BYTES] / 1024) - math.floor(before / 1024)
+  return fork, notifies, math.floor(fork[BYTES] / 1024) - math.floor(before / 1024)
 end
 
 -- The number of results that the parent of a complete fork reads: none after a batch that isn't the last one.
@@ -175,17 +175,17 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     weight = tonumber(found[place]) or 0
     if room and weight + room > most then return false end
   end
-  local fork, tells, around
+  local fork, notifies, parent
   if branch then
     place = place + 1
     local grown
-    fork, tells, grown = counted(branch, found[place], branch[6], branch[7])
+    fork, notifies, grown = counted(branch, found[place], branch[6], branch[7])
     if not fork then return false end
     if gain then gain = gain + grown end
-    if tells then
-      around = call('HMGET', K, 'l:r', 'q:r', 'x:r')
-      local id = 'fork-' .. branch[2] .. '-' .. fork[TELLINGS]
-      if around[3] and find(around[3], '\1' .. id .. '\1', 1, true) then return false end
+    if notifies then
+      parent = call('HMGET', K, 'l:r', 'q:r', 'x:r')
+      local id = 'fork-' .. branch[2] .. '-' .. fork[NOTIFICATIONS]
+      if parent[3] and find(parent[3], '\1' .. id .. '\1', 1, true) then return false end
     end
   end
   local outbox, listed
@@ -211,7 +211,7 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
   local set, s, answer, first = {}, 0, 1, nil
   local wakes = at + elements + words + gone + 1
   local millis
-  if lease or stays or tells or effects or ARGV[wakes] then
+  if lease or stays or notifies or effects or ARGV[wakes] then
     local time = call('TIME')
     millis = time[1] .. sub('00000' .. time[2], -6, -4)
     if numbered then
@@ -243,15 +243,15 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     set[s + 1], set[s + 2] = 'g:' .. branch[1], pack(fork)
     s = s + 2
   end
-  if tells then
-    local box = around[2] and unpacked(around[2]) or {}
-    box[#box + 1] = { number, 'fork-' .. branch[2] .. '-' .. fork[TELLINGS], 'k', '' }
+  if notifies then
+    local box = parent[2] and unpacked(parent[2]) or {}
+    box[#box + 1] = { number, 'fork-' .. branch[2] .. '-' .. fork[NOTIFICATIONS], 'k', '' }
     set[s + 1], set[s + 2], set[s + 3], set[s + 4] = 'q:r', pack(box), 'n', number
     set[s + 5] = 'i:r:' .. number
     set[s + 6] = '{"Joined":{"fork":' .. branch[2] .. ',"results":[],"done":' .. fork[DONE] .. '}}'
     s = s + 6
     call('ZADD', KEYS[2], 'LT', millis, INST .. '/r')
-    local till, holder = match(around[1] or '', '^%d+ (%d+) %d (%S+) ')
+    local till, holder = match(parent[1] or '', '^%d+ (%d+) %d (%S+) ')
     if till and tonumber(till) > tonumber(millis) then call('PUBLISH', NS .. ':p:' .. holder, INST .. '/r') end
     answer = 'j ' .. to_read(fork) .. ' ' .. string.format('%.0f', fork[BYTES])
   end
