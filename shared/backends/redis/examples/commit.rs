@@ -21,7 +21,7 @@ const EACH: u32 = 20;
 const BRANCHES: u32 = 10;
 
 #[derive(Clone, Copy)]
-enum What {
+enum Workload {
     /// An answer and the next call. The lease is kept.
     Call,
     /// A turn without a lease.
@@ -56,18 +56,21 @@ async fn measure(server: &RedisServer) -> anyhow::Result<()> {
         };
         stores.push((name, Redis::connect(options).await?));
     }
-    for (what, name) in [
-        (What::Call, "a call's answer and the next call"),
-        (What::Turn, "a turn without a lease (read and commit)"),
-        (What::Timer, "the same with a timeout"),
-        (What::Effect, "a produced event"),
-        (What::Wait, "a wait after another"),
-        (What::Fork, "a fork of ten and its join (reads and commits)"),
+    for (workload, name) in [
+        (Workload::Call, "a call's answer and the next call"),
+        (Workload::Turn, "a turn without a lease (read and commit)"),
+        (Workload::Timer, "the same with a timeout"),
+        (Workload::Effect, "a produced event"),
+        (Workload::Wait, "a wait after another"),
+        (
+            Workload::Fork,
+            "a fork of ten and its join (reads and commits)",
+        ),
     ] {
         let mut found = [Costs::default(), Costs::default()];
         for round in 0..=ROUNDS {
             for ((_, redis), costs) in stores.iter().zip(&mut found) {
-                let (function, process) = cost_of(server, redis, what, round).await?;
+                let (function, process) = cost_of(server, redis, workload, round).await?;
                 // Functions are loaded in the first round.
                 if round > 0 {
                     costs.functions.push(function);
@@ -107,7 +110,7 @@ struct Costs {
 async fn cost_of(
     server: &RedisServer,
     redis: &Redis,
-    what: What,
+    workload: Workload,
     round: usize,
 ) -> anyhow::Result<(f64, f64)> {
     let tasks = (0..AT_ONCE).map(|n| {
@@ -122,7 +125,7 @@ async fn cost_of(
     let before = (function(server)?, cpu(server)?);
     let tasks = workers
         .into_iter()
-        .map(|worker| tokio::spawn(worker.work(what)));
+        .map(|worker| tokio::spawn(worker.work(workload)));
     let done = futures::future::try_join_all(tasks).await?;
     let done: u32 = done.into_iter().sum();
     let after = (function(server)?, cpu(server)?);
@@ -139,7 +142,7 @@ struct Worker {
 
 impl Worker {
     /// Works through one round. Returns the number of commits.
-    async fn work(self, what: What) -> u32 {
+    async fn work(self, workload: Workload) -> u32 {
         let root = ScopeRef::root(InstanceId::new(self.id.as_str()));
         let text = Data::string("x".repeat(400));
         let mut held: Option<(Lease, Scope)> = None;
@@ -150,15 +153,15 @@ impl Worker {
                 None => self.read(&root).await,
             };
             scope.data = text.clone();
-            match what {
-                What::Call | What::Timer | What::Effect => {
+            match workload {
+                Workload::Call | Workload::Timer | Workload::Effect => {
                     scope.cursor = kit::calling(number);
-                    let commands = match what {
-                        What::Timer => vec![
+                    let commands = match workload {
+                        Workload::Timer => vec![
                             Command::Disarm(number - 1),
                             Command::Arm(kit::timer(number, 4_000_000_000_000)),
                         ],
-                        What::Effect => vec![Command::Publish(kit::event("e", "told", &[]))],
+                        Workload::Effect => vec![Command::Publish(kit::event("e", "told", &[]))],
                         _ => Vec::new(),
                     };
                     let token = self.commit(&lease, &scope, commands, &[], false).await;
@@ -167,12 +170,12 @@ impl Worker {
                     held = Some((lease, scope));
                     commits += 1;
                 }
-                What::Turn => {
+                Workload::Turn => {
                     scope.cursor = kit::blocked(Work::Sleep);
                     self.commit(&lease, &scope, vec![], &[], true).await;
                     commits += 1;
                 }
-                What::Wait => {
+                Workload::Wait => {
                     scope.cursor = kit::blocked(Work::Events);
                     let slots = vec![kit::filter("paid", &[])];
                     let commands = vec![
@@ -182,7 +185,7 @@ impl Worker {
                     self.commit(&lease, &scope, commands, &[], true).await;
                     commits += 1;
                 }
-                What::Fork => {
+                Workload::Fork => {
                     scope.cursor = kit::forked(number, BRANCHES);
                     let fork = kit::fork("r", number, BRANCHES, BRANCHES, BRANCHES);
                     self.commit(&lease, &scope, vec![fork], &[], true).await;
