@@ -25,10 +25,10 @@ pub async fn flush(store: &dyn ExecutionStore, effects: &dyn Effects, outbox: Ve
             Ok(()) => done.push(entry),
             // There may be thousands of them, repeatedly.
             Err(error @ Error::TooFast { .. }) => {
-                tracing::debug!(instance = %entry.instance, %error, "an effect is put off");
+                tracing::debug!(instance = %entry.instance, %error, "an effect is postponed");
             }
             Err(error) => {
-                tracing::warn!(instance = %entry.instance, %error, "an effect is put off");
+                tracing::warn!(instance = %entry.instance, %error, "an effect is postponed");
             }
         }
     }

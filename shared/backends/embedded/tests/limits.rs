@@ -153,7 +153,7 @@ fn ended_instances_are_removed_by_age_and_number() {
     let space = db
         .keyspace("state", fjall::KeyspaceCreateOptions::default)
         .unwrap();
-    // What remains is the counter, and the header, state and scope of one instance.
+    // The counter, and the header, state and scope of one instance remain.
     assert_eq!(space.iter().count(), 4);
 }
 

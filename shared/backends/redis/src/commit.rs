@@ -264,7 +264,7 @@ impl Redis {
 }
 
 impl Redis {
-    /// Updates the index of events after a commit. `mark` is empty if the commit changed no waits; otherwise `fields`
+    /// Updates the index of events after a commit. `mark` is empty if the commit changed no waits; otherwise `waits`
     /// has them.
     pub(crate) async fn settle_waits(
         &self,

@@ -78,7 +78,7 @@ pub struct Options {
     pub dedup_max: usize,
     /// The maximum number of incomplete sets of events.
     pub sets_max: usize,
-    /// How long ended instances are kept.
+    /// How long ended instances are kept, except faulted ones.
     pub keep_ended_ms: u64,
     /// The maximum number of such instances. Older ones are dropped.
     pub keep_ended_max: usize,

@@ -60,7 +60,7 @@ pub(super) enum Delivered {
 }
 
 /// How often an instance is reindexed before it gets a new event.
-const ALIGNED_MAX: usize = 10;
+const REINDEXED_MAX: usize = 10;
 
 impl<'a> Delivery<'a> {
     pub fn new(event: &'a CloudEvent, generation: String, early: bool) -> Delivery<'a> {
@@ -112,7 +112,7 @@ impl Redis {
             return Ok(Delivered::No);
         }
         let mut refused = Vec::new();
-        let mut aligned = 0;
+        let mut reindexed = 0;
         for _ in 0..ATTEMPTS {
             let was_seen = seen.is_some();
             let (waiting, consumed) = match seen.take() {
@@ -125,8 +125,8 @@ impl Redis {
             if was_seen && waiting.mark.is_some() {
                 continue;
             }
-            if waiting.mark.is_some() && aligned < ALIGNED_MAX {
-                aligned += 1;
+            if waiting.mark.is_some() && reindexed < REINDEXED_MAX {
+                reindexed += 1;
                 self.reindex_with(instance, waiting, woken).await?;
                 continue;
             }
