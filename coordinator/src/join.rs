@@ -91,9 +91,9 @@ async fn join(driver: &Driver, task: Task, suspects: Suspects, progress: Duratio
             driver.quarantine(&scope, &error).await;
             receipt.give_up(&error.to_string()).await;
         }
-        error if error.is_retryable() => receipt.later(RETRY_DELAY_MS).await,
+        error if error.is_retryable() => receipt.postpone(RETRY_DELAY_MS).await,
         error => {
-            if receipt.again(RETRY_DELAY_MS, &error.to_string()).await {
+            if receipt.failed(RETRY_DELAY_MS, &error.to_string()).await {
                 driver.quarantine(&scope, &error).await;
             }
         }

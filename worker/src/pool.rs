@@ -29,7 +29,7 @@ const CAPACITY_RECHECK: Duration = Duration::from_secs(1);
 /// The time within which waiting tasks notice that the worker is stopping.
 const STOP_POLL: Duration = Duration::from_millis(200);
 /// The time limit for returning tasks, which involves the store and the queue.
-const HAND_BACK_MAX: Duration = Duration::from_secs(3);
+const RETURN_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -104,15 +104,15 @@ pub async fn run(
     }
     drop(sources);
     places.close();
-    let given_back = timeout(HAND_BACK_MAX, tasks.close());
+    let returned = timeout(RETURN_MAX, tasks.close());
     let finish = timeout(settings.shutdown, ended(&mut running));
-    if tokio::join!(given_back, finish).1.is_ok() {
+    if tokio::join!(returned, finish).1.is_ok() {
         return 0;
     }
     while running.try_join_next().is_some() {}
     let left = running.len();
     over.send_replace(true);
-    if timeout(HAND_BACK_MAX, ended(&mut running)).await.is_err() {
+    if timeout(RETURN_MAX, ended(&mut running)).await.is_err() {
         let unconfirmed = running.len();
         tracing::warn!(
             unconfirmed,
@@ -267,12 +267,12 @@ impl TaskRun {
                 }
             }
             Ok(Driven::AtCapacity(_)) => match receipt {
-                Some(receipt) => receipt.later(AT_CAPACITY_DELAY_MS).await,
+                Some(receipt) => receipt.postpone(AT_CAPACITY_DELAY_MS).await,
                 None => driver.queue.push(vec![scope]).await,
             },
             Ok(Driven::Stopped) => {
                 if let Some(receipt) = receipt {
-                    receipt.later(0).await;
+                    receipt.postpone(0).await;
                 }
             }
             Err(error @ Error::Attempts { .. }) => {
@@ -285,10 +285,10 @@ impl TaskRun {
                 tracing::warn!(%error, "a scope could not be driven and is tried again later");
                 let receipt = receipt?;
                 if error.is_retryable() {
-                    receipt.later(RETRY_DELAY_MS).await;
+                    receipt.postpone(RETRY_DELAY_MS).await;
                     return None;
                 }
-                if receipt.again(RETRY_DELAY_MS, &error.to_string()).await {
+                if receipt.failed(RETRY_DELAY_MS, &error.to_string()).await {
                     driver.quarantine(&scope, &error).await;
                 }
             }

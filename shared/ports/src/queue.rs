@@ -74,10 +74,10 @@ pub trait Receipt: Send + Sync {
         false
     }
     /// Postpones the task for a reason unrelated to it. It is delivered again after this time.
-    async fn later(&self, after_ms: u64);
+    async fn postpone(&self, after_ms: u64);
     /// The task failed, and another attempt after this time may help. If the task has failed too often (not counting
-    /// deliveries postponed by [`Receipt::later`]), the queue makes it a dead letter with this reason and returns true.
-    async fn again(&self, after_ms: u64, reason: &str) -> bool;
+    /// deliveries postponed by [`Receipt::postpone`]), the queue makes it a dead letter with this reason and returns true.
+    async fn failed(&self, after_ms: u64, reason: &str) -> bool;
     /// The task must not be tried again. The queue makes it a dead letter with this reason.
     async fn give_up(&self, reason: &str);
 }

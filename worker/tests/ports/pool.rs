@@ -55,12 +55,12 @@ impl Tasks for Source {
 impl Receipt for Ticket {
     async fn progress(&self) {}
     async fn done(&self) {}
-    async fn later(&self, _: u64) {}
+    async fn postpone(&self, _: u64) {}
     async fn give_up(&self, reason: &str) {
         panic!("it is given up: {reason}");
     }
 
-    async fn again(&self, _: u64, reason: &str) -> bool {
+    async fn failed(&self, _: u64, reason: &str) -> bool {
         assert!(reason.contains("no such connector"), "{reason}");
         if self.failed.fetch_add(1, Ordering::Relaxed) == 2 {
             return true;
@@ -208,7 +208,7 @@ impl Receipt for Noted {
         let _ = self.0.send("done");
     }
 
-    async fn later(&self, after_ms: u64) {
+    async fn postpone(&self, after_ms: u64) {
         let word = if after_ms == 0 { "at once" } else { "later" };
         let _ = self.0.send(word);
     }
@@ -217,7 +217,7 @@ impl Receipt for Noted {
         let _ = self.0.send("given up");
     }
 
-    async fn again(&self, _: u64, _: &str) -> bool {
+    async fn failed(&self, _: u64, _: &str) -> bool {
         let _ = self.0.send("again");
         false
     }

@@ -159,7 +159,7 @@ async fn next_task(
             if receipt.delivered() == 1
                 && let Some(after_ms) = number(&receipt.message, AFTER_MS)
             {
-                receipt.postpone(after_ms.min(AGAIN_MS_MAX)).await;
+                receipt.redeliver_after(after_ms.min(AGAIN_MS_MAX)).await;
                 continue;
             }
             return Task {
@@ -245,7 +245,7 @@ impl TaskReceipt {
         self.message.info().map_or(1, |info| info.delivered)
     }
 
-    async fn postpone(&self, after_ms: u64) {
+    async fn redeliver_after(&self, after_ms: u64) {
         let after = Duration::from_millis(after_ms);
         self.acknowledge(AckKind::Nak(Some(after))).await;
     }
@@ -300,9 +300,9 @@ impl Receipt for TaskReceipt {
         self.publish_to(lane, headers).await
     }
 
-    async fn later(&self, after_ms: u64) {
+    async fn postpone(&self, after_ms: u64) {
         let times = u64::try_from(self.delivered()).unwrap_or(0);
-        self.postpone(longer_ms(after_ms, times)).await;
+        self.redeliver_after(longer_ms(after_ms, times)).await;
     }
 
     async fn give_up(&self, reason: &str) {
@@ -311,7 +311,7 @@ impl Receipt for TaskReceipt {
             .await;
     }
 
-    async fn again(&self, after_ms: u64, reason: &str) -> bool {
+    async fn failed(&self, after_ms: u64, reason: &str) -> bool {
         let failures = number(&self.message, FAILURES).unwrap_or(0) + 1;
         if failures >= FAILURES_MAX {
             self.dead
@@ -323,7 +323,7 @@ impl Receipt for TaskReceipt {
         if self.republish(failures, after_ms).await {
             self.done().await;
         } else {
-            self.postpone(after_ms).await;
+            self.redeliver_after(after_ms).await;
         }
         false
     }

@@ -29,7 +29,7 @@ async fn tasks_are_delivered_until_they_are_done() {
     let (a, b) = (pull(&source).await, pull(&source).await);
     assert_eq!((a.scope, b.scope), (task("a"), task("b")));
     a.receipt.unwrap().done().await;
-    b.receipt.unwrap().again(1, "not now").await;
+    b.receipt.unwrap().failed(1, "not now").await;
     let again = pull(&source).await;
     assert_eq!(again.scope, task("b"));
     again.receipt.unwrap().done().await;
@@ -47,7 +47,7 @@ async fn tasks_of_a_workflow_at_its_share_wait_in_a_lane() {
     let source = TaskSource::new(rig.streams.clone(), 16);
     queue.push_late(vec![task("a")]).await;
     let receipt = pull(&source).await.receipt.unwrap();
-    receipt.again(1, "not now").await;
+    receipt.failed(1, "not now").await;
     let failed = pull(&source).await;
     assert_eq!(failed.scope, task("a"));
     let receipt = failed.receipt.unwrap();
@@ -106,7 +106,7 @@ async fn joins_are_delivered_to_coordinators() {
     let join = timeout(SOON, joins.pull()).await.unwrap();
     assert_eq!((join.scope, join.is_late), (task("a"), false));
     assert_eq!(pull(&tasks).await.scope, task("b"));
-    assert!(!join.receipt.unwrap().again(1, "not now").await);
+    assert!(!join.receipt.unwrap().failed(1, "not now").await);
     let again = timeout(SOON, joins.pull()).await.unwrap();
     assert_eq!((again.scope, again.is_late), (task("a"), true));
     again.receipt.unwrap().done().await;
@@ -167,19 +167,19 @@ async fn only_its_own_failures_make_a_task_a_dead_letter() {
         .push(vec![task("a")])
         .await;
     for _ in 0..25 {
-        pull(&source).await.receipt.unwrap().later(0).await;
+        pull(&source).await.receipt.unwrap().postpone(0).await;
     }
     // Failures are counted regardless of postponements between them.
     for _ in 0..19 {
         let receipt = pull(&source).await.receipt.unwrap();
-        assert!(!receipt.again(0, "its own fault").await);
-        pull(&source).await.receipt.unwrap().later(0).await;
+        assert!(!receipt.failed(0, "its own fault").await);
+        pull(&source).await.receipt.unwrap().postpone(0).await;
     }
     let letters = DeadLetters::new(rig.streams.clone());
     assert_eq!(letters.list(0, 10).await.unwrap(), []);
     let last = pull(&source).await;
     assert_eq!(last.scope, task("a"));
-    assert!(last.receipt.unwrap().again(0, "its own fault").await);
+    assert!(last.receipt.unwrap().failed(0, "its own fault").await);
     let letters = letters.list(0, 10).await.unwrap();
     assert_eq!(letters.len(), 1);
     assert_eq!(letters[0].reason, "its own fault");
@@ -196,7 +196,7 @@ async fn a_failed_task_is_postponed() {
         .push(vec![task("a")])
         .await;
     let begun = std::time::Instant::now();
-    pull(&source).await.receipt.unwrap().again(300, "no").await;
+    pull(&source).await.receipt.unwrap().failed(300, "no").await;
     pull(&source).await.receipt.unwrap().done().await;
     let elapsed = begun.elapsed();
     assert!(elapsed >= Duration::from_millis(600), "{elapsed:?}");
@@ -213,7 +213,7 @@ async fn a_stopping_worker_returns_the_tasks_that_it_fetched_ahead() {
     let first = pull(&stopping).await;
     all_delivered(&rig, "TASKS", "workers", 20).await;
     stopping.close().await;
-    first.receipt.unwrap().later(0).await;
+    first.receipt.unwrap().postpone(0).await;
     let other = TaskSource::new(rig.streams.clone(), 64);
     let mut got = HashSet::new();
     while got.len() < 20 {
