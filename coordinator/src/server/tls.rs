@@ -83,7 +83,7 @@ impl Tls {
                         tracing::info!("the API's certificate has been replaced");
                     }
                 }
-                // Logged at warning level only, since files are often replaced one at a time.
+                // Each error is logged once. It is often temporary, since files are replaced one at a time.
                 Ok(Err(error)) if failed.as_ref() != Some(&error) => {
                     tracing::warn!(%error, "the new certificate cannot be used, so the API keeps the old one");
                     failed = Some(error);

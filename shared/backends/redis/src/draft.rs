@@ -94,7 +94,7 @@ impl<'a> Draft<'a> {
             return None;
         }
         if let Some(text) = text {
-            // The lease belongs to another holder, or its holder doesn't know yet that the fork is closed.
+            // The lease belongs to another holder, or its holder was notified that the scope is closed.
             let mut words = text.split(' ');
             let token = words.next().and_then(|token| token.parse().ok());
             if token != Some(lease.token) || words.nth(1) != Some("0") {

@@ -155,7 +155,7 @@ impl Redis {
                 };
                 let bytes = header.len() + fork.as_ref().map_or(0, Vec::len);
                 let header: Arc<Header> = json::<Header>(&header, &what)?.into();
-                // A fork with a single branch isn't cached, since no other branch will need it.
+                // The common data of a single branch is parsed only if it is needed now, since no other branch will need it.
                 let others = numbers.as_ref().filter(|numbers| numbers.total > 1);
                 let fork: Option<Arc<Fork>> = match fork {
                     Some(fork) if record.as_deref().is_none_or(differs) || others.is_some() => {
@@ -257,7 +257,7 @@ impl Redis {
         let [Some(status), None, None, Some(held), enclosing @ ..] = &*found else {
             return Ok(false);
         };
-        // The lease consists of its token, its expiry, and whether the holder must be told that the fork is closed.
+        // The lease has its token, its expiry, and whether its holder was notified that the scope is closed.
         let mut held = held.split(|byte| *byte == b' ');
         let token = lease.token.to_string();
         let is_held = held.next() == Some(token.as_bytes()) && held.nth(1) == Some(b"0");

@@ -494,7 +494,7 @@ impl Draft<'_> {
     }
 }
 
-/// The last part of a lease's text. It begins with 0, since the holder knows the current state of the scope.
+/// The last part of a lease's text. The 0 says that its holder wasn't notified that the scope is closed.
 fn after_till(holder: &str, attempt: u64) -> String {
     format!(" 0 {holder} {attempt}")
 }
