@@ -101,7 +101,7 @@ pub(crate) fn number(key: &str) -> Option<u64> {
     u64::from_str_radix(number, 16).ok()
 }
 
-/// The records that contain these entries. For `HistoryPart::Last`, the last records come first in the size limit.
+/// The records that contain these entries, up to the size limit. For `HistoryPart::Last`, they are read backwards.
 pub(crate) fn keys(seq: Seq, wanted: &Range<u64>, part: HistoryPart) -> Keys {
     let (start, last) = (wanted.start, wanted.end.saturating_sub(1));
     let backwards = matches!(part, HistoryPart::Last(_));

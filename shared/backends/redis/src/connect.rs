@@ -193,7 +193,7 @@ impl Link {
         let mut wait = BACKOFF_MIN;
         loop {
             let sent = self.try_send(cmd).await;
-            // The first layer of the result is the connection's; an error of the server is inside.
+            // An error of the server arrives as a value.
             match sent.and_then(Value::extract_error) {
                 Err(error) if not_carried_out(&error) && Instant::now() + wait < until => {
                     sleep(wait).await;
