@@ -1,8 +1,8 @@
-//! Joins forks with many or large results, as workers ask for by messages.
+//! Joins forks with many or large results, as workers request by messages.
 //!
-//! A join is one turn of the scope that forked: its results are read a page at a time and merged in the order of the
-//! definition, what is left of the fork is closed, and a worker goes on. Any number of coordinators may do that: of two
-//! that join the same fork one commits. A message that is lost is recovered like a task.
+//! A join is one turn of the scope that forked. Its results are read page by page and merged in the order of the
+//! definition, the rest of the fork is closed, and a worker continues. Any number of coordinators may join forks; if
+//! two join the same fork, only one commits. A lost message is recovered like a lost task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 /// How many forks are joined at once. All results of each are in memory: at most `limits.fork_bytes` as JSON.
 pub const AT_ONCE: usize = 4;
-/// How soon a join that failed is tried again; longer each time.
+/// The first delay before a failed join is retried. It grows with each attempt.
 const RETRY_DELAY_MS: u64 = 1_000;
-/// How long joins under way may take when the coordinator stops. Unfinished ones are joined by another.
+/// How long running joins may take when the coordinator stops. Other coordinators join the unfinished ones.
 const FINISH_MAX: Duration = Duration::from_secs(3);
 
-/// Joins until `stop` is done. `progress`: how often the queue is notified that a message is still being worked on.
+/// Joins forks until `stop` is done. `progress`: how often to report to the queue that a message is still being
+/// processed.
 pub async fn join_forks(
     driver: Arc<Driver>,
     joins: Arc<dyn Tasks>,
@@ -57,7 +58,7 @@ pub async fn join_forks(
         timeout(FINISH_MAX, finish)
     );
     if finished.is_err() {
-        tracing::debug!("joins that are under way are left to other coordinators");
+        tracing::debug!("unfinished joins are left to other coordinators");
     }
     running.shutdown().await;
 }
@@ -84,15 +85,15 @@ async fn join(driver: &Driver, task: Task, suspects: Suspects, progress: Duratio
     let Err(error) = joined else {
         return receipt.done().await;
     };
-    tracing::warn!(%scope, %error, "a fork is joined later");
+    tracing::warn!(%scope, %error, "a join failed and is retried");
     match error {
         Error::Attempts { .. } => {
             driver.quarantine(&scope, &error).await;
             receipt.give_up(&error.to_string()).await;
         }
-        error if error.is_retryable() => receipt.later(RETRY_DELAY_MS).await,
+        error if error.is_retryable() => receipt.postpone(RETRY_DELAY_MS).await,
         error => {
-            if receipt.again(RETRY_DELAY_MS, &error.to_string()).await {
+            if receipt.failed(RETRY_DELAY_MS, &error.to_string()).await {
                 driver.quarantine(&scope, &error).await;
             }
         }

@@ -1,4 +1,4 @@
-//! Reports to process supervisors whether a worker is alive, and whether it can work.
+//! Tells process supervisors whether a worker is alive and whether it can work.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ async fn ready(State(checked): State<Checked>) -> (StatusCode, String) {
     match timeout(ANSWER_MAX, checked.store.next_timer()).await {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => return no(error.to_string()),
-        Err(_) => return no("the store does not answer".to_owned()),
+        Err(_) => return no("the store does not respond".to_owned()),
     }
     let limited = found.memory.map(|reason| format!("limited: {reason}\n"));
     let ready = format!("ready\n{}", limited.unwrap_or_default());

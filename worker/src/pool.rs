@@ -1,5 +1,4 @@
-//! The worker's loop: works on tasks from the queue, a limited number at a time, until it is
-//! stopped.
+//! The worker's loop. Processes tasks from the queue, a limited number at a time, until it is stopped.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,34 +14,34 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tracing::Instrument;
 
-/// How long a task may continue from scope to scope: others wait for its place.
+/// How long a task may continue from scope to scope while other tasks wait for its place.
 const RUN_MAX: Duration = Duration::from_secs(1);
-/// How soon a task whose scope could not be driven is tried again.
+/// The delay before a task is tried again if its scope could not be driven.
 const RETRY_DELAY_MS: u64 = 1_000;
-/// How soon a task is tried again if there was no room to wait; longer each time.
+/// The first delay before a task is tried again if too many were waiting. It grows with each attempt.
 const AT_CAPACITY_DELAY_MS: u64 = 250;
-/// How many tasks of a lane wait here for a place of their workflow, and for how long: then they go to its end, where
-/// other workers may have a place for them, and others behind them get their turn.
+/// How many tasks of a lane may wait here for a place of their workflow, and for how long. After that they go to the
+/// end of the lane: other workers may have a place for them, and the tasks behind them get their turn.
 const LANE_WAITING: usize = 8;
 const LANE_WAIT_MAX: Duration = Duration::from_secs(10);
-/// How long a task waits for a place before it asks again.
+/// The time after which a waiting task checks for a place again.
 const CAPACITY_RECHECK: Duration = Duration::from_secs(1);
-/// How soon waiting tasks see that the worker is stopping.
+/// The time within which waiting tasks notice that the worker is stopping.
 const STOP_POLL: Duration = Duration::from_millis(200);
-/// The time that handing back may take: it involves the store and the queue.
-const HAND_BACK_MAX: Duration = Duration::from_secs(3);
+/// The time limit for returning tasks, which involves the store and the queue.
+const RETURN_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The number of scopes that are driven at a time. A scope that waits for a call counts.
+    /// The number of scopes that are driven at a time, including scopes that wait for a call.
     pub concurrency: usize,
-    /// The number of further scopes that a task may continue with here, in sequence; the others, and
-    /// the scopes after these, become separate tasks.
+    /// The number of further scopes that a task may continue with here, one after another. Other scopes become separate
+    /// tasks.
     pub local_scopes: usize,
-    /// How often the queue is notified that a task is still being worked on.
+    /// How often to report to the queue that a task is still being processed.
     pub progress: Duration,
-    /// How long work under way may take when the worker stops. Unfinished work is then handed back, and
-    /// another worker continues it at once: a call that was under way is made again with the same key.
+    /// How long running work may take when the worker stops. Unfinished work is then returned, and another worker
+    /// continues it at once. A call in flight is made again with the same key.
     pub shutdown: Duration,
 }
 
@@ -57,8 +56,8 @@ impl Default for Settings {
     }
 }
 
-/// Drives the scopes that the queue names until `stop` is done. Returns how many were handed back
-/// when their time was over.
+/// Drives the scopes of the queue's tasks until `stop` is done. Returns the number of scopes whose work was returned
+/// unfinished.
 pub async fn run(
     driver: Arc<Driver>,
     tasks: Arc<dyn Tasks>,
@@ -105,18 +104,18 @@ pub async fn run(
     }
     drop(sources);
     places.close();
-    let given_back = timeout(HAND_BACK_MAX, tasks.close());
+    let returned = timeout(RETURN_MAX, tasks.close());
     let finish = timeout(settings.shutdown, ended(&mut running));
-    if tokio::join!(given_back, finish).1.is_ok() {
+    if tokio::join!(returned, finish).1.is_ok() {
         return 0;
     }
     while running.try_join_next().is_some() {}
     let left = running.len();
     over.send_replace(true);
-    if timeout(HAND_BACK_MAX, ended(&mut running)).await.is_err() {
-        let unsaid = running.len();
+    if timeout(RETURN_MAX, ended(&mut running)).await.is_err() {
+        let unconfirmed = running.len();
         tracing::warn!(
-            unsaid,
+            unconfirmed,
             "other workers continue these when their leases expire"
         );
     }
@@ -124,15 +123,15 @@ pub async fn run(
     left
 }
 
-/// Where tasks come from.
+/// The source of a task.
 enum Source {
     Queue,
-    /// With the permits of those that wait here for a place.
+    /// Includes the permits of tasks that wait here for a place.
     Lane(usize, Arc<Semaphore>),
 }
 
-/// A task of the queue gets its place before it is pulled. A task of a lane is pulled first, and waits for its place
-/// here, because its workflow may have none left.
+/// A task from the queue has a place before it is pulled. A task from a lane is pulled first and waits for a place
+/// here, since its workflow may have used up its share.
 enum Permit {
     Place(OwnedSemaphorePermit),
     Waiting(OwnedSemaphorePermit),
@@ -185,7 +184,7 @@ struct TaskRun {
     settings: Settings,
     /// Closed when the worker stops.
     places: Arc<Semaphore>,
-    /// How many tasks may wait here for a place of their workflow.
+    /// Limits the tasks that wait here for a place of their workflow.
     waiting: Arc<Semaphore>,
     is_over: watch::Receiver<bool>,
     suspects: Suspects,
@@ -213,7 +212,7 @@ impl TaskRun {
         }
     }
 
-    /// Returns the scope to continue with now, which isn't in the queue, with the place for it.
+    /// Returns the scope to continue with now, which isn't in the queue, together with its place.
     async fn first(&self, task: Task, permit: Permit) -> Option<(ScopeRef, OwnedSemaphorePermit)> {
         let in_lane = matches!(permit, Permit::Waiting(_));
         let until = Instant::now() + LANE_WAIT_MAX;
@@ -268,12 +267,12 @@ impl TaskRun {
                 }
             }
             Ok(Driven::AtCapacity(_)) => match receipt {
-                Some(receipt) => receipt.later(AT_CAPACITY_DELAY_MS).await,
+                Some(receipt) => receipt.postpone(AT_CAPACITY_DELAY_MS).await,
                 None => driver.queue.push(vec![scope]).await,
             },
             Ok(Driven::Stopped) => {
                 if let Some(receipt) = receipt {
-                    receipt.later(0).await;
+                    receipt.postpone(0).await;
                 }
             }
             Err(error @ Error::Attempts { .. }) => {
@@ -283,13 +282,13 @@ impl TaskRun {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "a scope is put off");
+                tracing::warn!(%error, "a scope could not be driven and is tried again later");
                 let receipt = receipt?;
                 if error.is_retryable() {
-                    receipt.later(RETRY_DELAY_MS).await;
+                    receipt.postpone(RETRY_DELAY_MS).await;
                     return None;
                 }
-                if receipt.again(RETRY_DELAY_MS, &error.to_string()).await {
+                if receipt.failed(RETRY_DELAY_MS, &error.to_string()).await {
                     driver.quarantine(&scope, &error).await;
                 }
             }
@@ -311,8 +310,8 @@ impl TaskRun {
             .await
     }
 
-    /// Waits for a place of a workflow that has its share. None: the worker is stopping, or too many wait and the
-    /// task can wait elsewhere.
+    /// Waits for a place of a workflow that has used up its share. Returns `None` if the worker is stopping, or if too
+    /// many tasks wait and this one can wait elsewhere.
     async fn place_for(
         &self,
         workflow: &Arc<str>,
@@ -320,7 +319,7 @@ impl TaskRun {
         in_lane: bool,
     ) -> Option<OwnedSemaphorePermit> {
         let shared = self.driver.places.as_ref()?;
-        // The lane itself bounds those that wait here.
+        // The lane already limits the tasks that wait here.
         let waiting = (!in_lane).then(|| self.waiting.try_acquire());
         if matches!(waiting, Some(Err(_))) && task.receipt.is_some() {
             return None;
@@ -333,14 +332,16 @@ impl TaskRun {
         }
     }
 
-    /// Drives a scope that has no task. One that cannot be driven gets a task, which the queue watches.
+    /// Drives a scope that has no task. If it cannot be driven, it gets a task, so that the queue tracks it.
     async fn go_on(&self, scope: ScopeRef) -> Option<ScopeRef> {
         let stop = over(self.is_over.clone());
         match self.driver.drive_until(&scope, stop).await {
             Ok(Driven::Done) => return None,
             Ok(Driven::Continue(next)) => return Some(next),
             Ok(Driven::Stopped | Driven::AtCapacity(_)) => {}
-            Err(error) => tracing::warn!(%error, "a scope is put off"),
+            Err(error) => {
+                tracing::warn!(%error, "a scope could not be driven and is tried again later")
+            }
         }
         self.driver.queue.push(vec![scope]).await;
         None
@@ -354,7 +355,7 @@ async fn closed(places: &Semaphore) {
 }
 
 async fn over(mut is_over: watch::Receiver<bool>) {
-    // The sender lives as long as this.
+    // The sender lives as long as this run.
     let _ = is_over.wait_for(|over| *over).await;
 }
 

@@ -21,13 +21,13 @@ use tokio::sync::watch;
 use crate::health;
 use crate::pool;
 
-/// How many tasks are fetched ahead of those that are being worked on.
+/// The number of tasks that are fetched ahead of those being processed.
 const AHEAD_MAX: usize = 64;
 
-/// The number of scopes that are active at a time, by thread. More would only wait for each other.
+/// The number of active scopes per thread. More would only wait for each other.
 const ACTIVE_PER_THREAD: usize = 32;
 
-/// Works until the process is asked to end; returns its exit code. Logging has been set up.
+/// Works until the process gets a signal to stop; returns its exit code. Logging has been set up.
 ///
 /// # Errors
 /// The configuration cannot be used, or an address is taken.
@@ -69,7 +69,7 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
     })
 }
 
-/// Works until `stop` is done, then finishes or hands back the work under way.
+/// Works until `stop` is done, then finishes or returns the running work.
 ///
 /// # Errors
 /// The address is taken.
@@ -115,27 +115,27 @@ pub async fn work(
     tracing::info!(concurrency = settings.concurrency, "working");
     let stop = async {
         stop.await;
-        tracing::info!("stopping: what is under way is finished");
+        tracing::info!("stopping: running work is being finished");
         stopping.send_replace(true);
     };
     let left = pool::run(Arc::new(driver), tasks, pool, stop).await;
     if left > 0 {
         tracing::warn!(
             left,
-            "these took too long, and are handed back: other workers continue them"
+            "these took too long and were returned; other workers continue them"
         );
     }
-    // Without a server it would wait for one.
+    // Without a connection to the server it would wait for one.
     let flushed = tokio::time::timeout(FLUSH_MAX, cluster.nats.flush()).await;
     if !matches!(flushed, Ok(Ok(()))) {
-        tracing::debug!("the last messages are left to the reconciler");
+        tracing::debug!("the last messages could not be sent; the reconciler recovers them");
     }
     telemetry.shutdown(FLUSH_MAX).await;
     served.abort();
     Ok(())
 }
 
-/// How a worker drives, as configured.
+/// The settings of the driver, from the configuration.
 pub fn driving(settings: &Worker) -> Settings {
     let lease_ms = u64::try_from(settings.lease.as_millis()).unwrap_or(u64::MAX);
     Settings {
@@ -150,7 +150,7 @@ pub fn driving(settings: &Worker) -> Settings {
     }
 }
 
-/// The configured limits of concurrent work. `ack_wait`: how long JetStream waits for a sign of life.
+/// The limits on concurrent work, from the configuration. `ack_wait`: how long JetStream waits for a progress report.
 pub fn pooling(settings: &Worker, ack_wait: Duration) -> pool::Settings {
     pool::Settings {
         concurrency: settings.concurrency,

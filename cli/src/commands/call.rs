@@ -16,7 +16,7 @@ use swirl_model::redact::Redactor;
 use swirl_model::workflow::{Function, FunctionKind, Workflow};
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::call::CallAuth;
-use swirl_ports::{CallRequest, Clock, FunctionCaller, Seen, Stored};
+use swirl_ports::{CallRequest, Clock, FunctionCaller, LastExchange, Stored};
 use swirl_spec::suggest::did_you_mean;
 
 use super::run::load;
@@ -147,14 +147,14 @@ async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::R
         auth,
         secrets: secrets.clone(),
         trace: None,
-        seen: Seen::default(),
+        last_exchange: LastExchange::default(),
         stored: Stored::default(),
     };
     let watch = match args.dry_run {
         true => Watch::holding(),
         false => Watch::new(),
     };
-    let (seen, begun) = (request.seen.clone(), Instant::now());
+    let (last_exchange, begun) = (request.last_exchange.clone(), Instant::now());
     let stored = request.stored.clone();
     let ended = watch.over(loader.caller.call(request)).await;
     // No other process will receive the message.
@@ -172,7 +172,7 @@ async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::R
     let shown = show::Shown {
         function: &function,
         requests: watch.sent(&secrets),
-        exchange: seen.get(),
+        exchange: last_exchange.get(),
         outcome,
         took,
         dry: args.dry_run,

@@ -9,7 +9,7 @@ use swirl_access::Role;
 pub enum Denied {
     #[error("this needs a token, in the header 'Authorization: Bearer TOKEN'")]
     Missing,
-    /// With the reason.
+    /// Includes the reason.
     #[error("the token is not accepted: {0}")]
     Invalid(String),
     /// The sender has sent too many tokens that were not accepted.
@@ -23,9 +23,9 @@ pub enum Denied {
     },
     #[error("'{name}' may not use the namespace '{namespace}'")]
     Namespace { name: String, namespace: String },
-    /// Trying again can help.
+    /// Retrying can help.
     #[error(
-        "the provider's keys are not there, so that its tokens cannot be checked; the log says why"
+        "the provider's keys are unavailable, so its tokens cannot be checked; the log says why"
     )]
     Provider(String),
 }

@@ -21,7 +21,7 @@ const TOKEN_BYTES_MAX: usize = 16 << 10;
 /// Access to the API: authentication and authorization.
 pub struct Access {
     namespace: String,
-    /// None: anyone who can reach the port may do everything.
+    /// `None`: anyone who can reach the port may do everything.
     guard: Option<Guard>,
 }
 
@@ -52,7 +52,7 @@ impl Access {
         }
     }
 
-    /// How many refused tokens an address may send at once; 0: any number.
+    /// Limits the number of refused tokens that an address may send at once; 0 means no limit.
     #[must_use]
     pub fn refused_max(mut self, max: u32) -> Access {
         if let Some(guard) = &mut self.guard {
@@ -66,17 +66,17 @@ impl Access {
         self.guard.is_none()
     }
 
-    /// The one namespace that is served.
+    /// The namespace that this server serves.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// Checks a request. `authorization` is the header of this name, if there is one; `peer` is the
-    /// sender's address, if it is known.
+    /// Checks a request. `authorization` is the header of this name, if there is one; `peer` is the sender's address,
+    /// if it is known.
     ///
     /// # Errors
     /// The sender may not do this.
-    pub async fn admit(
+    pub async fn authorize(
         &self,
         authorization: Option<&[u8]>,
         need: Need,
@@ -110,7 +110,7 @@ impl Access {
         }
     }
 
-    /// Keeps the tokens of a file and the keys of a provider up to date, for ever.
+    /// Keeps the tokens of a file and the keys of a provider up to date. Never returns.
     pub async fn keep(&self) {
         let Some(guard) = &self.guard else {
             return std::future::pending().await;
@@ -125,7 +125,7 @@ impl Access {
 }
 
 impl Guard {
-    /// Refusals are counted. After too many, tokens of the address are refused without a full check.
+    /// Counts refusals. After too many, tokens of the address are refused without a full check.
     async fn identify(
         &self,
         authorization: Option<&[u8]>,
@@ -169,7 +169,7 @@ impl Guard {
                 }
                 found
             }
-            _ => Err(Denied::Invalid("it is not known".to_owned())),
+            _ => Err(Denied::Invalid("it is unknown".to_owned())),
         }
     }
 }
@@ -204,7 +204,7 @@ fn words(roles: &[Role]) -> String {
     words.join(", ")
 }
 
-/// By the clock of this machine: tokens have wall-clock times.
+/// Reads the clock of this machine, since tokens have wall-clock times.
 fn now() -> Timestamp {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let ms = now.map_or(0, |now| now.as_millis());
@@ -215,22 +215,22 @@ async fn keep_tokens(tokens: &Arc<Tokens>) {
     if !tokens.has_file() {
         return std::future::pending().await;
     }
-    let mut said = None;
+    let mut logged = None;
     loop {
         tokio::time::sleep(READ_EVERY).await;
         let tokens = tokens.clone();
         let read = tokio::task::spawn_blocking(move || tokens.read_again()).await;
         match read.unwrap_or_else(|error| Err(error.to_string())) {
             Ok(changed) => {
-                said = None;
+                logged = None;
                 if changed {
-                    tracing::info!("the file of tokens has changed, and holds");
+                    tracing::info!("the file of tokens has changed and was read again");
                 }
             }
-            // Logged once, and not every few seconds.
-            Err(error) if said.as_ref() != Some(&error) => {
-                tracing::error!(%error, "the file of tokens cannot be used: what it said before holds");
-                said = Some(error);
+            // Logged once, not every few seconds.
+            Err(error) if logged.as_ref() != Some(&error) => {
+                tracing::error!(%error, "the file of tokens cannot be used; its previous tokens stay valid");
+                logged = Some(error);
             }
             Err(_) => {}
         }
@@ -267,7 +267,7 @@ mod tests {
         ]);
         let ask = async |header: &str, need| {
             let header = Some(header.as_bytes());
-            access.admit(header, need, None).await
+            access.authorize(header, need, None).await
         };
         let seen = ask("Bearer see-secret", Need::Read).await.unwrap();
         assert_eq!(
@@ -297,20 +297,20 @@ mod tests {
             let refused = ask(header, Need::Read).await;
             assert!(matches!(refused, Err(Denied::Invalid(_))), "{header}");
         }
-        let missing = access.admit(None, Need::Read, None).await;
+        let missing = access.authorize(None, Need::Read, None).await;
         assert_eq!(missing, Err(Denied::Missing));
-        assert!(access.admit(None, Need::Nothing, None).await.is_ok());
+        assert!(access.authorize(None, Need::Nothing, None).await.is_ok());
         let long = format!("Bearer {}", "x".repeat(TOKEN_BYTES_MAX));
         assert!(ask(&long, Need::Read).await.is_err());
     }
 
     #[tokio::test]
-    async fn who_is_wrong_too_often_waits_and_nobody_else() {
+    async fn an_address_with_too_many_wrong_tokens_waits_alone() {
         let access = access(&[("see", "viewer", &[], None)]).refused_max(3);
         let ask = async |header: &str, peer: &str| {
             let peer = Some(peer.parse().unwrap());
             let header = Some(header.as_bytes());
-            access.admit(header, Need::Read, peer).await
+            access.authorize(header, Need::Read, peer).await
         };
         let wrong = ["Bearer x", "Bearer a.b.c", "Basic see-secret"];
         for header in wrong {
@@ -323,17 +323,17 @@ mod tests {
         }
         let elsewhere = ask("Bearer x", "10.0.0.2").await;
         assert!(matches!(elsewhere, Err(Denied::Invalid(_))));
-        // Also if it shares the address.
+        // This holds even if it shares the address.
         assert!(ask("Bearer see-secret", "10.0.0.1").await.is_ok());
         assert!(ask("Bearer see-secret", "10.0.0.2").await.is_ok());
     }
 
     #[tokio::test]
-    async fn an_open_one_lets_everybody_in() {
+    async fn open_access_allows_everything() {
         let open = Access::open("default");
-        assert!(open.admit(None, Need::Deploy, None).await.is_ok());
+        assert!(open.authorize(None, Need::Deploy, None).await.is_ok());
         assert!(
-            open.admit(Some(b"Basic x"), Need::Deploy, None)
+            open.authorize(Some(b"Basic x"), Need::Deploy, None)
                 .await
                 .is_ok()
         );

@@ -6,14 +6,14 @@ use swirl_access::Role;
 pub(super) struct Identity {
     pub name: String,
     pub roles: Vec<Role>,
-    /// None: all namespaces.
+    /// `None` allows all namespaces.
     pub namespaces: Option<Vec<String>>,
 }
 
 /// The sender of a request, once authenticated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// For messages: the token's name, or the provider's subject.
+    /// A name for messages: the token's name, or the provider's subject.
     pub name: String,
     pub roles: Vec<Role>,
 }

@@ -1,9 +1,9 @@
 //! Access control of the API: static tokens and those of an OpenID Connect provider, with roles.
 //!
-//! The list of routes states the role that each route needs; this module only answers whether the
-//! sender of a header has it. It never stores, logs or sends back a token: static ones are known by
-//! their hash, those of a provider by its keys. Functions given by the binary read files and ask the
-//! provider ([`ReadTokens`], [`Fetch`]).
+//! The list of routes states the role that each route needs. This module only decides whether the sender of a request
+//! has that role. It never stores, logs or returns a token: it knows static tokens by their hash, and checks tokens of
+//! a provider with the provider's keys. The binary provides the functions that read files and query the provider
+//! ([`ReadTokens`], [`Fetch`]).
 
 mod denied;
 mod guard;

@@ -1,9 +1,9 @@
-//! The limit on refused tokens of an address.
+//! Limits the refused tokens of an address.
 //!
-//! Each refused token takes a place; a place is free again after a while. An address without a free
-//! place is asked to wait. Of its tokens only those are checked that cost nothing to check: our own, and
-//! those of a provider that were valid before. So a client that shares an address with one that keeps
-//! sending wrong tokens, such as behind a proxy, is seldom held up by it.
+//! Each refused token takes a slot, which is free again after a while. An address without a free slot must wait.
+//! Meanwhile only those of its tokens are checked that cost nothing to check: static ones, and tokens of a provider
+//! that were valid before. So a client that shares an address, for example behind a proxy, with one that keeps sending
+//! wrong tokens is rarely affected.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,24 +12,24 @@ use std::time::{Duration, Instant};
 
 /// The default number of refused tokens that an address may send at once.
 pub const REFUSED_MAX: u32 = 20;
-/// The time after which a place is free again.
+/// The time after which a slot is free again.
 const PLACE: Duration = Duration::from_secs(3);
-/// The number of addresses that are known at once.
+/// The maximum number of addresses that are remembered.
 const PEERS_MAX: usize = 10_000;
-/// The minimum number of valid tokens that are remembered at once.
+/// The minimum number of valid tokens that are remembered.
 const GOOD_MAX: usize = 10_000;
 
 pub(super) struct Refusals {
-    /// 0: any number.
+    /// 0 means no limit.
     max: u32,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// When all places of an address are free again.
+    /// When all slots of an address are free again.
     peers: HashMap<IpAddr, Instant>,
-    /// Hashes of tokens. Those that are seen again move to the new set; the old set is dropped as a whole.
+    /// Hashes of tokens. A token that is seen again moves to the new set; the old set is dropped as a whole.
     good: HashSet<[u8; 32]>,
     good_before: HashSet<[u8; 32]>,
 }
@@ -46,7 +46,7 @@ impl Refusals {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time until this address may send another wrong token; None if it may now.
+    /// The time until this address may send another wrong token; `None` if it may now.
     pub fn wait(&self, peer: IpAddr, now: Instant) -> Option<Duration> {
         if self.max == 0 {
             return None;
@@ -57,7 +57,7 @@ impl Refusals {
         (!wait.is_zero()).then_some(wait)
     }
 
-    /// A token of this address was refused.
+    /// Counts a refused token of this address.
     pub fn count(&self, peer: IpAddr, now: Instant) {
         if self.max == 0 {
             return;
@@ -76,7 +76,7 @@ impl Refusals {
         *free_at = (*free_at).max(now) + PLACE;
     }
 
-    /// This token of a provider was valid.
+    /// Remembers a valid token of a provider.
     pub fn was_good(&self, token: &str) {
         if self.max == 0 {
             return;
@@ -98,7 +98,7 @@ impl Refusals {
     }
 }
 
-/// The owner of one IPv6 address usually has its whole network.
+/// The network of an address. The owner of one IPv6 address usually has its whole network.
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_wrong_too_often_waits() {
+    fn an_address_with_too_many_refusals_waits() {
         let (refusals, now) = (Refusals::new(3), Instant::now());
         let (one, other) = (ip("10.0.0.1"), ip("10.0.0.2"));
         for _ in 0..3 {
@@ -127,11 +127,11 @@ mod tests {
         }
         assert_eq!(refusals.wait(one, now), Some(PLACE));
         assert_eq!(refusals.wait(other, now), None);
-        // One place is free, and taken.
+        // One slot becomes free, and is taken.
         assert_eq!(refusals.wait(one, now + PLACE), None);
         refusals.count(one, now + PLACE);
         assert!(refusals.wait(one, now + PLACE).is_some());
-        // All are free.
+        // All slots are free.
         let later = now + PLACE * 10;
         for _ in 0..3 {
             assert_eq!(refusals.wait(one, later), None);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn it_can_be_switched_off() {
+    fn the_limit_can_be_switched_off() {
         let (refusals, now) = (Refusals::new(0), Instant::now());
         for _ in 0..100 {
             refusals.count(ip("::1"), now);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_told_apart_by_network() {
+    fn addresses_are_counted_by_network() {
         let (refusals, now) = (Refusals::new(1), Instant::now());
         refusals.count(ip("2001:db8::1"), now);
         assert!(refusals.wait(ip("2001:db8::2"), now).is_some());
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_has_a_bound() {
+    fn the_memory_is_bounded() {
         let (refusals, now) = (Refusals::new(1), Instant::now());
         for number in 0..u32::try_from(PEERS_MAX + 10).unwrap() {
             refusals.count(

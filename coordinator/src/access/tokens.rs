@@ -1,4 +1,4 @@
-//! All static tokens: those of the configuration, and those of a file that may change.
+//! All static tokens: those in the configuration, and those in a file that may change.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -10,7 +10,7 @@ pub type ReadTokens = Arc<dyn Fn() -> Result<Vec<Token>, String> + Send + Sync>;
 pub struct Tokens {
     fixed: Vec<Token>,
     read: Option<ReadTokens>,
-    /// Fixed ones and those of the file.
+    /// The tokens of the configuration and of the file.
     current: RwLock<Arc<Vec<Token>>>,
 }
 
@@ -44,7 +44,7 @@ impl Tokens {
         current.clone()
     }
 
-    /// The token with this text. Hashes are compared in constant time, and all of them.
+    /// Returns the token with this text. All hashes are compared, each in constant time.
     pub(super) fn find(&self, text: &str) -> Option<Token> {
         let hash = blake3::hash(text.as_bytes());
         let mut found = None;
@@ -56,8 +56,7 @@ impl Tokens {
         found
     }
 
-    /// Reads the file again; if that fails, the known tokens stay valid. Returns whether anything has
-    /// changed.
+    /// Reads the file again. If that fails, the known tokens stay valid. Returns whether anything has changed.
     pub(super) fn read_again(&self) -> Result<bool, String> {
         let mut tokens = self.fixed.clone();
         if let Some(read) = &self.read {
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_file_holds_and_a_broken_one_does_not() {
+    fn a_changed_file_takes_effect_and_a_broken_one_does_not() {
         let file = Arc::new(Mutex::new(Ok(vec![token("b")])));
         let shared = file.clone();
         let read: ReadTokens = Arc::new(move || shared.lock().unwrap().clone());
@@ -108,6 +107,6 @@ mod tests {
         assert!(tokens.find("a").is_some() && tokens.find("c").is_some());
 
         *file.lock().unwrap() = Ok(vec![token("a")]);
-        assert!(tokens.read_again().is_err(), "a name is there twice");
+        assert!(tokens.read_again().is_err(), "a name occurs twice");
     }
 }

@@ -1,4 +1,4 @@
-//! Reports each request once it is answered, for metrics and traces.
+//! Reports each request after its response, for metrics and traces.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -11,12 +11,12 @@ use axum::response::Response;
 /// Called for each request. It must not block.
 pub type Answers = Arc<dyn Fn(&Answered) + Send + Sync>;
 
-/// A request and how it was answered. Its query, body and credentials are not here.
+/// A request and its response, without query, body and credentials.
 #[derive(Debug, Clone)]
 pub struct Answered {
-    /// `_OTHER`, unless it is a standard method.
+    /// `_OTHER` unless it is a standard method.
     pub method: &'static str,
-    /// As in the OpenAPI document; None if nothing is at this path.
+    /// As in the OpenAPI document; `None` if nothing matches the path.
     pub route: Option<&'static str>,
     pub path: String,
     /// The name by which the client addressed this server.
@@ -31,7 +31,7 @@ pub struct Answered {
 #[derive(Clone, Default)]
 struct Slot(Arc<OnceLock<&'static str>>);
 
-/// A request under way.
+/// A request in progress.
 pub(super) struct Watched {
     answered: Answered,
     slot: Slot,
@@ -70,7 +70,7 @@ impl Watched {
     }
 }
 
-/// Notes the route of a request that was matched by it.
+/// Records the route that matched a request.
 pub(super) async fn note(route: &'static str, request: Request, next: Next) -> Response {
     if let Some(Slot(slot)) = request.extensions().get() {
         let _ = slot.set(route);
@@ -83,7 +83,7 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     Some(value.to_owned())
 }
 
-/// A client may send any word, and each would become its own series.
+/// Returns only known methods. A client may send any word, and each would become its own series.
 fn method(method: &Method) -> &'static str {
     match method.as_str() {
         "CONNECT" => "CONNECT",

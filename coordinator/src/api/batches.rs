@@ -28,7 +28,7 @@ use crate::access::Caller;
 const BODY_BYTES_MAX: usize = 64 << 10;
 /// How many instances a dry run shows.
 const SAMPLE: usize = 10;
-/// How many instances of a batch a request looks through, how many of them at a time, and how many concurrently.
+/// How many instances of a batch a request examines in total, per read, and concurrently.
 const LOOKED_MAX: usize = 20_000;
 const LOOKED_AT_ONCE: u32 = 1_000;
 const CONCURRENT: usize = 32;
@@ -37,7 +37,7 @@ const CONCURRENT: usize = 32;
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct BatchRequest {
     operation: String,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "nullable")]
     result: Option<Data>,
     state: Option<String>,
     version: Option<String>,
@@ -48,8 +48,8 @@ struct BatchRequest {
     dry_run: bool,
 }
 
-/// `null` is a result, too.
-fn given<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Data>, D::Error> {
+/// `null` is a valid result.
+fn nullable<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Data>, D::Error> {
     Data::deserialize(from).map(Some)
 }
 
@@ -117,7 +117,7 @@ pub async fn create(
     Ok(answer(&batch))
 }
 
-/// Also if it was created by an earlier request: a dry run is what 200 means.
+/// Returns 201 even if an earlier request created the batch, because 200 means a dry run.
 fn answer(batch: &Batch) -> Response {
     let mut response = (StatusCode::CREATED, Json(shown(batch))).into_response();
     if let Ok(location) = located(&["batches", &batch.order.id]).parse() {
@@ -161,7 +161,7 @@ fn order(
     })
 }
 
-/// The answer to a request with the `Idempotency-Key` of an earlier one.
+/// The response to a request with the `Idempotency-Key` of an earlier one.
 fn repeated(order: &BatchOrder, found: &Batch) -> Result<Response, Problem> {
     let same = BatchOrder {
         created_at: found.order.created_at,
@@ -178,13 +178,13 @@ fn repeated(order: &BatchOrder, found: &Batch) -> Result<Response, Problem> {
     Ok(answer(found))
 }
 
-/// The instances that match a query, all of them.
+/// All instances that match a query.
 #[derive(Default)]
 struct Found {
     ids: Vec<InstanceId>,
     known: HashSet<InstanceId>,
     counts: Counts,
-    /// How many are in a state for the operation.
+    /// How many are in a state that allows the operation.
     fit: u32,
     sample: Vec<Summary>,
     scanned: usize,
@@ -200,11 +200,11 @@ async fn find(
     let query = listing::parse(api, query, &declared)?;
     let filter = Filter {
         limit: 1,
-        seen_max: limits.examined,
+        examined_max: limits.examined,
         ..query.filter(&declared)
     };
     let found: Mutex<Found> = Mutex::default();
-    // A row is returned only to end the search: there are too many.
+    // Only one row is returned, to end the search when there are too many.
     let keep = |row: &Summary| {
         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
         query.matches(row) && {
@@ -214,7 +214,7 @@ async fn find(
     };
     let page = api.queries.page(&filter, &keep).await?;
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.scanned = page.seen;
+    found.scanned = page.examined;
     if found.ids.len() > limits.instances {
         return Err(Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -232,7 +232,7 @@ async fn find(
             format!(
                 "{} instances were examined, and there are more: narrow the query with a status, a workflow, \
                  'started > ...' or a search attribute, which have indexes",
-                page.seen
+                page.examined
             ),
         ));
     }
@@ -242,7 +242,7 @@ async fn find(
 impl Found {
     fn add(&mut self, row: &Summary, operation: &Operation) {
         let id = &row.header.id;
-        // An instance whose status changes during the search may be seen twice.
+        // An instance whose status changes during the search may occur twice.
         if !self.known.insert(id.clone()) {
             return;
         }
@@ -314,7 +314,7 @@ pub async fn list(
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Look {
+pub struct ViewQuery {
     #[serde(default)]
     afterwards: bool,
 }
@@ -322,19 +322,19 @@ pub struct Look {
 pub async fn one(
     State(api): State<Api>,
     Path(id): Path<String>,
-    Parameters(look): Parameters<Look>,
+    Parameters(query): Parameters<ViewQuery>,
 ) -> Result<Json<Value>, Problem> {
     let store = store(&api)?.0;
     let batch = store.batch(&id).await?;
     let batch = batch.ok_or_else(|| unknown(&id))?;
     let mut view = shown(&batch);
-    if look.afterwards {
+    if query.afterwards {
         view["afterwards"] = afterwards(&api, &*store, &batch).await?;
     }
     Ok(Json(view))
 }
 
-/// The statuses by now of the instances that were acted on.
+/// The current statuses of the instances that were processed.
 async fn afterwards(api: &Api, store: &dyn Batches, batch: &Batch) -> Result<Value, Problem> {
     let (mut counts, mut counted, mut gone) = (Counts::default(), 0, 0);
     let turns = batch.counts.all();

@@ -1,4 +1,4 @@
-//! Mounts the web console next to the API. It gets the API's router, and nothing else.
+//! Mounts the web console next to the API. The console gets only the API's router.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ async fn pass_address(mut request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Restores the visitor's address for the API: refused tokens count for that address.
+/// Restores the visitor's address for the API, so that refused tokens count for that address.
 async fn restore_address(mut request: Request, next: Next) -> Response {
     if let Some(CameFrom(peer)) = request.extensions().get().copied() {
         request.extensions_mut().insert(Peer(peer));

@@ -14,8 +14,8 @@ use super::listing;
 use super::problem::Problem;
 use super::request::Parameters;
 
-/// How many instances are examined to count those of a query, and how many workflows are listed.
-const SEEN_MAX: usize = 100_000;
+/// How many instances are examined to count the matches of a query, and how many workflows are listed.
+const EXAMINED_MAX: usize = 100_000;
 const WORKFLOWS_MAX: usize = 1000;
 
 #[derive(Deserialize)]
@@ -54,11 +54,11 @@ async fn of(api: &Api, text: &str) -> Result<Json<Value>, Problem> {
     let query = listing::parse(api, text, &declared)?;
     let filter = Filter {
         limit: 1,
-        seen_max: SEEN_MAX,
+        examined_max: EXAMINED_MAX,
         ..query.filter(&declared)
     };
     let counted: Mutex<(Counts, BTreeMap<String, Counts>)> = Mutex::default();
-    // Nothing is kept, so the page ends with the listing or with its bound.
+    // No row is kept, so the page ends with the listing or with its bound.
     let keep = |row: &Summary| {
         if query.matches(row) {
             let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +74,7 @@ async fn of(api: &Api, text: &str) -> Result<Json<Value>, Problem> {
         total,
         each,
         page.next.is_none(),
-        Some(page.seen),
+        Some(page.examined),
     )))
 }
 

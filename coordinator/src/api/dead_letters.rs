@@ -1,4 +1,4 @@
-//! `/dead-letters`: lists, shows, resends and drops messages that could not be used.
+//! `/dead-letters`: lists, shows, resends and drops messages that could not be processed.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::request::Parameters;
 const LIMIT: usize = 50;
 const LIMIT_MAX: usize = 500;
 
-/// The kind of letters that are tasks: `["instance","scope"]`.
+/// The kind of dead letters that are tasks: `["instance","scope"]`.
 const TASK: &str = "task";
 
 #[derive(Deserialize)]
@@ -63,14 +63,14 @@ pub async fn one(
     Ok(Json(shown).into_response())
 }
 
-/// Sends the message again, and drops the letter. A task's instance, which was suspended for it, continues.
+/// Sends the message again and drops the dead letter. If it is a task, its instance was suspended and now continues.
 pub async fn retry(
     State(api): State<Api>,
     Path(sequence): Path<String>,
 ) -> Result<Response, Problem> {
     let (kept, letter) = find(&api, &sequence).await?;
     if letter.is_cut {
-        let detail = "the event was too large to be kept: its data is not here any more";
+        let detail = "the event was too large to be kept, so its data is no longer available";
         return Err(Problem::conflict("letter-cut", detail));
     }
     match task(&letter) {

@@ -25,7 +25,7 @@ use crate::server::Peer;
 
 /// The largest document, in bytes.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
-/// The largest document with all that it refers to, in bytes.
+/// The largest document with all documents that it refers to, in bytes.
 const WHOLE_BYTES_MAX: usize = 16 << 20;
 
 /// A document together with the files that it refers to.
@@ -76,7 +76,7 @@ pub async fn deploy(
     let (status, id, outcome) = match outcome {
         Outcome::New(id) => (StatusCode::CREATED, id, "new"),
         Outcome::Unchanged(id) => (StatusCode::OK, id, "unchanged"),
-        // A request replaces nothing.
+        // A request never replaces a definition.
         Outcome::Replaced(id) => (StatusCode::OK, id, "replaced"),
         Outcome::Conflict(id) | Outcome::InUse(id, _) => {
             return Err(Problem::conflict(
@@ -118,7 +118,7 @@ fn too_many() -> Problem {
         "too-many-deployments",
         format!(
             "{} deployments of yours are under way: wait until one of them is answered",
-            places::OF_CALLER_MAX
+            places::CALLER_MAX
         ),
     )
 }
@@ -160,7 +160,7 @@ pub struct Listing {
     limit: Option<usize>,
 }
 
-/// The place of a definition in the listing: by workflow, then in the order of deployment.
+/// The position of a definition in the listing: by workflow, then in the order of deployment.
 type Place = (String, i64, String);
 
 fn place_of(deployed: &Deployed) -> Place {
@@ -276,7 +276,7 @@ async fn resolve(api: &Api, workflow: &str) -> Result<Arc<Deployed>, Problem> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shown {
-    /// With the files that the document refers to, as they were at the deployment.
+    /// Includes the files that the document refers to, as they were at deployment.
     #[serde(default)]
     contents: bool,
 }

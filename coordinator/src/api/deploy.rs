@@ -23,13 +23,13 @@ pub struct Api {
     pub queries: Arc<dyn InstanceQueries>,
     reader: Arc<dyn Reader>,
     deployer: Deployer,
-    /// Documents that are being read.
+    /// Limits documents that are being read.
     pub(super) deployments: Places,
     pub(crate) access: Arc<Access>,
     stopping: Arc<AtomicBool>,
-    /// Host names that requests may use besides this machine's; `None`: any.
+    /// The host names that requests may use in addition to this machine's; `None` allows any.
     pub(super) hosts: Option<Arc<[String]>>,
-    /// Origins whose pages may use the API.
+    /// The origins whose pages may use the API.
     pub(super) origins: Arc<[String]>,
     pub(super) metrics: Option<Metrics>,
     pub(super) answers: Option<Answers>,
@@ -38,10 +38,10 @@ pub struct Api {
     pub(super) batches: Option<(Arc<dyn Batches>, BatchLimits)>,
 }
 
-/// Metrics in the text format of Prometheus; `None`: they are unavailable now.
+/// Metrics in the text format of Prometheus; `None` if they are unavailable now.
 pub type Metrics = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// The functions that are unavailable now, though requests are answered.
+/// The functions that are currently unavailable, although requests are answered.
 pub type Limited = Arc<dyn Fn() -> BoxFuture<'static, Vec<String>> + Send + Sync>;
 
 impl Api {
@@ -69,7 +69,7 @@ impl Api {
         }
     }
 
-    /// `/readyz` reports these functions.
+    /// Sets the functions that `/readyz` reports as unavailable.
     #[must_use]
     pub fn with_limited(mut self, limited: Limited) -> Api {
         self.limited = Some(limited);
@@ -83,15 +83,15 @@ impl Api {
         self
     }
 
-    /// Sets the store of batches; without it there are none. Somebody has to carry them out ([`Batching::run`]).
+    /// Sets the store of batches; without it there are none. [`Batching::run`] has to carry them out somewhere.
     #[must_use]
     pub fn with_batches(mut self, batches: &Batching) -> Api {
         self.batches = Some((batches.store.clone(), batches.limits));
         self
     }
 
-    /// Ends all waiting: clients that wait for the end of an instance get its current status, and can
-    /// continue to wait at another server.
+    /// Ends all waiting. Clients that wait for the end of an instance get its current status, and can wait at another
+    /// server.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
@@ -100,14 +100,14 @@ impl Api {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Requires that requests name this machine: `localhost` or an address. Otherwise a web page whose
-    /// name resolves to this machine could do whatever its visitor may do.
+    /// Requires that requests name this machine, by `localhost` or by an address. Otherwise a web page whose host name
+    /// resolves to this machine could do whatever its visitor may do.
     #[must_use]
     pub fn only_local(self) -> Api {
         self.only_hosts(&[])
     }
 
-    /// As [`Api::only_local`], but also allows these names.
+    /// Like [`Api::only_local`], but also allows these host names.
     #[must_use]
     pub fn only_hosts(mut self, hosts: &[String]) -> Api {
         let hosts = hosts.iter().map(|host| plain_host(host));
@@ -115,8 +115,8 @@ impl Api {
         self
     }
 
-    /// Web pages of these origins may use it, such as `https://app.example.org`: scheme, host and port, as browsers
-    /// write them. Pages of others are refused.
+    /// Lets web pages of these origins use the API. An origin is written as browsers do, with scheme, host and port,
+    /// such as `https://app.example.org`. Pages of other origins are refused.
     #[must_use]
     pub fn with_origins(mut self, origins: &[String]) -> Api {
         self.origins = origins.into();
@@ -130,7 +130,7 @@ impl Api {
         self
     }
 
-    /// Reports each request to `answers` once it is answered.
+    /// Reports each request to `answers` after its response.
     #[must_use]
     pub fn with_answers(mut self, answers: Answers) -> Api {
         self.answers = Some(answers);
@@ -145,7 +145,7 @@ impl Api {
         self.deploy_by(self.reader.clone(), source, false).await
     }
 
-    /// The same with another reader than that of requests; see [`Deployer::deploy`].
+    /// Like [`Api::deploy`], with a reader other than that of requests; see [`Deployer::deploy`].
     ///
     /// # Errors
     /// The store failed.

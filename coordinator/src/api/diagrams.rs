@@ -12,7 +12,7 @@ use super::problem::{Problem, cut};
 use super::request::Parameters;
 use super::rewind;
 
-/// How much of a history is drawn: the last entries.
+/// The number of entries that are drawn: the last ones of a history.
 const ENTRIES_MAX: usize = 20_000;
 
 pub async fn definition(
@@ -29,7 +29,7 @@ pub async fn definition(
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drawn {
-    /// The number of the history's entry at which it is shown.
+    /// The number of the history entry to draw.
     at: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ pub async fn instance(
         .registry
         .get(&instance.header.definition)
         .await?;
-    // Only these are read, so that a long history doesn't hold up its page.
+    // Only these entries are read, so that a long history doesn't delay its page.
     let drawn = HistoryPart::Last(ENTRIES_MAX);
     let history = api.queries.history_page(&called, drawn).await?;
     let trail = Trail::new(&definition.workflow, &history.entries, &scopes);
@@ -67,7 +67,7 @@ fn picture(svg: String) -> Response {
     let headers = response.headers_mut();
     let kind = HeaderValue::from_static("image/svg+xml");
     headers.insert(header::CONTENT_TYPE, kind);
-    // A name in a definition is text in the picture; opening the picture by itself runs nothing.
+    // Names from a definition are only text in the image, and opening the image by itself runs no script.
     headers.insert(
         HeaderName::from_static("content-security-policy"),
         HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox"),

@@ -37,12 +37,12 @@ pub struct Recent {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Explain {
-    /// Explains only what this instance would do.
+    /// Explains the effect on this instance only.
     instance: Option<String>,
 }
 
-/// Everything is checked before anything is accepted; when this answers, all is committed. Sending
-/// the same again after a failure is safe: an event is identified by its `source` and `id`.
+/// Checks all events before it accepts any. The response is sent once all are committed. Sending the same events again
+/// after a failure is safe, since an event is identified by its `source` and `id`.
 pub async fn publish(
     State(api): State<Api>,
     headers: HeaderMap,
@@ -156,7 +156,7 @@ fn batch(bytes: &[u8]) -> Result<Vec<CloudEvent>, Problem> {
     let mut events = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let item = swirl_model::Data(item.clone());
-        // Only a batch larger than the limit of an event can contain an event that is too large.
+        // Only a batch that is larger than the limit on events can contain an event that is too large.
         if bytes.len() > EVENT_BYTES_MAX && item.to_string().len() > EVENT_BYTES_MAX {
             let detail = format!("event {index} is larger than {EVENT_BYTES_MAX} bytes");
             let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail);

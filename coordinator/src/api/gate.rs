@@ -1,5 +1,4 @@
-//! Checks every request before its handler: the namespace that it addresses, and the permission of its
-//! sender.
+//! Checks every request before its handler: the namespace in its path, and the permission of its sender.
 
 use axum::extract::{Request, State};
 use axum::http::uri::PathAndQuery;
@@ -14,11 +13,11 @@ use crate::server::Peer;
 
 const PREFIX: &str = "/api/v1/namespaces/";
 
-/// The namespace that a path names.
+/// The namespace in a path.
 #[derive(Clone)]
 struct RequestedNamespace(String);
 
-/// Removes the namespace from the path: from here on all routes are those of our own namespace.
+/// Removes the namespace from the path, so that the remaining routes are those of this server's namespace.
 pub(super) async fn namespace(mut request: Request, next: Next) -> Response {
     if let Some((namespace, uri)) = named(request.uri()) {
         request
@@ -39,9 +38,9 @@ fn named(uri: &Uri) -> Option<(String, Uri)> {
     Some((namespace.to_owned(), Uri::from_parts(parts).ok()?))
 }
 
-/// Lets the request pass if its sender has the permission. The name of the namespace is revealed only
-/// to authenticated senders.
-pub(super) async fn admit(
+/// Lets the request pass if its sender has the permission. The name of the namespace is revealed only to authenticated
+/// senders.
+pub(super) async fn authorize(
     State((api, need)): State<(Api, Need)>,
     mut request: Request,
     next: Next,
@@ -49,7 +48,7 @@ pub(super) async fn admit(
     let authorization = request.headers().get(header::AUTHORIZATION);
     let authorization = authorization.map(HeaderValue::as_bytes);
     let peer = request.extensions().get::<Peer>().map(|Peer(peer)| *peer);
-    let caller = match api.access.admit(authorization, need, peer).await {
+    let caller = match api.access.authorize(authorization, need, peer).await {
         Ok(caller) => caller,
         Err(denied) => return refuse(&denied, &request),
     };
@@ -76,9 +75,9 @@ pub(super) async fn admit(
     let by = caller.name.as_str();
     match need {
         Need::Deploy | Need::Operate => {
-            tracing::info!(by, %method, path, status, "a change was asked for")
+            tracing::info!(by, %method, path, status, "a change was requested")
         }
-        Need::Start => tracing::debug!(by, %method, path, status, "a change was asked for"),
+        Need::Start => tracing::debug!(by, %method, path, status, "a change was requested"),
         Need::Nothing | Need::Read => {}
     }
     response
@@ -113,7 +112,7 @@ fn refuse(denied: &Denied, request: &Request) -> Response {
             (problem, Some(challenge))
         }
         Denied::Provider(reason) => {
-            // Not in the answer: it names internal addresses.
+            // The reason isn't in the response, since it may contain internal addresses.
             tracing::warn!(%method, path, reason, "a token cannot be checked");
             let status = StatusCode::SERVICE_UNAVAILABLE;
             (Problem::new(status, "provider-unavailable", detail), None)
@@ -138,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_is_taken_out_of_the_path() {
+    fn the_namespace_is_removed_from_the_path() {
         let named = |uri: &str| {
             let uri: Uri = uri.parse().unwrap();
             super::named(&uri).map(|(namespace, uri)| (namespace, uri.to_string()))

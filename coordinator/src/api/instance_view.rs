@@ -1,4 +1,4 @@
-//! An instance in an answer, with its scopes and without its history.
+//! An instance in a response, with its scopes and without its history.
 
 use serde_json::{Value, json};
 use swirl_model::ids::InstanceId;
@@ -10,10 +10,10 @@ use super::Api;
 use super::listing;
 use super::problem::Problem;
 
-/// The maximum number of scopes of an instance in an answer.
+/// The maximum number of scopes of an instance in a response.
 pub(super) const SCOPES_MAX: usize = 1_000;
 
-/// An instance, and those of its scopes that have not ended.
+/// An instance with its scopes that have not ended.
 pub async fn shown(api: &Api, found: &(Instance, Vec<Scope>)) -> Result<Value, Problem> {
     let (instance, scopes) = found;
     let (header, state) = (&instance.header, &instance.state);

@@ -16,31 +16,30 @@ use super::request::Parameters;
 use super::rewind;
 use super::start;
 
-/// The limit of the state data in an answer, in bytes of JSON. Scopes beyond the limit are shown
-/// without data.
+/// The limit on state data in a response, in bytes of JSON. Scopes beyond the limit are shown without data.
 const DATA_BYTES_MAX: usize = 1 << 20;
-/// The maximum number of entries of a history in an answer.
+/// The maximum number of history entries in a response.
 const ENTRIES_MAX: usize = 2_000;
 /// The longest pause between two polls of an instance.
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Look {
+pub struct ViewQuery {
     wait: Option<String>,
-    /// The number of the history's entry at which it is shown.
+    /// The number of the history entry at which to show the instance.
     at: Option<u64>,
 }
 
-/// All facts about an instance, apart from its history.
+/// Everything about an instance except its history.
 pub async fn one(
     State(api): State<Api>,
     Path(id): Path<String>,
-    Parameters(look): Parameters<Look>,
+    Parameters(query): Parameters<ViewQuery>,
 ) -> Result<Json<Value>, Problem> {
     let called = api.service.called(&id).await?;
-    if let Some(at) = look.at {
-        if look.wait.is_some() {
+    if let Some(at) = query.at {
+        if query.wait.is_some() {
             let detail = "'wait' and 'at' exclude each other";
             return Err(Problem::bad_request("invalid-query", detail));
         }
@@ -48,7 +47,7 @@ pub async fn one(
         let found = found.ok_or_else(|| Problem::no_instance(&id))?;
         return Ok(Json(rewind::view(&api, found, at).await?));
     }
-    let found = match look.wait {
+    let found = match query.wait {
         Some(wait) => {
             let wait = start::parse_wait(&wait)?;
             start::until_end(&api, &called, wait, false, PAUSE_MAX).await?
@@ -76,13 +75,13 @@ pub async fn one(
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Since {
-    /// The number of entries that the client knows already.
+    /// The number of entries that the client already has.
     after: Option<u64>,
     /// The maximum number of entries.
     limit: Option<usize>,
-    /// This many of the last entries, in place of `after`.
+    /// The number of last entries to return, instead of `after`.
     last: Option<usize>,
-    /// The number of the last entry, for `after` and `last`.
+    /// The number of the last entry to consider, for `after` and `last`.
     to: Option<u64>,
 }
 

@@ -1,9 +1,9 @@
-//! The store of messages that could not be used.
+//! The store of messages that could not be processed.
 
 use async_trait::async_trait;
 use swirl_model::time::Timestamp;
 
-/// An original message, and the reason why it could not be used.
+/// A message, and the reason why it could not be processed.
 #[derive(Debug, Clone)]
 pub struct DeadLetter {
     pub sequence: u64,
@@ -15,18 +15,18 @@ pub struct DeadLetter {
     pub reason: String,
     pub headers: Vec<(String, String)>,
     pub payload: Vec<u8>,
-    /// Its data was left out: it cannot be sent again.
+    /// The data of the message was dropped, so it cannot be sent again.
     pub is_cut: bool,
 }
 
 /// The store of dead letters.
 #[async_trait]
 pub trait DeadLetters: Send + Sync {
-    /// From this sequence number on, oldest first.
+    /// Returns dead letters from this sequence number on, oldest first.
     async fn list(&self, from: u64, limit: usize) -> swirl_ports::Result<Vec<DeadLetter>>;
     async fn get(&self, sequence: u64) -> swirl_ports::Result<Option<DeadLetter>>;
-    /// Sends it to its original subject. It stays a dead letter.
+    /// Sends the message to its original subject. It stays a dead letter.
     async fn send_again(&self, sequence: u64) -> swirl_ports::Result<()>;
-    /// False if there is no such letter.
+    /// Returns false if there is no such dead letter.
     async fn remove(&self, sequence: u64) -> swirl_ports::Result<bool>;
 }

@@ -21,13 +21,13 @@ use super::paging::{self, CURSOR};
 use super::problem::{Problem, cut};
 use super::request::Parameters;
 
-/// The number of instances that are examined for conditions without an index in the store. The answer
-/// has the place to continue from.
-const SEEN_MAX: usize = 20_000;
+/// The maximum number of instances that are examined for conditions without an index in the store. The response has the
+/// position to continue from.
+const EXAMINED_MAX: usize = 20_000;
 /// The number of instances that are examined at a time.
 const AT_ONCE: usize = 16;
 
-/// The statuses of the store, and two that a running instance may have.
+/// The statuses in the store, and two conditions of running instances.
 const WORDS: [&str; 7] = [
     "running",
     "waiting",
@@ -83,12 +83,12 @@ pub async fn list(
         }
     }
     let mut rows: Vec<Row> = Vec::new();
-    let mut seen = 0;
+    let mut examined = 0;
     loop {
         filter.limit = limit - rows.len();
-        filter.seen_max = SEEN_MAX - seen;
+        filter.examined_max = EXAMINED_MAX - examined;
         let page = api.queries.page(&filter, &|row| asked.means(row)).await?;
-        seen += page.seen.max(1);
+        examined += page.examined.max(1);
         let found = stream::iter(page.rows)
             .map(|summary| row(&api, summary))
             .buffered(AT_ONCE)
@@ -101,7 +101,7 @@ pub async fn list(
             }
         }
         filter.from = page.next;
-        if filter.from.is_none() || rows.len() >= limit || seen >= SEEN_MAX {
+        if filter.from.is_none() || rows.len() >= limit || examined >= EXAMINED_MAX {
             break;
         }
     }
@@ -114,11 +114,11 @@ pub async fn list(
         "instances": instances,
         "complete": next.is_none(),
         "next": next,
-        "scanned": seen,
+        "scanned": examined,
     })))
 }
 
-/// The combined meaning of a request's parameters and its query.
+/// The parameters of a request combined with its query.
 pub(super) struct ListingQuery {
     query: swirl_query::Query,
     declared: Declared,
@@ -152,7 +152,7 @@ impl ListingQuery {
         })
     }
 
-    /// The part that the store can answer from an index; the rest is for [`ListingQuery::means`].
+    /// The part that the store can answer from an index. [`ListingQuery::means`] checks the rest.
     pub fn filter(&self) -> Filter {
         let mut filter = self.query.filter(&self.declared);
         let params = self.params.clone();
@@ -171,7 +171,7 @@ impl ListingQuery {
     }
 }
 
-/// The attributes that deployed workflows declare, where the query has a sign of any.
+/// The attributes that deployed workflows declare, if the query seems to use any.
 pub(super) async fn declared(api: &Api, query: &str) -> Result<Declared, Problem> {
     if !query.contains('@') {
         return Ok(Declared::default());
@@ -245,7 +245,7 @@ pub(super) fn shown(attributes: &Attributes) -> Value {
         .collect()
 }
 
-/// The current state is left out if the instance's definition cannot be read.
+/// Leaves out the current state if the instance's definition cannot be read.
 async fn line(api: &Api, row: &Row) -> Value {
     let Summary {
         header,

@@ -23,7 +23,7 @@ const BODY_BYTES_MAX: usize = 64 << 10;
 /// How many instances a dry run checks concurrently, and for how long.
 const CONCURRENT: usize = 16;
 const CHECKED_FOR: Duration = Duration::from_secs(20);
-/// How many different reasons a dry run tells apart.
+/// The maximum number of different reasons that a dry run reports.
 const REASONS_MAX: usize = 100;
 
 #[derive(Deserialize)]
@@ -85,14 +85,14 @@ pub async fn migrate(
     }
 }
 
-/// How many of the instances of a query fit another version, and why the others don't.
+/// How many instances of a query fit another version, and why the others don't.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub checked: u32,
     pub fit: u32,
-    /// By code and reason: how many, and one of them.
+    /// The number of instances and one of them, by code and reason.
     reasons: BTreeMap<(&'static str, String), (u32, String)>,
-    /// Those whose reasons are too many to be listed.
+    /// The instances whose reasons exceed the limit.
     others: u32,
 }
 

@@ -1,10 +1,10 @@
 //! The HTTP API: JSON under `/api/v1`, described by its own OpenAPI document.
 //!
-//! It adds nothing to [`Service`](swirl_service::Service): a handler checks the request, calls the
-//! service, and reports the result. An answer of success means that the change has been committed.
+//! The API adds nothing to [`Service`](swirl_service::Service): a handler checks the request, calls the service, and
+//! reports the result. A successful response means that the change has been committed.
 //!
-//! Each route is listed with the role that it needs; [`crate::access`] decides who has it. Requests
-//! that a browser sends for a page of another origin are refused, unless that origin is named.
+//! Each route is listed with the role that it needs, and [`crate::access`] decides who has that role. Requests that a
+//! browser sends for a page of another origin are refused, unless that origin is allowed.
 
 mod answered;
 mod batches;

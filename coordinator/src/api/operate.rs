@@ -25,7 +25,7 @@ const BODY_BYTES_MAX: usize = 1 << 20;
 /// The longest reason, in characters.
 const REASON_CHARS_MAX: usize = 500;
 
-/// The operator and the reason: `?reason=`.
+/// The operator who sent the request, and the reason: `?reason=`.
 pub struct Asker(pub(super) Operator);
 
 #[derive(Deserialize)]
@@ -85,16 +85,16 @@ pub async fn resume(
 #[serde(deny_unknown_fields)]
 struct Retry {
     version: Option<String>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "nullable")]
     data: Option<Data>,
 }
 
-/// `null` is data, too.
-fn given<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Data>, D::Error> {
+/// `null` is valid data.
+fn nullable<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Data>, D::Error> {
     Data::deserialize(from).map(Some)
 }
 
-/// The body, which may be empty, names another version and other data.
+/// The body may be empty, or name another version or other data.
 pub async fn retry(
     State(api): State<Api>,
     Path(id): Path<String>,
@@ -121,7 +121,7 @@ pub async fn retry(
     operate(&api, &id, action, asker).await
 }
 
-/// The body is taken as the result of the action that failed.
+/// The body replaces the result of the action that failed.
 pub async fn skip(
     State(api): State<Api>,
     Path(id): Path<String>,
@@ -143,7 +143,7 @@ pub async fn skip(
 struct Rerun {
     state: String,
     version: Option<String>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "nullable")]
     data: Option<Data>,
 }
 
@@ -193,7 +193,7 @@ pub async fn rerun(
     operate(&api, &id, action, asker).await
 }
 
-/// Moves a faulted instance to another version before it continues; it may run with that one already.
+/// Moves a faulted instance to another version before it continues, unless it already runs with that version.
 async fn move_first(
     api: &Api,
     id: &str,
@@ -224,7 +224,7 @@ async fn move_first(
     }
 }
 
-/// An instance that has ended or failed, with its history.
+/// Removes an instance that has ended or failed, with its history.
 pub async fn remove(
     State(api): State<Api>,
     Path(id): Path<String>,

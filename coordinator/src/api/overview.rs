@@ -1,4 +1,4 @@
-//! `/overview`: the state of the system at a glance; and `/me`: the caller's permissions.
+//! `/overview`: the state of the system at a glance. `/me`: the caller's permissions.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,9 @@ use super::Api;
 use super::problem::Problem;
 use crate::access::Caller;
 
-/// How many of the running and of the faulted instances are examined, the newest first.
+/// How many running and how many faulted instances are examined, newest first.
 const COUNTED_MAX: usize = 1000;
-/// The number of the newest failures that are examined more closely, and how many of them at a
-/// time.
+/// How many of the newest failures are examined more closely, and how many at a time.
 const LOOKED_AT: usize = 100;
 const AT_ONCE: usize = 16;
 /// How many groups of failures, and how many running instances, are listed.
@@ -56,7 +55,7 @@ pub async fn overview(State(api): State<Api>) -> Result<Json<Value>, Problem> {
     let running = some(Status::Running).await?;
     let faulted = some(Status::Faulted).await?;
     let suspended = running.iter().filter(|row| row.suspended).count();
-    // Newest first: the last is the oldest that was examined.
+    // The rows are newest first, so the last one is the oldest that was examined.
     let oldest = running.iter().rev().take(LISTED).map(row);
     let oldest: Vec<Value> = oldest.collect();
     Ok(Json(json!({
@@ -78,7 +77,7 @@ fn row(summary: &Summary) -> Value {
     })
 }
 
-/// The state in which an instance failed, as far as its definition can be read.
+/// The state in which an instance failed, if its definition can be read.
 async fn look(api: &Api, summary: &Summary) -> Result<Option<String>, Problem> {
     let root = api.queries.root(&summary.header.id).await?;
     let definition = api.service.registry.get(&summary.header.definition).await;
@@ -124,7 +123,7 @@ async fn failures(api: &Api, faulted: &[Summary]) -> Result<Vec<Value>, Problem>
     Ok(shown.collect())
 }
 
-/// The caller, and their permissions.
+/// The caller and their permissions.
 pub async fn me(State(api): State<Api>, caller: Option<Extension<Caller>>) -> Json<Value> {
     let caller = caller.map(|Extension(caller)| caller);
     let roles = caller.iter().flat_map(|caller| &caller.roles);

@@ -1,4 +1,4 @@
-//! Listings in pages: the number of rows, and the place to continue from.
+//! Listings in pages: the number of rows, and the position to continue from.
 
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub fn limit(asked: Option<usize>) -> Result<usize, Problem> {
     Err(Problem::bad_request("invalid-query", detail))
 }
 
-/// The place after which a page begins.
+/// The position after which a page begins.
 pub fn place<P: DeserializeOwned>(after: Option<&str>) -> Result<Option<P>, Problem> {
     let Some(after) = after else {
         return Ok(None);
@@ -38,13 +38,13 @@ pub fn place<P: DeserializeOwned>(after: Option<&str>) -> Result<Option<P>, Prob
     }
 }
 
-/// For `after` of the next page.
+/// The value of `after` for the next page.
 pub fn next<P: Serialize>(place: &P) -> Option<String> {
     let place = serde_json::to_string(place).ok()?;
     Some(format!("{CURSOR}{place}"))
 }
 
-/// Cuts off the rows after a page; returns the last row's place if there were any.
+/// Removes the rows beyond a page. If there were any, returns the position of the page's last row.
 pub fn cut<R, P: Serialize>(
     rows: &mut Vec<R>,
     limit: usize,
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_refused() {
+    fn an_invalid_position_is_refused() {
         for wrong in ["", "5", "~", "~x", "~[1]"] {
             assert!(place::<u32>(Some(wrong)).is_err(), "{wrong}");
         }

@@ -1,14 +1,15 @@
-//! Limits deployments that are being read: each takes a thread, and its references may be slow to fetch.
+//! Limits concurrent deployments. Each occupies a thread while its document is read, and its references may be slow to
+//! fetch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The maximum of one caller at once. More are refused.
-pub const OF_CALLER_MAX: usize = 8;
-/// The maximum of all callers. More wait.
-const ALL_MAX: usize = 64;
+/// The maximum number for one caller. Further ones are refused.
+pub const CALLER_MAX: usize = 8;
+/// The maximum number for all callers together. Further ones wait.
+const TOTAL_MAX: usize = 64;
 
 #[derive(Clone)]
 pub struct Places {
@@ -17,37 +18,37 @@ pub struct Places {
 }
 
 /// A place of a caller's, until it is dropped.
-pub struct OfCaller {
+pub struct CallerPlace {
     places: Places,
     caller: String,
 }
 
 /// It is also one of the places of all callers.
 pub struct Place {
-    _of_caller: OfCaller,
+    _caller: CallerPlace,
     /// None if the places are closed, which doesn't happen while there are requests.
-    _of_all: Option<OwnedSemaphorePermit>,
+    _shared: Option<OwnedSemaphorePermit>,
 }
 
 impl Default for Places {
     fn default() -> Places {
         Places {
-            all: Arc::new(Semaphore::new(ALL_MAX)),
+            all: Arc::new(Semaphore::new(TOTAL_MAX)),
             callers: Arc::default(),
         }
     }
 }
 
 impl Places {
-    /// `None`: the caller has as many as it may.
-    pub fn enter(&self, caller: &str) -> Option<OfCaller> {
+    /// Returns `None` if the caller has the maximum number.
+    pub fn enter(&self, caller: &str) -> Option<CallerPlace> {
         let mut callers = self.locked();
         let count = callers.entry(caller.to_owned()).or_default();
-        if *count >= OF_CALLER_MAX {
+        if *count >= CALLER_MAX {
             return None;
         }
         *count += 1;
-        Some(OfCaller {
+        Some(CallerPlace {
             places: self.clone(),
             caller: caller.to_owned(),
         })
@@ -58,17 +59,17 @@ impl Places {
     }
 }
 
-impl OfCaller {
+impl CallerPlace {
     pub async fn wait(self) -> Place {
         let all = self.places.all.clone();
         Place {
-            _of_all: all.acquire_owned().await.ok(),
-            _of_caller: self,
+            _shared: all.acquire_owned().await.ok(),
+            _caller: self,
         }
     }
 }
 
-impl Drop for OfCaller {
+impl Drop for CallerPlace {
     fn drop(&mut self) {
         let mut callers = self.places.locked();
         if let Some(count) = callers.get_mut(&self.caller) {
@@ -86,12 +87,12 @@ mod tests {
     use futures::FutureExt;
 
     #[test]
-    fn a_caller_has_its_own_and_all_share_the_rest() {
+    fn each_caller_has_a_limit_and_all_share_another() {
         let places = Places::default();
         let mut held = Vec::new();
-        for caller in 0..ALL_MAX / OF_CALLER_MAX {
+        for caller in 0..TOTAL_MAX / CALLER_MAX {
             let caller = caller.to_string();
-            for _ in 0..OF_CALLER_MAX {
+            for _ in 0..CALLER_MAX {
                 let place = places.enter(&caller).unwrap().wait().now_or_never();
                 held.push(place.unwrap());
             }
@@ -103,7 +104,7 @@ mod tests {
         drop((&mut next).now_or_never().unwrap());
         drop(held);
         assert!(places.locked().is_empty());
-        // A request that is cancelled while it waits leaves nothing.
+        // A request that is cancelled while it waits leaves nothing behind.
         drop(places.enter("gone").unwrap());
         assert!(places.locked().is_empty());
     }

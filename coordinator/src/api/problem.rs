@@ -1,14 +1,14 @@
-//! Errors as clients see them: RFC 9457, `application/problem+json`, each with a stable `code`.
+//! Errors in responses: RFC 9457, `application/problem+json`, each with a stable `code`.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-/// The refusal of a request, with its reason.
+/// Why a request is refused.
 #[derive(Debug)]
 pub struct Problem {
     status: StatusCode,
-    /// Programs distinguish problems by it; it never changes.
+    /// Programs distinguish problems by the code, so a code never changes.
     code: &'static str,
     detail: String,
     extra: Map<String, Value>,
@@ -43,7 +43,7 @@ impl Problem {
         )
     }
 
-    /// Adds a member to the answer.
+    /// Adds a member to the response.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Problem {
         self.extra.insert(name.to_owned(), value.into());
@@ -51,7 +51,7 @@ impl Problem {
     }
 }
 
-/// A client's text, short enough for a message.
+/// Shortens a client's text for a message.
 pub fn cut(text: &str) -> String {
     const CHARS_MAX: usize = 100;
     let mut short: String = text.chars().take(CHARS_MAX).collect();

@@ -1,5 +1,4 @@
-//! Reads the parts of requests: the body within a limit, the query in which unknown parameters are
-//! errors, the headers.
+//! Reads the parts of requests: the body within a limit, headers, and the query, where unknown parameters are errors.
 
 use std::error::Error as _;
 
@@ -31,7 +30,7 @@ pub async fn body(body: Body, limit: usize) -> Result<Bytes, Problem> {
     })
 }
 
-/// JSON of a body.
+/// Parses a body as JSON.
 pub fn json(bytes: &[u8]) -> Result<Data, Problem> {
     Data::parse(bytes).map_err(|error| {
         Problem::bad_request(
@@ -41,7 +40,7 @@ pub fn json(bytes: &[u8]) -> Result<Data, Problem> {
     })
 }
 
-/// The query; unknown parameters are refused.
+/// The query. Unknown parameters are refused.
 pub struct Parameters<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
@@ -55,7 +54,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> 
     }
 }
 
-/// A header's value; a value that is not text is refused.
+/// Returns a header's value. A value that isn't text is refused.
 pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
     let Some(value) = headers.get(name) else {
         return Ok(None);
@@ -98,7 +97,7 @@ pub fn media_type(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 
 /// The path of a resource below `/api/v1`. Ids may contain any character.
 pub fn located(parts: &[&str]) -> String {
-    // As defined by RFC 3986 for a segment of a path.
+    // As RFC 3986 defines a path segment.
     const KEPT: AsciiSet = NON_ALPHANUMERIC
         .remove(b'-')
         .remove(b'.')
@@ -108,7 +107,7 @@ pub fn located(parts: &[&str]) -> String {
     parts.fold("/api/v1".to_owned(), |path, part| format!("{path}/{part}"))
 }
 
-/// A random text for an id: nothing else distinguishes this request from an equal one.
+/// A random text for an id, since nothing else distinguishes this request from an equal one.
 pub fn draw() -> Result<String, Problem> {
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).map_err(|error| {
@@ -126,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_encoded() {
+    fn locations_are_encoded() {
         assert_eq!(located(&["instances", "a-1"]), "/api/v1/instances/a-1");
         let odd = located(&["definitions", "a/b c?", "1.0+é"]);
         assert_eq!(odd, "/api/v1/definitions/a%2Fb%20c%3F/1.0%2B%C3%A9");

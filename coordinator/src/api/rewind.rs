@@ -14,7 +14,7 @@ use super::Api;
 use super::instance_view::{SCOPES_MAX, shown};
 use super::problem::Problem;
 
-/// The last entries up to the requested one are considered: so many, and as many as this number of reads brings.
+/// The limits on the entries that are considered before the requested one: their number, and the number of reads.
 const ENTRIES_MAX: u64 = 20_000;
 const READS_MAX: usize = 24;
 /// The number of entries that are read at a time.
@@ -24,11 +24,11 @@ const AHEAD_MAX: u64 = 10_000;
 
 /// The history up to an entry.
 pub struct Past {
-    /// Without recorded data, except for the last one.
+    /// Recorded data is removed from all but the last one.
     pub entries: Vec<HistoryEntry>,
     /// The number of entries before these.
     pub left_out: u64,
-    /// The definition that the instance ran with.
+    /// The definition that the instance ran with at that time.
     pub definition: Arc<Definition>,
 }
 
@@ -54,7 +54,7 @@ pub async fn past(api: &Api, instance: &Instance, at: u64) -> Result<Past, Probl
     })
 }
 
-/// The instance at the entry with this number, in the form of [`shown`].
+/// Returns the instance at the entry with this number, in the form of [`shown`].
 pub async fn view(api: &Api, instance: Instance, at: u64) -> Result<Value, Problem> {
     let past = past(api, &instance, at).await?;
     let rewound = Rewound::new(&past.definition.workflow, &past.entries);
@@ -63,7 +63,7 @@ pub async fn view(api: &Api, instance: Instance, at: u64) -> Result<Value, Probl
     let was = (&past.definition.id.version != version).then(|| past.definition.id.version.clone());
     let mut view = shown(api, &(instance, Vec::new())).await?;
     if let Some(members) = view.as_object_mut() {
-        // They may have had other values then.
+        // Their values at that time are unknown.
         for name in ["attributes", "correlation", "error", "output"] {
             members.remove(name);
         }
@@ -96,7 +96,7 @@ pub async fn view(api: &Api, instance: Instance, at: u64) -> Result<Value, Probl
     Ok(view)
 }
 
-/// The last entries up to `at`, in order, and the number of those before them.
+/// Returns the last entries up to `at`, in order, and the number of entries before them.
 async fn until(
     queries: &dyn InstanceQueries,
     id: &InstanceId,
@@ -124,7 +124,7 @@ async fn until(
                 break 'all;
             }
             if page.before > known {
-                // Those before are no longer kept.
+                // Earlier entries are no longer kept.
                 chunk.clear();
             }
             known = page.before + page.entries.len() as u64;
@@ -186,7 +186,7 @@ fn moved_to(entry: &HistoryEntry) -> Option<&str> {
     }
 }
 
-/// The version that the instance was moved from at the first time after this entry.
+/// Finds the next move to another version after this entry, and returns the version before that move.
 async fn later_moved_from(
     api: &Api,
     instance: &Instance,

@@ -1,5 +1,5 @@
-//! The routes, and the rules for all of them: a time limit, a panic ends only its own request, pages of
-//! other origins are refused unless they are named.
+//! The routes, and the rules for all of them: there is a time limit, a panic ends only its own request, and pages of
+//! other origins are refused unless they are allowed.
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -29,10 +29,10 @@ use super::{
 };
 use crate::access::Need;
 
-/// The longest that a request may take; more than the longest `wait`.
+/// The time limit of a request. It is longer than the longest `wait`.
 const REQUEST_MAX: Duration = Duration::from_secs(90);
 
-/// Read by the pages of an instance.
+/// The routes that the pages of an instance read.
 const SHARED: [&str; 3] = [
     "/api/v1/instances/{id}",
     "/api/v1/instances/{id}/diagram",
@@ -41,7 +41,7 @@ const SHARED: [&str; 3] = [
 
 const OPENAPI: &str = include_str!("openapi.json");
 
-/// All routes: the required role, the path, the handler. `openapi.json` describes the same.
+/// All routes: required role, path and handler. `openapi.json` describes the same routes.
 fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
     use Need::{Deploy, Nothing, Operate, Read, Start};
     vec![
@@ -173,7 +173,7 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
     ]
 }
 
-/// Health and metrics alone.
+/// Only health and metrics.
 pub fn health_router(api: Api) -> Router {
     Router::new()
         .route("/healthz", get(healthz))
@@ -182,8 +182,8 @@ pub fn health_router(api: Api) -> Router {
         .with_state(api)
 }
 
-/// Routes below `/api/v1` are also below `/api/v1/namespaces/NAME`; the console is at `/console`.
-/// `secure`: it is served over TLS.
+/// Routes below `/api/v1` are also available below `/api/v1/namespaces/NAME`. The console is at `/console`. `secure`:
+/// the router is served over TLS.
 pub fn router(api: Api, secure: bool) -> Router {
     let mut router = Router::new();
     let shared = Arc::<Shared>::default();
@@ -191,7 +191,7 @@ pub fn router(api: Api, secure: bool) -> Router {
         if SHARED.contains(&path) {
             handler = handler.route_layer(from_fn_with_state(shared.clone(), shared::share));
         }
-        let gate = from_fn_with_state((api.clone(), need), gate::admit);
+        let gate = from_fn_with_state((api.clone(), need), gate::authorize);
         let note = from_fn(move |request, next| answered::note(path, request, next));
         router = router.route(path, handler.route_layer(gate).route_layer(note));
     }
@@ -205,7 +205,7 @@ pub fn router(api: Api, secure: bool) -> Router {
             )
         })
         .with_state(api.clone());
-    // Around all routes, since the path is changed before one is looked for.
+    // These layers are outside the routes, since they change the path before a route is matched.
     let router = Router::new()
         .fallback_service(router)
         .layer(from_fn(gate::namespace));
@@ -276,8 +276,8 @@ async fn guarded(api: &Api, request: Request, next: Next) -> Response {
     if !api.origins.is_empty() {
         cors::mark(headers, origin);
     }
-    // When a server stops, the client's next request goes to another one. And a body that is too large isn't read to
-    // its end, so this connection can't serve another request.
+    // A closed connection makes the client send its next request to another server when this one stops. It is also
+    // closed after a body that is too large, since the rest of that body isn't read.
     if api.is_stopping() || response.status() == StatusCode::PAYLOAD_TOO_LARGE {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
@@ -285,15 +285,15 @@ async fn guarded(api: &Api, request: Request, next: Next) -> Response {
     response
 }
 
-/// Whether a browser sends this for a page of another origin: otherwise any page that a developer
-/// visits could start workflows on this machine.
+/// Whether a browser sends this for a page of another origin. Otherwise any page that a developer visits could start
+/// workflows on this machine.
 fn foreign(headers: &HeaderMap) -> bool {
     let text = |name| {
         headers
             .get(name)
             .map(|value| value.to_str().unwrap_or_default())
     };
-    // Browsers leave the origin out of some requests, and never this, which pages cannot set.
+    // Browsers omit the origin from some requests, but always send this header, and pages cannot set it.
     if text(HeaderName::from_static("sec-fetch-site")) == Some("cross-site") {
         return true;
     }
@@ -304,7 +304,7 @@ fn foreign(headers: &HeaderMap) -> bool {
     text(header::HOST) != Some(origin)
 }
 
-/// Whether a request goes to `localhost`, an address or one of these, and to no other name.
+/// Whether a request is addressed to `localhost`, to an address or to one of these names.
 fn is_named(request: &Request, hosts: &[String]) -> bool {
     let header = request.headers().get(header::HOST);
     let header = header.map(|host| host.to_str().unwrap_or_default());
@@ -313,7 +313,7 @@ fn is_named(request: &Request, hosts: &[String]) -> bool {
         .authority()
         .map(|authority| authority.as_str()))
     else {
-        // No browser leaves it out.
+        // Browsers always send this header.
         return true;
     };
     let Ok(authority) = host.parse::<Authority>() else {
@@ -350,7 +350,7 @@ async fn healthz() -> Response {
     Json(json!({"status": "ok", "version": version})).into_response()
 }
 
-/// A server is ready if it can read the store, and isn't stopping.
+/// Reports whether the server can read the store and isn't stopping.
 async fn readyz(State(api): State<Api>) -> Result<Response, Problem> {
     if api.is_stopping() {
         let status = StatusCode::SERVICE_UNAVAILABLE;
@@ -365,7 +365,7 @@ async fn readyz(State(api): State<Api>) -> Result<Response, Problem> {
         ..Filter::default()
     };
     api.queries.list(&filter).await?;
-    // Still ready: no other coordinator could do more.
+    // The server is still ready, since no other coordinator could do more.
     let limited = match &api.limited {
         Some(limited) => limited().await,
         None => Vec::new(),
@@ -384,8 +384,8 @@ mod tests {
 
     const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
-    /// The methods and paths that are served, with the role that each needs. Methods are read from
-    /// the router's own `Debug`: no other way exists.
+    /// The methods and paths that are served, with the required roles. The methods come from the router's `Debug`
+    /// output, because nothing else reveals them.
     fn served() -> BTreeMap<String, Option<&'static str>> {
         let mut served = BTreeMap::new();
         for (need, path, handler) in routes() {

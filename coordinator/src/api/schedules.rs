@@ -1,5 +1,4 @@
-//! `/schedules`, and the schedule of one workflow: its next starts, a start out of turn, and the starts
-//! of a past period.
+//! `/schedules`, and the schedule of one workflow: its next starts, an extra start, and the starts of a past period.
 
 use std::sync::Arc;
 
@@ -45,7 +44,7 @@ pub async fn list(
     }
     let limit = paging::limit(query.limit)?;
     let after: Option<String> = paging::place(query.after.as_deref())?;
-    // One more, which says that there are more.
+    // One more than shown, to know whether there are more.
     let asked = api.service.planned(count, after.as_deref(), limit + 1);
     let mut all = asked.await?;
     let next = paging::cut(&mut all, limit, |one| one.definition.workflow.to_string());
@@ -155,7 +154,7 @@ fn refused(detail: &str) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "start-refused", detail)
 }
 
-/// The latest version of a workflow, whose schedule starts instances.
+/// The latest version of a workflow, if its schedule starts instances.
 async fn scheduled(api: &Api, workflow: &str) -> Result<Arc<Definition>, Problem> {
     let found = api.service.registry.resolve(workflow, None).await?;
     let definition = found

@@ -1,5 +1,5 @@
-//! Answers that the pages of one instance share: after a hint about a change (`swirl_console::Follows`) all of them load
-//! the same, and the store is read once. Each request is admitted before it gets here.
+//! Responses that the pages of one instance share. After a hint about a change (`swirl_console::Follows`) all pages
+//! load the same, so the store is read once. Each request is authorized before it gets here.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,10 +13,10 @@ use axum::response::{IntoResponse, Response};
 use swirl_console::Follows;
 use tokio::sync::OnceCell;
 
-/// How many answers are kept, and for how long.
+/// How many responses are kept, and for how long.
 const ANSWERS_MAX: usize = 64;
 const KEPT: Duration = Duration::from_secs(10);
-/// A longer answer is not shared, in bytes.
+/// Responses with more bytes are not shared.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Default)]
@@ -29,8 +29,8 @@ struct Kept {
     answer: Answer,
 }
 
-type Answer = Arc<OnceCell<Given>>;
-type Given = (StatusCode, HeaderMap, Bytes);
+type Answer = Arc<OnceCell<SharedResponse>>;
+type SharedResponse = (StatusCode, HeaderMap, Bytes);
 
 impl Shared {
     fn answer(&self, uri: String, follows: Arc<str>) -> Answer {
@@ -57,7 +57,7 @@ impl Shared {
     }
 }
 
-/// Answers a request that follows a hint as the first one was answered.
+/// Answers all requests that follow the same hint with the response to the first one.
 pub(super) async fn share(
     State(shared): State<Arc<Shared>>,
     request: Request,
@@ -68,15 +68,16 @@ pub(super) async fn share(
         return next.run(request).await;
     };
     let answer = shared.answer(request.uri().to_string(), follows);
-    let first = answer.get_or_try_init(async || whole(next.run(request).await).await);
+    let first = answer.get_or_try_init(async || buffered(next.run(request).await).await);
     match first.await {
         Ok((status, headers, body)) => (*status, headers.clone(), body.clone()).into_response(),
         Err(own) => own,
     }
 }
 
-/// An answer that can be given several times, or this one alone.
-async fn whole(response: Response) -> Result<Given, Response> {
+/// Reads a whole response, so that it can be sent several times. If that isn't possible, returns it as an error, for
+/// one client.
+async fn buffered(response: Response) -> Result<SharedResponse, Response> {
     let (parts, body) = response.into_parts();
     let known = axum::body::HttpBody::size_hint(&body).exact();
     let is_away = parts.status == StatusCode::SERVICE_UNAVAILABLE;

@@ -24,12 +24,12 @@ use super::request::{self, Parameters, located};
 
 /// The largest input, in bytes.
 const INPUT_BYTES_MAX: usize = 1 << 20;
-/// The longest that a request may wait for the end of its instance.
+/// The maximum time for which a request may wait for the end of its instance.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// The first and the longest pause between two polls of an instance.
+/// The shortest and the longest pause between two polls of an instance.
 const PAUSE: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
-/// The same if its end is notified.
+/// The same if the store sends notifications of the end.
 const NOTIFIED_PAUSE: Duration = Duration::from_millis(50);
 const NOTIFIED_PAUSE_MAX: Duration = Duration::from_secs(1);
 
@@ -120,12 +120,12 @@ fn problem(refused: &Refused) -> Problem {
     }
 }
 
-/// How long to wait: `?wait=PT10S`, or `Prefer: wait=10` (RFC 7240), in seconds.
+/// Returns how long to wait: `?wait=PT10S`, or `Prefer: wait=10` (RFC 7240), in seconds.
 fn wait(query: Option<&str>, headers: &HeaderMap) -> Result<Option<Duration>, Problem> {
     if let Some(text) = query {
         return parse_wait(text).map(Some);
     }
-    // A preference may be ignored, so one that cannot be read is not an error.
+    // Servers may ignore a preference, so one that cannot be read is not an error.
     let prefer = request::header(headers, "prefer")?.unwrap_or_default();
     let seconds = prefer.split([',', ';']).find_map(|preference| {
         let (name, value) = preference.split_once('=')?;
@@ -153,13 +153,13 @@ pub(super) fn parse_wait(text: &str) -> Result<Duration, Problem> {
     Ok(wait)
 }
 
-/// An unreadable trace context is ignored, as W3C Trace Context requires.
+/// Ignores an unreadable trace context, as W3C Trace Context requires.
 fn trace(headers: &HeaderMap) -> Option<TraceContext> {
     headers.get("traceparent")?.to_str().ok()?.parse().ok()
 }
 
-/// The instance and its scopes when it has ended, when the time is over, or when the server stops.
-/// The end of an instance created by this request is notified, but the notification may be missed.
+/// Returns the instance and its scopes when the instance has ended, when the time limit is reached, or when the server
+/// stops. If this request created the instance, its end is notified, but the notification may be missed.
 ///
 /// `pause_max`: the longest pause between two polls without notifications.
 pub(super) async fn until_end(
@@ -172,7 +172,7 @@ pub(super) async fn until_end(
     let until = tokio::time::Instant::now() + wait;
     let queries = &api.queries;
     let notifies = new && queries.notifies_ends();
-    // With notifications, polling is for the rare lost one: each poll costs as much as a transition.
+    // With notifications, polling only covers the rare lost one, since each poll costs as much as a transition.
     let (mut pause, growth, pause_max) = if notifies {
         (NOTIFIED_PAUSE, 4, NOTIFIED_PAUSE_MAX)
     } else {
@@ -180,7 +180,7 @@ pub(super) async fn until_end(
     };
     let (mut looks, mut was_notified) = (!notifies, false);
     loop {
-        // Most polls find that it still runs: that is a small question.
+        // Most polls find a running instance, so a cheap check comes first.
         let is_over = || tokio::time::Instant::now() >= until || api.is_stopping();
         if looks && !was_notified && !is_over() && queries.has_ended(id).await? == Some(false) {
             looks = false;
@@ -194,7 +194,7 @@ pub(super) async fn until_end(
             }
         }
         let next = (tokio::time::Instant::now() + pause).min(until);
-        // Notified or not: it is time to poll.
+        // Poll, whether a notification arrived or the pause has passed.
         let waited = tokio::time::timeout_at(next, queries.wait_ended(id)).await;
         was_notified = waited.is_ok();
         pause = (pause * growth).min(pause_max);

@@ -46,7 +46,7 @@ pub fn tokens(auth: &config::Auth) -> anyhow::Result<Tokens> {
 }
 
 /// # Errors
-/// The provider's settings cannot be used. It isn't asked yet.
+/// The provider's settings cannot be used. No request is sent to it yet.
 pub fn oidc(oidc: &config::Oidc) -> anyhow::Result<Oidc> {
     let keys = match (&oidc.jwks_file, &oidc.jwks_url) {
         (Some(file), _) => KeySource::File(file.clone()),
@@ -81,7 +81,7 @@ fn read_tokens(path: &PathBuf) -> Result<Vec<Token>, String> {
         return Err(format!("{shown} is larger than {BYTES_MAX} bytes"));
     }
     let text = String::from_utf8(bytes).map_err(|_| format!("{shown} is not valid UTF-8"))?;
-    // Without the lines that the error would show: they contain hashes.
+    // Leave out the lines that the error would show, since they contain hashes.
     let wrong = |error: toml::de::Error| {
         let line = error.span().map_or(0, |span| {
             text.get(..span.start).unwrap_or("").matches('\n').count() + 1
@@ -99,7 +99,7 @@ fn read_tokens(path: &PathBuf) -> Result<Vec<Token>, String> {
     Token::all(&file.tokens).map_err(|error| format!("{shown}: {error}"))
 }
 
-/// Accepts TOML's own instants, too, in place of text.
+/// Accepts TOML's own dates instead of strings.
 fn dates_as_text(table: &mut toml::Table) {
     let tokens = table.get_mut("tokens").and_then(toml::Value::as_array_mut);
     for token in tokens.into_iter().flatten() {
@@ -111,7 +111,7 @@ fn dates_as_text(table: &mut toml::Table) {
     }
 }
 
-/// The provider's documents.
+/// Fetches the provider's documents.
 struct Web(reqwest::Client);
 
 impl Web {
@@ -119,7 +119,7 @@ impl Web {
         let client = reqwest::Client::builder()
             .user_agent(concat!("swirl/", env!("CARGO_PKG_VERSION")))
             .tls_backend_preconfigured(tls::config(ca)?)
-            // The target of a redirect is not known to be trusted.
+            // The target of a redirect isn't known to be trusted.
             .redirect(Policy::none())
             .connect_timeout(CONNECT_MAX)
             .timeout(ANSWER_MAX)
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_document_is_got_within_limits_and_from_nowhere_else() {
+    async fn documents_are_fetched_within_limits_and_without_redirects() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new()

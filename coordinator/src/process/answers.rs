@@ -6,7 +6,7 @@ use swirl_telemetry::{Served, Telemetry};
 
 use crate::api::Answers;
 
-/// Records the API's requests. `scheme`: how the API is served, `http` or `https`.
+/// Returns the recorder of the API's requests. `scheme`: how the API is served, `http` or `https`.
 pub fn answers(telemetry: &Arc<Telemetry>, scheme: &'static str) -> Answers {
     let telemetry = telemetry.clone();
     Arc::new(move |answered| {

@@ -1,4 +1,4 @@
-//! `swirl coordinator`: receives events, runs timers, sweeps, and serves the API.
+//! `swirl coordinator`: receives events, runs timers, reconciles, and serves the API.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,9 +27,9 @@ use crate::api::{Api, Reader};
 use crate::join::{AT_ONCE, join_forks};
 use crate::server::{Server, Tls};
 
-/// How often the reconciler looks for scopes that should be running and are not.
+/// How often the reconciler looks for scopes that should be running but aren't.
 const SWEEP: Duration = Duration::from_secs(2);
-/// A coordinator that is silent for this long loses its shards to the others.
+/// A coordinator that doesn't renew its leases for this long loses its shards to the others.
 const TTL_MS: u64 = 5_000;
 
 /// Coordinates until `stop` is done.
@@ -85,7 +85,7 @@ pub async fn coordinate(
         cluster.streams.clone(),
         redis.clone(),
         async move {
-            // Also if the sender is gone.
+            // This also ends the wait if the sender is gone.
             let _ = stopped.wait_for(|stopping| *stopping).await;
         },
     ));
@@ -151,16 +151,16 @@ pub async fn coordinate(
         stopping.send_replace(true);
     };
     let served = server.serve(listener, stop).await;
-    // Also if the server ended by itself.
+    // This is needed if the server ended by itself.
     stopping.send_replace(true);
     if taken_in.await.is_err() {
-        tracing::error!("taking events in has panicked");
+        tracing::error!("the intake of events panicked");
     }
     if joined.await.is_err() {
-        tracing::error!("joining forks has panicked");
+        tracing::error!("the joining of forks panicked");
     }
     tasks.shutdown().await;
-    // So that the others needn't wait until it times out.
+    // So that the others needn't wait for the leases to expire.
     if let Err(error) = redis.release_shards(redis.process_id()).await {
         tracing::debug!(%error, "the shards are taken over when their leases run out");
     }
@@ -168,7 +168,7 @@ pub async fn coordinate(
     served.context("the server failed")
 }
 
-/// The limits of batches that an operator has set.
+/// The limits on batches from the configuration.
 pub fn batch_limits(settings: &Coordinator) -> BatchLimits {
     BatchLimits {
         active: settings.batches_active,
@@ -187,7 +187,7 @@ fn start<F: Future<Output = ()> + Send + 'static>(
     tasks.spawn(work(service));
 }
 
-/// Takes this coordinator's part of the shards, and keeps it while it lives.
+/// Leases this coordinator's part of the shards, and renews the leases. Never returns.
 async fn keep_shards(redis: Redis) {
     loop {
         match redis.lease_shards(redis.process_id(), TTL_MS).await {

@@ -1,10 +1,9 @@
 //! Delivers events from NATS to the instances that wait for them.
 //!
-//! One coordinator reads them, in the order of the stream. It processes unrelated events concurrently, and those that
-//! [belong together](swirl_service::keys) one after another, unless they can only
-//! [start instances](Arrival::is_unawaited). When it is gone another one
-//! continues after the last place up to which all were done, so the order stays as it was
-//! (`docs/adr/0019-events-in-order.md`).
+//! One coordinator reads the events, in the order of the stream. It processes unrelated events concurrently, and
+//! [related](swirl_service::keys) events one after another, unless they can only [start
+//! instances](Arrival::is_unawaited). If that coordinator fails, another one continues after the last position up to
+//! which all events were processed, so the order is kept (`docs/adr/0019-events-in-order.md`).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -24,25 +23,25 @@ use tracing::{Instrument, Span};
 use super::progress::Progress;
 use super::turns::{Turn, Turns};
 
-/// A coordinator that is silent for this long no longer reads the events. Replacing one too early only costs time,
-/// since two that read at once keep the order. But a server that writes to a slow disk may take a second for an answer.
+/// A coordinator that is silent for this long loses the role of the reader. Replacing it too early only costs time,
+/// since two concurrent readers keep the order. But a server that writes to a slow disk may take a second to respond.
 const TTL_MS: u64 = 1_500;
-/// How often it renews its role and saves its progress.
+/// How often the reader renews its role and saves its progress.
 const KEEP: Duration = Duration::from_millis(250);
-/// How often the others check whether it still does.
+/// How often the others check whether there is a reader.
 const ASK: Duration = Duration::from_millis(250);
 /// The number of events that are fetched ahead of those that are being processed.
 const AHEAD: usize = 256;
-/// The number of events that are processed at once, and of those that may wait for their turn.
+/// The number of events that are processed at once, and the number that may wait for their turn.
 const AT_ONCE: usize = 64;
 const PENDING: usize = 512;
-/// The number of events that are examined at a time to find those that belong together.
+/// The number of events that are examined at a time to find related ones.
 const BATCH: usize = 64;
 
-/// The time that events under way may take when the coordinator stops.
+/// The time that running work on events may take when the coordinator stops.
 const FINISH_MAX: Duration = Duration::from_secs(3);
-/// An event that fails while others succeed holds up the events that belong to it for this long,
-/// then becomes a dead letter. The two values: if a retry may help, and if not.
+/// An event that fails while others succeed delays the events related to it for this long, and then becomes a dead
+/// letter. The first value is for errors that a retry may fix, the second for others.
 const HOLD_MAX: Duration = Duration::from_secs(600);
 const FAULTY_MAX: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -57,7 +56,7 @@ struct Work {
     stopping: watch::Receiver<bool>,
 }
 
-/// Processes events until `stop` is done, whenever no other coordinator does.
+/// Processes events until `stop` is done, while no other coordinator does.
 pub async fn take_in(
     service: Service,
     streams: Streams,
@@ -90,7 +89,7 @@ pub async fn take_in(
     }
 }
 
-/// Waits until no other coordinator reads the events, and opens their stream.
+/// Waits until no other coordinator reads events, and opens the stream.
 async fn begin(streams: &Streams, redis: &Redis) -> Intake {
     loop {
         match redis.read_events(TTL_MS, None).await {
@@ -113,9 +112,9 @@ async fn begin(streams: &Streams, redis: &Redis) -> Intake {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Stopped,
-    /// Another coordinator reads the events, or did meanwhile.
+    /// Another coordinator is the reader, or was in the meantime.
     Lost,
-    /// The stream cannot be read from here.
+    /// This coordinator cannot read the stream.
     Unreadable,
 }
 
@@ -142,7 +141,7 @@ async fn read(
         timeout(FINISH_MAX, finish)
     );
     if finished.is_err() {
-        tracing::debug!("events that are under way are read again");
+        tracing::debug!("unfinished events will be read again");
     }
     working.shutdown().await;
     if ended != Ended::Lost {
@@ -152,24 +151,24 @@ async fn read(
     ended
 }
 
-/// Renews the role and saves the progress. Done when this process is no longer the reader.
+/// Renews the role and saves the progress. Returns when this process is no longer the reader.
 async fn keep(redis: &Redis, progress: &Progress) {
     loop {
         sleep(KEEP).await;
         match redis.read_events(TTL_MS, progress.place().as_ref()).await {
             Ok(Reading::On) => {}
             Ok(Reading::Other | Reading::Begin(_)) => return,
-            // The next reader reads some events twice.
-            Err(error) => tracing::debug!(%error, "how far the events are is not noted"),
+            // The next reader will read some events twice.
+            Err(error) => tracing::debug!(%error, "the progress of the events cannot be saved"),
         }
     }
 }
 
-/// Releases the role, so that the others needn't wait until it expires.
+/// Releases the role, so that other coordinators needn't wait until it expires.
 async fn leave(redis: &Redis, progress: Option<&Progress>) {
     let place = progress.and_then(Progress::place);
     if let Err(error) = redis.leave_events(place.as_ref()).await {
-        tracing::debug!(%error, "the events are taken over when this process' time is over");
+        tracing::debug!(%error, "the role of the reader cannot be released; it expires soon");
     }
 }
 
@@ -235,8 +234,8 @@ async fn bury(mut work: Work, incoming: Incoming, reason: String, _place: OwnedS
     work.progress.end(incoming.sequence());
 }
 
-/// Related events follow when the turn is over: when the instances that the event is for have it, when it is a dead
-/// letter, or when all end.
+/// Processes an event when its turn comes. The turn ends, and related events follow, when the instances that the event
+/// is for have received it, when it has become a dead letter, or when the coordinator stops.
 async fn take(
     mut work: Work,
     incoming: Incoming,
@@ -263,11 +262,11 @@ async fn take(
         let dead = match taken.catch_unwind().await {
             Ok(Taken::Done) => return work.progress.end(incoming.sequence()),
             Ok(Taken::Never(reason)) => Some(reason),
-            Err(_) => Some("taking it in has panicked".to_owned()),
+            Err(_) => Some("processing it panicked".to_owned()),
             Ok(Taken::Later { error, helps }) => {
                 let limit = if helps { HOLD_MAX } else { FAULTY_MAX };
                 let is_its_own = !helps || work.progress.done() > done_before;
-                tracing::warn!(%error, "an event is put off, and those that belong to it");
+                tracing::warn!(%error, "an event and the events related to it are delayed");
                 (is_its_own && begun.elapsed() > limit)
                     .then(|| format!("for {} s: {error}", limit.as_secs()))
             }
@@ -286,8 +285,8 @@ async fn take(
 }
 
 impl Work {
-    /// Drops the work once the coordinator stops: the end of an unfinished event must not let the events
-    /// after it begin.
+    /// Drops the work once the coordinator stops. The turn must not end then, since later events must not overtake an
+    /// unfinished one.
     async fn unless_stopping<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -296,15 +295,15 @@ impl Work {
         }
     }
 
-    /// Returns which of these events belong together. That depends on the deployed definitions, and on what instances
-    /// wait for, which are read first.
+    /// Returns which of these events are related. This depends on the deployed definitions and on what instances wait
+    /// for, which are read first.
     async fn arrived(&mut self, events: &[(Incoming, CloudEvent)]) -> Option<Vec<Arrival>> {
         let mut pause = PAUSE;
         let all: Vec<&CloudEvent> = events.iter().map(|(_, event)| event).collect();
         loop {
             match self.service.arrived(&all).await {
                 Ok(arrivals) => return Some(arrivals),
-                Err(error) => tracing::warn!(%error, "events are put off"),
+                Err(error) => tracing::warn!(%error, "events are delayed"),
             }
             self.unless_stopping(sleep(pause)).await?;
             pause = (2 * pause).min(PAUSE_MAX);
@@ -313,7 +312,7 @@ impl Work {
 }
 
 async fn stopped(stopping: &mut watch::Receiver<bool>) {
-    // Also if the sender is gone.
+    // This also returns if the sender is gone.
     let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 

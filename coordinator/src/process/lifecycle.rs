@@ -11,18 +11,18 @@ use swirl_redis::Redis;
 use swirl_service::{Follower, LifecycleCounts, LifecycleEvents};
 use tokio::task::JoinSet;
 
-/// The pause before it is tried again to turn them on or off.
+/// The pause before a failed attempt to turn them on or off is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Numbers for the metrics.
 #[derive(Clone)]
 pub struct Published {
     pub counts: Arc<LifecycleCounts>,
-    /// Entries of histories that were gone before they were read.
+    /// The number of history entries that were removed before they were read.
     pub lost: Arc<AtomicU64>,
 }
 
-/// The follower runs in any case, since another coordinator may turn the events on.
+/// The follower always runs, since another coordinator may turn the events on.
 pub fn publish(
     tasks: &mut JoinSet<()>,
     cluster: &Cluster,
@@ -49,14 +49,14 @@ pub fn publish(
     Published { counts, lost }
 }
 
-/// For all processes of the namespace.
+/// Turns lifecycle events on or off for all processes of the namespace.
 async fn turn(redis: &Redis, on: bool) {
     loop {
         match redis.set_following(on).await {
             Ok(true) => {
                 tracing::warn!(
                     on,
-                    "lifecycle events are turned on or off for this namespace"
+                    "lifecycle events were turned on or off for this namespace"
                 );
                 return;
             }

@@ -24,7 +24,7 @@ pub use access::{access, oidc, tokens};
 pub use answers::answers;
 pub use coordinate::{batch_limits, coordinate};
 
-/// Coordinates until the process is asked to end; returns its exit code. Logging has been set up.
+/// Coordinates until the process gets a signal to stop; returns its exit code. Logging has been set up.
 ///
 /// # Errors
 /// The configuration cannot be used, or an address is taken.
@@ -61,7 +61,7 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
                 return Ok(swirl_cluster::UNAVAILABLE);
             }
         };
-        // Documents come over the API only, with the files that they refer to.
+        // Documents arrive only over the API, together with the files that they refer to.
         let reader = Arc::new(DocumentReader::remote(loader));
         let process = redis.process_id();
         let stop = swirl_cluster::until_outdated(stop, redis.clone());

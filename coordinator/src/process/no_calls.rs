@@ -1,4 +1,4 @@
-//! A coordinator takes only turns that call nothing.
+//! A caller for coordinators, which take only turns that call no functions.
 
 use std::sync::Arc;
 

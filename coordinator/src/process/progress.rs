@@ -1,4 +1,4 @@
-//! The progress of the reader: which of its events are done.
+//! The progress of the reader: which events have been processed.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use swirl_ports::StreamPlace;
 use tokio::sync::Notify;
 
-/// The number of events that may be read after one that isn't done. After a crash the next reader reads
-/// them again, and the store must still know which of them are done.
+/// The number of events that may be read beyond an unprocessed one. After a crash the next reader reads them again, and
+/// the store must still know which of them were processed.
 const AFTER_MAX: u64 = 10_000;
 
 /// Shared by all events in progress.
@@ -21,7 +21,7 @@ pub struct Progress {
 struct State {
     /// The last event that was read, and when it was published.
     read: Option<(u64, i64)>,
-    /// Events that aren't done, and when each was published.
+    /// The unprocessed events, and when each was published.
     under_way: BTreeMap<u64, i64>,
     done: u64,
 }
@@ -39,7 +39,7 @@ impl Progress {
         }
     }
 
-    /// An event was read. Events are read in the order of the stream.
+    /// Records that an event was read. Events are read in the order of the stream.
     pub fn begin(&self, sequence: u64, at_ms: i64) {
         let mut state = self.state();
         state.read = Some((sequence, at_ms));
@@ -54,12 +54,12 @@ impl Progress {
         self.moved.notify_waiters();
     }
 
-    /// The number of events done since the beginning.
+    /// The number of events processed since the beginning.
     pub fn done(&self) -> u64 {
         self.state().done
     }
 
-    /// The place to continue from after a crash; None if it isn't known yet.
+    /// The position to continue from after a crash; `None` if it isn't known yet.
     pub fn place(&self) -> Option<StreamPlace> {
         let state = self.state();
         let (read, read_at) = state.read?;
@@ -75,7 +75,7 @@ impl Progress {
         })
     }
 
-    /// Waits until more may be read.
+    /// Waits until another event may be read.
     pub async fn room(&self) {
         loop {
             let moved = self.moved.notified();
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_is_before_the_first_that_is_not_done() {
+    fn the_position_is_before_the_first_unprocessed_event() {
         let progress = Progress::new("s", None);
         assert_eq!(progress.place(), None);
         let progress = Progress::new("s", Some((4, 40)));
@@ -121,7 +121,7 @@ mod tests {
             progress.begin(sequence, 10 * i64::try_from(sequence).unwrap());
         }
         progress.end(7);
-        assert_eq!(place(), (4, 50, 8), "those behind it are read again");
+        assert_eq!(place(), (4, 50, 8), "later events are read again");
         progress.end(5);
         assert_eq!(place(), (7, 80, 8));
         progress.end(8);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_done_lets_so_many_pass() {
+    fn an_unprocessed_event_limits_the_events_read_after_it() {
         let progress = Progress::new("s", None);
         progress.begin(1, 0);
         for sequence in 2..=AFTER_MAX {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tokio::sync::watch::{Receiver, Sender, channel};
 
-/// The number of remembered keys from which unused ones are removed.
+/// When this many keys are remembered, unused ones are removed.
 const KEYS: usize = 1_024;
 
 /// The last turn of each key.
@@ -14,20 +14,20 @@ pub struct Turns {
     sweep_at: usize,
 }
 
-/// The turn is over when this is dropped.
+/// A turn, which ends when this is dropped.
 pub struct Turn {
     before: Vec<Receiver<()>>,
     _mine: Sender<()>,
 }
 
 impl Turns {
-    /// Whether a turn with one of these keys isn't over.
+    /// Whether a turn with one of these keys is unfinished.
     pub fn any(&self, keys: &[u64]) -> bool {
         let mut turns = keys.iter().filter_map(|key| self.last.get(key));
         turns.any(|turn| turn.has_changed().is_ok())
     }
 
-    /// The next turn: after all that were given out before with one of these keys.
+    /// Returns the next turn, which comes after all earlier ones with one of these keys.
     pub fn next(&mut self, keys: &[u64]) -> Turn {
         if self.last.len() >= self.sweep_at.max(KEYS) {
             self.last.retain(|_, turn| turn.has_changed().is_ok());
@@ -45,7 +45,7 @@ impl Turns {
 }
 
 impl Turn {
-    /// Done when it is this one's turn. Dropping the future loses nothing.
+    /// Waits for this turn. The future can be dropped and created again.
     pub async fn come(&mut self) {
         while let Some(before) = self.before.last_mut() {
             // An error means that the turn before is over.
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_a_key_come_one_after_another() {
+    fn turns_with_the_same_key_run_one_after_another() {
         let mut turns = Turns::default();
         let (mut first, mut other) = (turns.next(&[1]), turns.next(&[2]));
         let (mut both, mut last) = (turns.next(&[1, 2]), turns.next(&[1]));
@@ -74,7 +74,7 @@ mod tests {
         assert!(!is_next(&mut both) && !is_next(&mut last));
         assert!(turns.any(&[3, 1]) && !turns.any(&[3]));
         drop(first);
-        assert!(!is_next(&mut both), "it is behind the other one, too");
+        assert!(!is_next(&mut both), "it also waits for the second one");
         drop(other);
         assert!(is_next(&mut both) && !is_next(&mut last));
         drop(both);
@@ -84,13 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_nobody_is_at_are_forgotten() {
+    fn unused_keys_are_forgotten() {
         let mut turns = Turns::default();
         for key in 0..10 * KEYS as u64 {
             drop(turns.next(&[key]));
         }
         assert!(turns.last.len() <= KEYS);
-        // But not those of the others.
+        // The keys of unfinished turns stay.
         let all: Vec<Turn> = (0..3 * KEYS as u64).map(|key| turns.next(&[key])).collect();
         assert!(!is_next(&mut turns.next(&[7])));
         drop(all);

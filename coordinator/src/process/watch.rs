@@ -1,5 +1,4 @@
-//! Polls the figures that coordinators report as metrics: the length of queues, and the number of
-//! instances.
+//! Polls the figures that coordinators report as metrics: the lengths of queues, and the number of instances.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,22 +14,22 @@ use super::lifecycle::Published;
 
 const EVERY: Duration = Duration::from_secs(5);
 
-/// The last observation; figures that could not be read are left out.
+/// The last observation. Figures that could not be read are left out.
 #[derive(Default)]
-struct Seen {
+struct Figures {
     backlog: Option<(Backlog, Backlog)>,
     joins: Option<Backlog>,
     instances: Vec<(Status, u64)>,
     doing: Option<Doing>,
-    /// With the time at which it was read.
+    /// Includes the time at which it was read.
     unread: Option<(UnreadCount, Timestamp)>,
 }
 
-/// Polls for ever.
+/// Polls. Never returns.
 pub async fn watch(redis: Redis, streams: Streams, published: Published, metrics: Arc<Metrics>) {
-    let seen = Arc::new(Mutex::new(Seen::default()));
-    register(&seen, &metrics);
-    register_lifecycle(&seen, published, &metrics);
+    let figures = Arc::new(Mutex::new(Figures::default()));
+    register(&figures, &metrics);
+    register_lifecycle(&figures, published, &metrics);
     loop {
         let begun = Instant::now();
         let backlog = match redis.events_place().await {
@@ -43,24 +42,24 @@ pub async fn watch(redis: Redis, streams: Streams, published: Published, metrics
         metrics.nats("consumer_info", begun.elapsed(), backlog.is_err());
         let joins = streams.joins_backlog().await;
         if let Err(error) = &joins {
-            tracing::debug!(%error, "how many forks wait to be joined is not known");
+            tracing::debug!(%error, "the number of forks waiting to be joined cannot be read");
         }
         let instances = redis.count_instances().await;
         if let Err(error) = &backlog {
-            tracing::debug!(error, "how much waits is not known");
+            tracing::debug!(error, "the backlog cannot be read");
         }
         if let Err(error) = &instances {
-            tracing::debug!(%error, "how many instances there are is not known");
+            tracing::debug!(%error, "the number of instances cannot be read");
         }
         let doing = redis.count_doing().await;
         if let Err(error) = &doing {
-            tracing::debug!(%error, "what the instances do is not known");
+            tracing::debug!(%error, "the activity of the instances cannot be read");
         }
         let unread = match redis.are_followed() {
             true => unread(&redis).await,
             false => None,
         };
-        *seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen {
+        *figures.lock().unwrap_or_else(PoisonError::into_inner) = Figures {
             backlog: backlog.ok(),
             joins: joins.ok(),
             instances: instances.unwrap_or_default(),
@@ -77,19 +76,20 @@ async fn unread(redis: &Redis) -> Option<(UnreadCount, Timestamp)> {
     match read.await {
         Ok(unread) => Some(unread),
         Err(error) => {
-            tracing::debug!(%error, "how late the lifecycle events are is not known");
+            tracing::debug!(%error, "the lag of the lifecycle events cannot be read");
             None
         }
     }
 }
 
-/// Nothing while they are off.
-fn register_lifecycle(seen: &Arc<Mutex<Seen>>, published: Published, metrics: &Metrics) {
+/// Registers metrics that are empty while lifecycle events are off.
+fn register_lifecycle(figures: &Arc<Mutex<Figures>>, published: Published, metrics: &Metrics) {
     let with = |of: fn(UnreadCount, Timestamp, &Published) -> Vec<(&'static str, u64)>| {
-        let (seen, published) = (seen.clone(), published.clone());
+        let (figures, published) = (figures.clone(), published.clone());
         move || {
-            let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.unread
+            let figures = figures.lock().unwrap_or_else(PoisonError::into_inner);
+            figures
+                .unread
                 .map_or_else(Vec::new, |(unread, at)| of(unread, at, &published))
         }
     };
@@ -116,19 +116,19 @@ fn register_lifecycle(seen: &Arc<Mutex<Seen>>, published: Published, metrics: &M
     );
 }
 
-fn register(seen: &Arc<Mutex<Seen>>, metrics: &Metrics) {
-    let instances = seen.clone();
+fn register(figures: &Arc<Mutex<Figures>>, metrics: &Metrics) {
+    let instances = figures.clone();
     metrics.watch(Watched::Instances, move || {
-        let seen = instances.lock().unwrap_or_else(PoisonError::into_inner);
-        let counts = seen.instances.iter();
+        let figures = instances.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = figures.instances.iter();
         counts
             .map(|(status, count)| (status.as_str(), *count))
             .collect()
     });
-    let doing = seen.clone();
+    let doing = figures.clone();
     metrics.watch(Watched::Doing, move || {
-        let seen = doing.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(doing) = seen.doing else {
+        let figures = doing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(doing) = figures.doing else {
             return Vec::new();
         };
         vec![
@@ -147,12 +147,12 @@ fn register(seen: &Arc<Mutex<Seen>>, metrics: &Metrics) {
             u64::try_from(backlog.oldest.as_millis()).unwrap_or(u64::MAX)
         }),
     ] {
-        let seen = seen.clone();
+        let figures = figures.clone();
         metrics.watch(what, move || {
-            let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            let queues = seen.backlog.into_iter();
+            let figures = figures.lock().unwrap_or_else(PoisonError::into_inner);
+            let queues = figures.backlog.into_iter();
             let queues = queues.flat_map(|(tasks, events)| [("tasks", tasks), ("events", events)]);
-            let joins = seen.joins.map(|joins| ("joins", joins));
+            let joins = figures.joins.map(|joins| ("joins", joins));
             let all = queues.chain(joins);
             all.map(|(queue, backlog)| (queue, number(backlog)))
                 .collect()

@@ -12,12 +12,12 @@ use tokio::time::timeout;
 use super::tls::Tls;
 use crate::api::{Api, health_router, router};
 
-/// The maximum of connections on the listener for health and metrics, in total and from one address.
+/// The limit on connections to the listener for health and metrics, in total and per address.
 const HEALTH_MAX: usize = 64;
 const HEALTH_ADDRESS_MAX: usize = 16;
 /// How long idle connections stay open after the last one was accepted.
 const LAST: Duration = Duration::from_millis(50);
-/// The default for how long requests under way may take when the server stops.
+/// The default time that running requests may take when the server stops.
 const STOP_MAX: Duration = Duration::from_secs(3);
 
 /// The API behind a port.
@@ -31,7 +31,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Over plain HTTP, unless [`Server::tls`] is called.
+    /// Serves plain HTTP, unless [`Server::tls`] is called.
     pub fn new(api: Api) -> Server {
         Server {
             api,
@@ -43,21 +43,21 @@ impl Server {
         }
     }
 
-    /// Serves health and metrics here too: exhausting the API's connections doesn't exhaust these.
+    /// Serves health and metrics on this listener too, so that exhausting the API's connections doesn't block them.
     #[must_use]
     pub fn health(mut self, listener: Option<TcpListener>) -> Server {
         self.health = listener;
         self
     }
 
-    /// The maximum number of connections from an address; further ones are closed at once.
+    /// Limits the number of connections from an address; further ones are closed at once.
     #[must_use]
     pub fn address_max(mut self, address_max: usize) -> Server {
         self.limits.of_address = address_max;
         self
     }
 
-    /// The time for which a new connection may send nothing at all.
+    /// Limits the time for which a new connection may send nothing at all.
     #[must_use]
     pub fn first_byte_max(mut self, first_byte_max: Duration) -> Server {
         self.limits.first_byte = first_byte_max;
@@ -70,30 +70,30 @@ impl Server {
         self
     }
 
-    /// How long requests are accepted when the server is stopping and reports that it isn't ready.
+    /// Sets how long requests are still accepted while the server is stopping and reports that it isn't ready.
     #[must_use]
     pub fn drain(mut self, drain: Duration) -> Server {
         self.drain = drain;
         self
     }
 
-    /// How long requests under way may take when the server stops.
+    /// Limits the time that running requests may take when the server stops.
     #[must_use]
     pub fn stop_max(mut self, stop_max: Duration) -> Server {
         self.stop_max = stop_max;
         self
     }
 
-    /// A connection is closed if the client reads nothing of its answer for this long.
+    /// Limits the time for which a client may read nothing of its response before the connection is closed.
     #[must_use]
     pub fn write_max(mut self, write_max: Duration) -> Server {
         self.limits.write = write_max;
         self
     }
 
-    /// Serves until `stop` is done. From then on it isn't ready, and each answer is the last of its
-    /// connection. When it has drained, no connection is accepted, idle ones are closed, and
-    /// requests under way are finished within the limit.
+    /// Serves until `stop` is done. From then on the server isn't ready, and each response is the last of its
+    /// connection. After the drain time no connection is accepted, idle ones are closed, and running requests may
+    /// finish within the limit.
     ///
     /// # Errors
     /// The listener failed.
@@ -118,7 +118,7 @@ impl Server {
             };
             let router = health_router(self.api.clone());
             let mut open = Connections::new(router, limits, None);
-            // Until the last moment, so that probes see that it isn't ready.
+            // This listener stays open until the last moment, so that probes see that the server isn't ready.
             kept.spawn(async move { open.accept(&listener).await });
         }
         let is_secure = tls.is_some();
@@ -129,7 +129,7 @@ impl Server {
             () = open.accept(&listener) => {}
         }
         api.stop();
-        // Done only when the time is over.
+        // Completes only when the drain time is over.
         let _ = timeout(self.drain, open.accept(&listener)).await;
         open.accept_rest(&listener);
         drop(listener);

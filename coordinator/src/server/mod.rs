@@ -1,4 +1,4 @@
-//! The server of the API: connections, TLS, and an end that lets running requests finish.
+//! The server of the API: connections, TLS, and a stop that lets running requests finish.
 
 mod connections;
 mod tls;

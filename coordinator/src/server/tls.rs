@@ -31,7 +31,7 @@ pub enum TlsError {
     },
 }
 
-/// Certificate chain and key, read again when their files change.
+/// A certificate chain and its key, which are read again when their files change.
 pub struct Tls {
     cert: PathBuf,
     key: PathBuf,
@@ -63,13 +63,13 @@ impl Tls {
         })
     }
 
-    /// With the current certificate.
+    /// Returns an acceptor with the current certificate.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         TlsAcceptor::from(current.config.clone())
     }
 
-    /// Watches the files for ever. Unusable files are reported, and the old certificate stays.
+    /// Watches the files. Never returns. Unusable files are reported, and the old certificate stays in use.
     pub(super) async fn keep(self: Arc<Self>) {
         let mut failed = None;
         loop {
@@ -80,12 +80,12 @@ impl Tls {
                 Ok(Ok(changed)) => {
                     failed = None;
                     if changed {
-                        tracing::info!("the API's certificate has been exchanged");
+                        tracing::info!("the API's certificate has been replaced");
                     }
                 }
-                // Logged once: files are often replaced one at a time.
+                // Each error is logged once. It is often temporary, since files are replaced one at a time.
                 Ok(Err(error)) if failed.as_ref() != Some(&error) => {
-                    tracing::warn!(%error, "the API keeps its certificate");
+                    tracing::warn!(%error, "the new certificate cannot be used, so the API keeps the old one");
                     failed = Some(error);
                 }
                 Ok(Err(_)) => {}
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_taken_over_when_they_fit() {
+    fn files_take_effect_when_they_fit_together() {
         let folder = tempfile::tempdir().unwrap();
         let (cert, key) = (folder.path().join("c.pem"), folder.path().join("k.pem"));
         let load = || {
@@ -187,7 +187,7 @@ mod tests {
         let tls = Tls::load(&cert, &key).unwrap();
         assert_eq!(tls.look(), Ok(false));
 
-        // One file is replaced, the other isn't yet.
+        // Only one of the files is replaced so far.
         std::fs::write(&cert, &second.0).unwrap();
         assert!(matches!(tls.look(), Err(TlsError::Pair { .. })));
         std::fs::write(&key, &second.1).unwrap();

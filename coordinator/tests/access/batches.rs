@@ -22,7 +22,7 @@ use swirl_service::{BatchLimits, Batching};
 
 use crate::running::{Running, Setup, client, guarded};
 
-/// One of the workflow `flow`, version 1.
+/// An instance of version 1 of the workflow `flow`.
 pub fn instance(id: &str) -> NewRecords {
     NewRecords {
         header: Header {
@@ -58,9 +58,9 @@ async fn create(running: &Running, body: Value) -> (u16, Value) {
     (answer.status().as_u16(), answer.json().await.unwrap())
 }
 
-/// A request that would leave some of the matching instances out does nothing, and says so.
+/// A request that would omit some of the matching instances does nothing, and says so.
 #[tokio::test]
-async fn nothing_is_silently_cut() {
+async fn a_batch_is_never_cut_silently() {
     let setup = Setup {
         limits: BatchLimits {
             active: 2,
@@ -86,7 +86,7 @@ async fn nothing_is_silently_cut() {
         );
         assert!(answer["detail"].as_str().unwrap().contains("more than 3"));
     }
-    // As many as are allowed.
+    // As many as allowed.
     let (status, batch) = create(&running, cancel("id != i0")).await;
     assert_eq!((status, &batch["matched"]), (201, &json!(3)), "{batch}");
     assert_eq!(batch["by"], "operator");
@@ -94,7 +94,7 @@ async fn nothing_is_silently_cut() {
     for n in 4..8 {
         store.create(instance(&format!("i{n}"))).await.unwrap();
     }
-    // It may match one that was not examined.
+    // This may match an instance that was not examined.
     let (status, answer) = create(&running, cancel("parent = nobody")).await;
     assert_eq!((status, &answer["code"]), (422, &json!("query-too-broad")));
     let first = &store.history(&InstanceId::new("i0")).await.unwrap();
@@ -102,7 +102,7 @@ async fn nothing_is_silently_cut() {
 }
 
 #[tokio::test]
-async fn so_many_are_under_way() {
+async fn the_number_of_active_batches_is_limited() {
     let setup = Setup {
         limits: BatchLimits {
             active: 2,
@@ -114,7 +114,7 @@ async fn so_many_are_under_way() {
     let running = setup.start().await;
     let body = json!({"operation": "suspend", "query": "status = running"});
     for expected in [201, 201, 409] {
-        // Nobody carries them out here.
+        // No carrier runs here.
         let (status, answer) = create(&running, body.clone()).await;
         assert_eq!(status, expected, "{answer}");
     }
@@ -126,7 +126,7 @@ async fn so_many_are_under_way() {
     assert_eq!(status, 409);
 }
 
-/// A carrier dies each time before it records what it has done, so many times.
+/// A carrier that crashes this many times before it records what it has done.
 struct Forgetful {
     store: Arc<Embedded>,
     deaths: AtomicUsize,
@@ -183,7 +183,7 @@ impl Batches for Forgetful {
 }
 
 #[tokio::test]
-async fn what_a_carrier_did_and_did_not_record_is_not_done_again() {
+async fn unrecorded_actions_are_not_repeated() {
     let setup = Setup::new(guarded(None));
     let store = setup.store.clone();
     for n in 0..3 {
@@ -280,7 +280,7 @@ async fn dropped(limits: BatchLimits) {
     let store = setup.store.clone();
     let running = setup.start().await;
     let now = running.batching.service.clock.now();
-    // Ended long ago; paused since then; and two more than are kept that have just ended.
+    // One ended long ago, one is paused since then, and two more than are kept have just ended.
     let old = order("old".to_owned(), Timestamp(0), 0);
     assert!(store.create_batch(&old, &[]).await.unwrap());
     let paused = order("paused".to_owned(), Timestamp(0), 1);

@@ -63,14 +63,14 @@ impl Browser<'_> {
         }
     }
 
-    /// The token of the page's forms.
+    /// The CSRF token of the page's forms.
     async fn csrf(&mut self, path: &str) -> String {
         let text = self.get(path).await.text().await.unwrap();
         let (_, rest) = text.split_once("name=\"csrf\" value=\"").unwrap();
         rest.split_once('"').unwrap().0.to_owned()
     }
 
-    /// Signs in with the token of this name; the answer.
+    /// Signs in with the token of this name, and returns the response.
     async fn sign_in(&mut self, name: &str, next: &str) -> Response {
         let csrf = self.csrf("/console/sign-in").await;
         let token = format!("{name}-token");
@@ -97,7 +97,7 @@ const PAGES: &[&str] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_not_signed_in_sees_nothing() {
+async fn pages_require_signing_in() {
     let running = Setup::new(guarded(None)).start().await;
     let mut browser = Browser::new(&running);
     for path in PAGES {
@@ -122,7 +122,7 @@ async fn who_has_not_signed_in_sees_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_opens_the_pages_until_one_signs_out() {
+async fn a_session_lasts_until_signing_out() {
     let running = Setup::new(guarded(None)).start().await;
     let mut browser = Browser::new(&running);
     browser.get("/console/sign-in").await;
@@ -131,10 +131,7 @@ async fn a_token_opens_the_pages_until_one_signs_out() {
         .sign_in("viewer", "/console/instances?status=faulted")
         .await;
     assert_eq!(location(&answer), "/console/instances?status=faulted");
-    assert_ne!(
-        browser.cookie, before,
-        "the name from before is worth nothing"
-    );
+    assert_ne!(browser.cookie, before, "the old session is invalid");
     for path in PAGES {
         let answer = browser.get(path).await;
         assert_eq!(answer.status(), StatusCode::OK, "{path}");
@@ -156,12 +153,12 @@ async fn a_token_opens_the_pages_until_one_signs_out() {
             text.contains("<b>viewer</b>") && text.contains("shop"),
             "{path}"
         );
-        // The page has nothing that the policy would block.
+        // The page contains nothing that the policy would block.
         for inline in ["<style", " style=", " onclick=", "<script>"] {
             assert!(!text.contains(inline), "{path}: {inline}");
         }
     }
-    // A signed-in visitor is redirected at once, and never to another site.
+    // A signed-in visitor is redirected at once, and only within the site.
     let on = browser
         .get("/console/sign-in?next=https://evil.test/")
         .await;
@@ -177,7 +174,7 @@ async fn a_token_opens_the_pages_until_one_signs_out() {
     );
 }
 
-/// Path of a form, and the token that may send it.
+/// The paths of forms, and the tokens that may send them.
 const FORMS: &[(&str, &str)] = &[
     ("/console/instances/none/cancel", "operator"),
     ("/console/instances/none/retry", "operator"),
@@ -189,7 +186,7 @@ const FORMS: &[(&str, &str)] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_form_needs_the_role_that_the_api_asks_for() {
+async fn a_form_needs_the_role_that_the_api_requires() {
     let running = Setup::new(guarded(None)).start().await;
     for role in ["viewer", "operator", "deployer", "admin"] {
         let mut browser = Browser::new(&running);
@@ -213,7 +210,7 @@ async fn a_form_needs_the_role_that_the_api_asks_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn forms_that_others_send_are_refused() {
+async fn forged_forms_are_refused() {
     let running = Setup::new(guarded(None)).start().await;
     let mut browser = Browser::new(&running);
     browser.sign_in("admin", "/console/").await;
@@ -243,16 +240,16 @@ async fn forms_that_others_send_are_refused() {
             "{form:?} {headers:?}"
         );
     }
-    // The token of another browser's forms.
+    // The CSRF token of another browser.
     let mut other = Browser::new(&running);
     other.sign_in("admin", "/console/").await;
     let refused = other.post(path, &good, &[]).await;
     assert_eq!(refused.status(), StatusCode::FORBIDDEN);
 }
 
-/// An origin that may use the API may not use the console: its pages could otherwise act for a signed-in visitor.
+/// An origin that may use the API may not use the console. Otherwise its pages could act for a signed-in visitor.
 #[tokio::test(flavor = "multi_thread")]
-async fn origins_of_the_api_are_none_of_the_console() {
+async fn origins_allowed_for_the_api_are_refused_by_the_console() {
     let page = "https://app.example.org";
     let running = Setup {
         origins: vec![page.to_owned()],
@@ -276,7 +273,7 @@ async fn origins_of_the_api_are_none_of_the_console() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_are_there_and_nothing_else() {
+async fn only_known_files_are_served() {
     let running = Setup::new(guarded(None)).start().await;
     let mut browser = Browser::new(&running);
     for (name, kind) in [

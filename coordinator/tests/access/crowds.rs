@@ -1,4 +1,4 @@
-//! Many connections: a client that holds them doesn't keep others from being answered.
+//! Many connections: a client that holds many doesn't keep others from being served.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::running::{Reads, Setup, client};
 
 const LONG: Duration = swirl_servers::PATIENCE;
 
-/// Waits until the other end closes it.
+/// Waits until the other end closes the connection.
 async fn closed(mut stream: TcpStream) {
     let mut byte = [0];
     let read = timeout(LONG, stream.read(&mut byte)).await.unwrap();
@@ -22,7 +22,7 @@ async fn closed(mut stream: TcpStream) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_has_only_so_many_connections_and_health_is_served_beside_them() {
+async fn connections_of_an_address_are_limited_and_health_is_served_separately() {
     let health = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = health.local_addr().unwrap();
     let setup = Setup {
@@ -36,7 +36,7 @@ async fn an_address_has_only_so_many_connections_and_health_is_served_beside_the
     for _ in 0..3 {
         held.push(TcpStream::connect(running.address).await.unwrap());
     }
-    // The fourth is closed at once.
+    // The fourth connection is closed at once.
     closed(TcpStream::connect(running.address).await.unwrap()).await;
     for path in ["healthz", "readyz"] {
         let answer = client().get(format!("http://{at}/{path}")).send().await;
@@ -45,7 +45,7 @@ async fn an_address_has_only_so_many_connections_and_health_is_served_beside_the
     let answer = client().get(format!("http://{at}/api/v1/instances")).send();
     assert_eq!(answer.await.unwrap().status(), 404);
     held.pop();
-    // As soon as the server sees that one has gone.
+    // As soon as the server notices that one has closed.
     let answered = timeout(LONG, async {
         while client().get(running.url("/healthz")).send().await.is_err() {
             tokio::task::yield_now().await;
@@ -55,7 +55,7 @@ async fn an_address_has_only_so_many_connections_and_health_is_served_beside_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_says_nothing_is_left() {
+async fn a_silent_client_is_disconnected() {
     let setup = Setup {
         first_byte_max: Duration::from_millis(1_500),
         address_max: 2,
@@ -74,7 +74,7 @@ async fn who_says_nothing_is_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_starts_too_fast_is_told_to_come_again() {
+async fn starts_above_the_rate_are_refused_with_a_time_to_retry() {
     let setup = Setup {
         reader: Arc::new(Reads),
         starts: StartLimits {
@@ -91,7 +91,8 @@ async fn who_starts_too_fast_is_told_to_come_again() {
     let deployed = deployed.body(definition).send().await.unwrap();
     assert_eq!(deployed.status(), 201);
     let mut started = 0;
-    // More than ten at once, and one a second. On a slow machine more are let through, each for the time it took.
+    // The limit is ten at once and then one per second. A slow machine lets more pass, one for each second that it
+    // took.
     let refused = loop {
         let url = running.url("/api/v1/workflows/w/instances");
         let answer = client.post(url).body("{}").send().await.unwrap();

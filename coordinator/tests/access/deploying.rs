@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(120);
 const GOOD: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "states": [
     {"name": "A", "type": "inject", "data": {"a": 1}, "end": true}]}"#;
 
-/// The documents that a slow definition refers to never come.
+/// The documents that a slow definition refers to never arrive.
 #[derive(Default)]
 struct Slow {
     begun: AtomicUsize,
@@ -53,7 +53,7 @@ async fn reaches(count: &AtomicUsize, wanted: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_deployments_of_one_keep_nobody_else_waiting_and_end_with_their_clients() {
+async fn slow_deployments_block_no_other_caller_and_end_with_their_clients() {
     let reader = Arc::new(Slow::default());
     let access = Access::guarded(
         "shop",
@@ -94,5 +94,5 @@ async fn slow_deployments_of_one_keep_nobody_else_waiting_and_end_with_their_cli
             }
         }
     });
-    assert_eq!(answered.await.unwrap(), 200, "it is there already");
+    assert_eq!(answered.await.unwrap(), 200, "it is deployed already");
 }

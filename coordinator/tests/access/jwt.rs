@@ -1,4 +1,4 @@
-//! Tokens of a provider: which are accepted, and which are not.
+//! Tokens of a provider: which are accepted, and which are refused.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ async fn ask(running: &Running, path: &str, token: &str) -> (u16, Value) {
     (status, response.json().await.unwrap())
 }
 
-/// The status, and its reason.
+/// The status and its reason.
 async fn read(running: &Running, token: &str) -> (u16, String) {
     let (status, body) = ask(running, "/api/v1/instances", token).await;
     let detail = body["detail"].as_str().unwrap_or_default();
@@ -34,7 +34,7 @@ fn with(value: &Value, name: &str, member: Value) -> Value {
 }
 
 #[tokio::test]
-async fn good_tokens_open_what_their_roles_allow() {
+async fn valid_tokens_allow_what_their_roles_allow() {
     let (ed, ec) = (Key::ed("a"), Key::ec("b"));
     let provider = Provider::start(&[&ed, &ec]).await;
     let running = Setup::new(guarded(Some(provider.oidc()))).start().await;
@@ -59,14 +59,14 @@ async fn good_tokens_open_what_their_roles_allow() {
         with(&claims, "aud", json!("other")),
         with(&claims, "nbf", Value::Null),
         with(&claims, "roles", json!("viewer")),
-        // Within the leeway.
+        // This is within the leeway.
         with(&claims, "exp", json!(now() - 2)),
         with(&claims, "nbf", json!(now() + 2)),
     ] {
         let (status, detail) = read(&running, &ed.token(&claims)).await;
         assert_eq!(status, 200, "{claims}: {detail}");
     }
-    // Without a name for its key, there must be one only that fits.
+    // Without a key id, only one key may fit.
     let header = with(&ed.header(), "kid", Value::Null);
     let token = ed.token_with(&header, &claims);
     assert_eq!(read(&running, &token).await.0, 200);
@@ -78,11 +78,11 @@ async fn good_tokens_open_what_their_roles_allow() {
     assert_eq!(read(&running, "viewer-token").await.0, 200);
     let none = ed.token(&with(&claims, "roles", json!(["cook"])));
     assert_eq!(read(&running, &none).await.0, 403);
-    assert_eq!(provider.asked(), 1, "the keys are kept");
+    assert_eq!(provider.asked(), 1, "the keys are cached");
 }
 
 #[tokio::test]
-async fn bad_tokens_are_refused_with_the_reason() {
+async fn invalid_tokens_are_refused_with_the_reason() {
     let (ed, ec, stranger) = (Key::ed("a"), Key::ec("b"), Key::ed("a"));
     let provider = Provider::start(&[&ed, &ec]).await;
     let running = Setup::new(guarded(Some(provider.oidc()))).start().await;
@@ -95,7 +95,7 @@ async fn bad_tokens_are_refused_with_the_reason() {
     let (head, body, signature) = (parts[0], parts[1], parts[2]);
     let forged = encode(with(&claims, "sub", json!("eve")).to_string().as_bytes());
     let nothing = encode(br#"{"alg":"none","typ":"JWT"}"#);
-    // The public key, taken for a shared secret.
+    // The public key, used as a shared secret.
     let shared = encode(br#"{"alg":"HS256","typ":"JWT","kid":"a"}"#);
     let message = format!("{shared}.{body}");
     let secret = hmac::Key::new(hmac::HMAC_SHA256, ed.public());
@@ -143,11 +143,11 @@ async fn bad_tokens_are_refused_with_the_reason() {
         assert!(!detail.contains(signature), "{detail}");
     }
     assert_eq!(read(&running, &good).await.0, 200);
-    assert_eq!(provider.asked(), 1, "bad tokens make nobody ask again");
+    assert_eq!(provider.asked(), 1, "invalid tokens cause no request");
 }
 
 #[tokio::test]
-async fn keys_may_be_exchanged() {
+async fn keys_may_be_replaced() {
     let (old, new) = (Key::ed("2025"), Key::ec("2026"));
     let provider = Provider::start(&[&old]).await;
     let running = Setup::new(guarded(Some(provider.oidc()))).start().await;
@@ -167,7 +167,7 @@ async fn keys_may_be_exchanged() {
 }
 
 #[tokio::test]
-async fn without_keys_nothing_is_known_of_a_token() {
+async fn without_keys_no_token_can_be_checked() {
     let key = Key::ed("a");
     let provider = Provider::start(&[]).await;
     provider.has(None);
@@ -181,7 +181,7 @@ async fn without_keys_nothing_is_known_of_a_token() {
     let detail = body["detail"].to_string();
     assert!(
         !detail.contains("127.0.0.1"),
-        "addresses are for the log: {detail}"
+        "addresses are only logged: {detail}"
     );
     assert_eq!(read(&running, "viewer-token").await.0, 200);
     provider.has(Some(&[&key]));
@@ -194,7 +194,7 @@ async fn without_keys_nothing_is_known_of_a_token() {
 }
 
 #[tokio::test]
-async fn a_provider_must_be_who_it_is_said_to_be() {
+async fn the_discovery_document_must_name_the_configured_issuer() {
     let key = Key::ed("a");
     let provider = Provider::start(&[&key]).await;
     let mut settings = provider.settings();
@@ -221,7 +221,7 @@ async fn a_provider_must_be_who_it_is_said_to_be() {
 
 /// The tokens of RFC 7515, A.2 and A.3: their signatures are valid, and they have long expired.
 #[tokio::test]
-async fn signatures_of_the_standard_are_right() {
+async fn signatures_of_the_standard_are_valid() {
     const BODY: &str = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
     const RSA: &str = "cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1L07Qe7K0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw";
     const EC: &str =
@@ -242,7 +242,7 @@ async fn signatures_of_the_standard_are_right() {
     let refused = async |token: &str| {
         let header = format!("Bearer {token}");
         let refused = access
-            .admit(Some(header.as_bytes()), Need::Read, None)
+            .authorize(Some(header.as_bytes()), Need::Read, None)
             .await;
         refused.unwrap_err().to_string()
     };
@@ -279,7 +279,7 @@ async fn roles_and_namespaces_come_from_claims() {
         assert_eq!(status, 403);
         assert!(detail.contains("namespace 'shop'"), "{detail}");
     }
-    // 'admin' isn't in the mapping, and so it means nothing.
+    // 'admin' isn't in the mapping, so it is ignored.
     let request = client().post(running.url("/api/v1/definitions"));
     let request = request.bearer_auth(named(json!("shop"))).body("id: x");
     assert_eq!(request.send().await.unwrap().status(), 403);

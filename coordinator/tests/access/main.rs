@@ -1,4 +1,4 @@
-//! The API as clients see it: over sockets, with and without tokens, over TLS, until it stops.
+//! The API over sockets, as clients see it: with and without tokens, over TLS, until it stops.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod batches;

@@ -8,7 +8,7 @@ use crate::running::{Setup, client};
 const PAGE: &str = "https://app.example.org";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_named_origins_are_let_in() {
+async fn pages_of_allowed_origins_may_use_the_api() {
     let running = Setup {
         origins: vec![PAGE.to_owned()],
         ..Setup::new(Access::open("default"))
@@ -51,7 +51,7 @@ async fn pages_of_named_origins_are_let_in() {
         assert_eq!(header(&answer, name).as_deref(), Some(value), "{name}");
     }
 
-    // Then it sends, and may read the answer, an error as well.
+    // Then it sends the request, and may read the response, even if it is an error.
     let from = [("origin", PAGE), ("sec-fetch-site", "cross-site")];
     for (method, status) in [(Method::GET, 200), (Method::PUT, 405)] {
         let answer = ask(method, &from).await;
@@ -63,7 +63,7 @@ async fn pages_of_named_origins_are_let_in() {
         assert!(all.into_iter().any(|name| name == "origin"));
     }
 
-    // Other origins are still refused; so are requests that hide their origin.
+    // Other origins are still refused, and so are requests that hide their origin.
     for headers in [
         &[("origin", "https://app.example.org.evil.example")][..],
         &[("origin", "http://app.example.org")],
@@ -76,7 +76,7 @@ async fn pages_of_named_origins_are_let_in() {
             assert_eq!(header(&answer, "access-control-allow-origin"), None);
         }
     }
-    // Other clients see that the answer depends on the origin.
+    // The responses tell caches that they depend on the origin.
     let answer = ask(Method::GET, &[]).await;
     assert_eq!(answer.status(), StatusCode::OK);
     assert_eq!(header(&answer, "access-control-allow-origin"), None);

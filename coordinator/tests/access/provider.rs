@@ -22,7 +22,7 @@ use crate::running::client;
 
 pub const AUDIENCE: &str = "swirl";
 
-/// Serves the documents in it.
+/// Serves its documents over HTTP.
 #[derive(Clone)]
 pub struct Provider {
     pub issuer: String,
@@ -30,7 +30,7 @@ pub struct Provider {
 }
 
 struct Inner {
-    /// None: it is broken.
+    /// `None`: the provider is broken.
     keys: Mutex<Option<Vec<Value>>>,
     asked: AtomicUsize,
 }
@@ -65,7 +65,7 @@ impl Provider {
         }
     }
 
-    /// From now on it has these keys; None: it is broken.
+    /// Replaces the keys; `None` breaks the provider.
     pub fn has(&self, keys: Option<&[&Key]>) {
         let keys = keys.map(|keys| keys.iter().map(|key| key.jwk()).collect());
         *self.inner.keys.lock().unwrap() = keys;

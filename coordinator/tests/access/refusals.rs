@@ -1,4 +1,4 @@
-//! A client that keeps sending wrong tokens is asked to wait.
+//! A client that keeps sending wrong tokens has to wait.
 
 use serde_json::Value;
 use swirl_coordinator::access::Access;
@@ -6,7 +6,7 @@ use swirl_coordinator::access::Access;
 use crate::running::{Setup, client, tokens};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_that_sends_too_many_wrong_tokens_is_asked_to_wait() {
+async fn an_address_with_too_many_wrong_tokens_has_to_wait() {
     let access = Access::guarded("shop", tokens(&[("viewer", "viewer")]), None).refused_max(4);
     let running = Setup::new(access).start().await;
     let client = client();
@@ -23,7 +23,7 @@ async fn an_address_that_sends_too_many_wrong_tokens_is_asked_to_wait() {
     assert!((1..=4).contains(&after.parse::<u64>().unwrap()), "{after}");
     let problem: Value = refused.json().await.unwrap();
     assert_eq!(problem["code"], "too-many-refusals");
-    // Valid tokens aren't held up by that, nor are requests without a token.
+    // Valid tokens and requests without a token aren't affected.
     assert_eq!(ask("viewer-token").await.status(), 200);
     let ready = client.get(running.url("/readyz")).send().await.unwrap();
     assert_eq!(ready.status(), 200);
@@ -31,9 +31,9 @@ async fn an_address_that_sends_too_many_wrong_tokens_is_asked_to_wait() {
     assert_eq!(without.unwrap().status(), 401);
 }
 
-/// Whatever is at the path, the answer is a problem.
+/// Whatever the path contains, the response is a problem.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_path_that_is_not_text_is_refused_like_any_other() {
+async fn a_path_that_is_not_utf8_is_refused() {
     let running = Setup::new(Access::open("shop")).start().await;
     let client = client();
     for path in [
@@ -56,7 +56,7 @@ async fn a_path_that_is_not_text_is_refused_like_any_other() {
         let problem: Value = answer.json().await.unwrap();
         assert_eq!(problem["code"], "invalid-path", "{path}");
     }
-    // Text of any language is a name like any other.
+    // Text of any language is a valid name.
     let named = client.get(running.url("/api/v1/instances/%C3%A4"));
     let problem: Value = named.send().await.unwrap().json().await.unwrap();
     assert_eq!(problem["code"], "unknown-instance");

@@ -1,4 +1,4 @@
-//! Every route with every role: what each role may do.
+//! Checks every route with every role.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const VIEW: &[&str] = &["viewer", "operator", "deployer", "admin"];
 const OPERATE: &[&str] = &["operator", "admin"];
 const DEPLOY: &[&str] = &["deployer", "admin"];
 
-/// Method, path, and the roles that may use it: empty if everybody may, even without a token.
+/// Method, path, and the roles that may use it. Empty if anyone may, even without a token.
 const ROUTES: &[(&str, &str, &[&str])] = &[
     ("GET", "/api/v1/batches", VIEW),
     ("POST", "/api/v1/batches", OPERATE),
@@ -125,7 +125,7 @@ async fn each_role_may_do_what_the_table_says() {
                     assert!(challenge.to_str().unwrap().contains("insufficient_scope"));
                     let body: Value = response.json().await.unwrap();
                     assert_eq!(body["code"], "forbidden");
-                    assert_eq!(body["role"], may[0], "the least role that is enough");
+                    assert_eq!(body["role"], may[0], "the least sufficient role");
                     assert!(body["detail"].as_str().unwrap().contains(role), "{body}");
                 }
             }
@@ -147,9 +147,9 @@ async fn each_role_may_do_what_the_table_says() {
     }
 }
 
-/// `HEAD` is answered by the handlers of `GET`, and doesn't bypass the gate.
+/// The handlers of `GET` answer `HEAD`, which must not bypass the gate.
 #[tokio::test]
-async fn other_methods_open_nothing() {
+async fn head_needs_the_same_role_as_get() {
     let running = Setup::new(guarded(None)).start().await;
     let head = ask(&running, "HEAD", "/api/v1/instances", None).await;
     assert_eq!(head.status(), StatusCode::UNAUTHORIZED);
@@ -170,7 +170,7 @@ async fn a_server_has_one_namespace() {
     let body: Value = response.json().await.unwrap();
     assert_eq!(body["code"], "unknown-namespace");
     assert_eq!(body["namespace"], "shop");
-    // Without access, the name of the namespace isn't revealed.
+    // The name of the namespace isn't revealed without access.
     let response = ask(&running, "GET", path, None).await;
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
     assert!(!response.text().await.unwrap().contains("shop"));
@@ -185,7 +185,7 @@ async fn a_server_has_one_namespace() {
 }
 
 #[tokio::test]
-async fn an_open_server_asks_for_nothing() {
+async fn an_open_server_requires_no_token() {
     let running = Setup::new(Access::open("default")).start().await;
     for (method, path, _) in ROUTES {
         let status = ask(&running, method, path, None).await.status();

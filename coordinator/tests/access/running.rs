@@ -1,4 +1,4 @@
-//! A server of the API, in memory.
+//! An API server for tests, in memory.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// Finds every document invalid, and says so to callers who may deploy.
+/// Finds every document invalid, and reports that to callers who may deploy.
 struct Refuses;
 
 impl Reader for Refuses {
@@ -78,8 +78,8 @@ pub struct Held {
 }
 
 impl Held {
-    /// Also returns a receiver that reports when it begins, and a sender that lets it continue; dropping that
-    /// does so, too.
+    /// Also returns a receiver that reports when reading begins, and a sender that lets it continue. Dropping the
+    /// sender does so too.
     pub fn new() -> (
         Held,
         mpsc::UnboundedReceiver<()>,
@@ -124,7 +124,7 @@ pub struct Setup {
     pub starts: StartLimits,
     pub origins: Vec<String>,
     pub store: Arc<Embedded>,
-    /// The queries behind requests that only read; `None`: the store.
+    /// The queries for requests that only read; `None` uses the store.
     pub queries: Option<Arc<dyn InstanceQueries>>,
     pub limits: BatchLimits,
 }
@@ -199,7 +199,7 @@ impl Running {
         format!("http://{}{path}", self.address)
     }
 
-    /// Stops it; the task ends when it has stopped.
+    /// Stops the server; the task ends when it has stopped.
     pub fn stop(&mut self) {
         let _ = self.stop.take().unwrap().send(());
     }
@@ -209,7 +209,7 @@ impl Running {
     }
 }
 
-/// Tokens of this name and role; the token is the name with `-token` behind it.
+/// Tokens with these names and roles. The text of a token is its name with `-token` appended.
 pub fn tokens(named: &[(&str, &str)]) -> Tokens {
     let entries: Vec<TokenEntry> = named
         .iter()
@@ -224,7 +224,7 @@ pub fn tokens(named: &[(&str, &str)]) -> Tokens {
     Tokens::new(Token::all(&entries).unwrap(), None).unwrap()
 }
 
-/// Clients may send any number of wrong tokens.
+/// Access that allows any number of wrong tokens.
 pub fn guarded(oidc: Option<Oidc>) -> Access {
     let roles = ["viewer", "operator", "deployer", "admin"];
     Access::guarded("shop", tokens(&roles.map(|role| (role, role))), oidc).refused_max(0)

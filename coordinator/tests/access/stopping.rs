@@ -1,4 +1,4 @@
-//! The end of a server: requests under way are finished, within the limit.
+//! A server that stops: running requests are finished, within the limit.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::running::{Held, Reads, Running, Setup, client};
 
-/// Also returns a receiver that reports that a document is being read, and a sender that lets that continue.
+/// Also returns a receiver that reports when a document is being read, and a sender that lets reading continue.
 fn held(stop_max: Duration) -> (Setup, UnboundedReceiver<()>, Sender<()>) {
     let (reader, begun, go_on) = Held::new();
     let setup = Setup {
@@ -31,10 +31,10 @@ async fn ended(running: Running) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_running_request_is_finished_and_no_other_is_taken() {
+async fn a_running_request_is_finished_and_no_new_one_is_accepted() {
     let (setup, mut begun, go_on) = held(PATIENCE);
     let mut running = setup.start().await;
-    // An idle connection doesn't delay the end.
+    // An idle connection doesn't delay the stop.
     let _idle = TcpStream::connect(running.address).await.unwrap();
     let client = client();
     let under_way = client
@@ -74,12 +74,12 @@ async fn a_request_that_takes_too_long_is_cut_off() {
     assert!(under_way.await.unwrap().is_err());
 }
 
-/// Nothing runs the instance here, so that it doesn't end.
+/// No driver runs the instance here, so it doesn't end.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_for_an_instance_is_told_how_it_stands() {
+async fn waiting_for_an_instance_ends_with_its_current_status() {
     let setup = Setup {
         reader: Arc::new(Reads),
-        // Less than the client would wait.
+        // Less than the time for which the client would wait.
         stop_max: Duration::from_secs(40),
         ..Setup::new(Access::open("default"))
     };
@@ -108,7 +108,7 @@ async fn who_waits_for_an_instance_is_told_how_it_stands() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_refused() {
+async fn requests_that_are_not_http_are_refused() {
     let running = Setup::new(Access::open("default")).start().await;
     let mut stream = TcpStream::connect(running.address).await.unwrap();
     let long = format!(
@@ -124,7 +124,7 @@ async fn what_is_no_http_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_are_answered_until_nobody_sends_any() {
+async fn requests_are_answered_while_draining() {
     let setup = Setup {
         drain: PATIENCE,
         ..Setup::new(Access::open("default"))
@@ -150,7 +150,7 @@ async fn requests_are_answered_until_nobody_sends_any() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_it_has_drained_nobody_is_answered() {
+async fn after_draining_no_request_is_answered() {
     let drain = Duration::from_millis(300);
     let setup = Setup {
         drain,
@@ -165,9 +165,9 @@ async fn when_it_has_drained_nobody_is_answered() {
     assert!(TcpStream::connect(address).await.is_err());
 }
 
-/// Asks for more than the buffers on the way hold, and reads nothing of it.
+/// Requests more than the buffers in between hold, and reads none of the responses.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_never_reads_loses_the_connection() {
+async fn a_client_that_never_reads_is_disconnected() {
     const REQUESTS: usize = 500;
     let setup = Setup {
         write_max: Duration::from_millis(300),
@@ -177,7 +177,7 @@ async fn who_never_reads_loses_the_connection() {
     let mut stream = TcpStream::connect(running.address).await.unwrap();
     let requests = "GET /api/v1/openapi.json HTTP/1.1\r\nhost: h\r\n\r\n".repeat(REQUESTS);
     stream.write_all(requests.as_bytes()).await.unwrap();
-    // Nothing is read until the server has closed the connection: then nothing can be written any more.
+    // Reads nothing until the server has closed the connection, so that writing fails.
     eventually("the end of the connection", async || {
         match stream.try_write(b"GET ") {
             Err(error) if error.kind() != ErrorKind::WouldBlock => Some(()),

@@ -32,7 +32,7 @@ fn write(folder: &Path, issuer: &Issuer) {
     std::fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
 }
 
-/// Trusts this issuer alone.
+/// A client that trusts only this issuer.
 fn trusting(issuer: &Issuer) -> reqwest::Client {
     client();
     let certificate = Certificate::from_pem(issuer.pem().as_bytes()).unwrap();
@@ -46,7 +46,7 @@ fn trusting(issuer: &Issuer) -> reqwest::Client {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_certificate_is_exchanged_while_it_runs() {
+async fn the_certificate_is_replaced_while_the_server_runs() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (issuer(), issuer());
     write(folder.path(), &first);
@@ -64,7 +64,7 @@ async fn the_certificate_is_exchanged_while_it_runs() {
     let plain = url.replace("https", "http");
     assert!(
         old.get(plain).send().await.is_err(),
-        "there is no plain HTTP"
+        "plain HTTP is refused"
     );
 
     write(folder.path(), &second);
@@ -84,7 +84,7 @@ async fn old_versions_and_silent_clients_are_refused() {
     };
     let running = running.start().await;
 
-    // A client that says nothing loses its connection.
+    // A client that sends nothing is disconnected.
     let mut silent = TcpStream::connect(running.address).await.unwrap();
     let mut nothing = Vec::new();
     let closed = timeout(PATIENCE, silent.read_to_end(&mut nothing));

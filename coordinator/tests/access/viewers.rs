@@ -1,4 +1,4 @@
-//! Many viewers of one instance: the store is read as for one of them.
+//! Many viewers of one instance cost the store as much as one viewer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ states:
   - {name: A, type: sleep, duration: PT1H, end: true}
 ";
 
-/// Counts what is read of instances.
+/// Counts reads of instances.
 struct Counted {
     store: Arc<Embedded>,
     reads: Arc<AtomicUsize>,
@@ -77,7 +77,7 @@ impl InstanceQueries for Counted {
     }
 }
 
-/// A server with an instance that waits, and the number of reads.
+/// A server with an instance that waits, and the counter of reads.
 async fn with_instance(access: Access) -> (Running, Arc<Embedded>, Arc<AtomicUsize>) {
     let store = Arc::new(Embedded::memory());
     let reads = Arc::new(AtomicUsize::new(0));
@@ -144,13 +144,13 @@ async fn load(running: &Running, client: &Client, seen: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_viewers_cost_as_much_as_one() {
+async fn a_thousand_viewers_cost_the_store_as_much_as_one() {
     let (running, store, reads) = with_instance(Access::open("shop")).await;
     let client = client();
-    // The cost of one viewer while nothing happens, and when something does.
+    // The cost of one viewer while nothing happens, and during a change.
     let polls = async |streams: &mut Vec<Response>, at: i64| {
         let before = reads.load(Ordering::Relaxed);
-        // Time has to pass: what is counted is done by the second.
+        // Time has to pass here, since the cost is measured per second.
         tokio::time::sleep(Duration::from_secs(3)).await;
         let idle = reads.load(Ordering::Relaxed) - before;
         let (before, begun) = (reads.load(Ordering::Relaxed), Instant::now());
@@ -177,9 +177,9 @@ async fn a_thousand_viewers_cost_as_much_as_one() {
     join_all(others.iter_mut().map(hint)).await;
     streams.append(&mut others);
     let (idle_of_all, busy_of_all, seconds) = polls(&mut streams, 3_000).await;
-    // A poll more or less, as the moments fall; each has two reads.
+    // Allow one more poll or less, depending on the timing. Each has two reads.
     assert!(idle_of_all <= idle + 4, "{idle_of_all}, not {idle}");
-    // The polls go on until all pages are there, and a page that comes late is read once more.
+    // Polling continues until all pages are loaded, and a page that loads late is read once more.
     let late = 3 * (seconds + 2);
     assert!(busy_of_all <= busy + late, "{busy_of_all}, not {busy}");
 
@@ -187,7 +187,7 @@ async fn a_thousand_viewers_cost_as_much_as_one() {
     drop(streams);
     let silent = async || {
         let before = reads.load(Ordering::Relaxed);
-        // Time has to pass: a poll that goes on would come within it.
+        // Time has to pass here, since a remaining poll would occur within it.
         tokio::time::sleep(Duration::from_millis(2_500)).await;
         (before == reads.load(Ordering::Relaxed)).then_some(())
     };
@@ -217,9 +217,9 @@ async fn hints_are_for_those_who_may_see_the_instance() {
     drop(store);
 }
 
-/// A hint that was never given shares nothing.
+/// A made-up hint shares no response.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_invented_hint_is_ignored() {
+async fn a_made_up_hint_is_ignored() {
     let (running, store, reads) = with_instance(Access::open("shop")).await;
     let client = client();
     load(&running, &client, "invented").await;
@@ -230,7 +230,7 @@ async fn an_invented_hint_is_ignored() {
     assert!(reads.load(Ordering::Relaxed) > before);
 }
 
-/// A stream must not hold up a server that stops.
+/// A stream must not delay a server that stops.
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_end_when_the_server_stops() {
     let (mut running, _, _) = with_instance(Access::open("shop")).await;

@@ -320,7 +320,7 @@ impl FunctionCaller for Caller {
             timeout: entry.timeout,
         };
         let call = entry.compiled.call(&self.clients, &request, &context);
-        let call = exchange::noted(request.seen.clone(), request.secrets.clone(), call);
+        let call = exchange::noted(request.last_exchange.clone(), request.secrets.clone(), call);
         let result = breaker::with_limit(entry.late, call).await;
         result.map_err(|error| {
             let is_exact = error.exact.is_some();

@@ -5,19 +5,23 @@ use std::sync::Arc;
 
 use reqwest::Method;
 use swirl_model::redact::Redactor;
-use swirl_ports::{Exchange, ExchangeProtocol, Seen};
+use swirl_ports::{Exchange, ExchangeProtocol, LastExchange};
 use url::Url;
 
 use crate::shown;
 
 tokio::task_local! {
-    static NOTED: (Seen, Arc<Redactor>);
+    static NOTED: (LastExchange, Arc<Redactor>);
 }
 
-/// Makes a call and records its exchanges. The last exchange counts, because it is that of the call itself and not the
-/// one for its token.
-pub(crate) async fn noted<F: Future>(seen: Seen, secrets: Arc<Redactor>, call: F) -> F::Output {
-    NOTED.scope((seen, secrets), call).await
+/// Makes a call whose exchanges are recorded. The last one counts: it is that of the call itself, not the one for its
+/// token.
+pub(crate) async fn noted<F: Future>(
+    last: LastExchange,
+    secrets: Arc<Redactor>,
+    call: F,
+) -> F::Output {
+    NOTED.scope((last, secrets), call).await
 }
 
 /// Records a request that is sent, or its answer.
@@ -70,7 +74,7 @@ pub(crate) fn note_message(
 
 /// Does nothing outside of a call, such as when a document is fetched.
 fn with(exchange: impl FnOnce(&Redactor) -> Exchange) {
-    let _ = NOTED.try_with(|(seen, secrets)| seen.note(exchange(secrets)));
+    let _ = NOTED.try_with(|(last, secrets)| last.note(exchange(secrets)));
 }
 
 /// The URL as errors show it, with the names of its query.
@@ -92,14 +96,14 @@ mod tests {
     async fn secrets_are_not_recorded() {
         let url =
             Url::parse("http://me:pw@h.example/bot-t0ken-long/send?key=s3cret&a%26b=1#x").unwrap();
-        let seen = Seen::default();
+        let last = LastExchange::default();
         let secrets = Arc::new(Redactor::new(["t0ken-long"]));
-        noted(seen.clone(), secrets, async {
+        noted(last.clone(), secrets, async {
             note(&Method::POST, &url, None);
             note(&Method::POST, &url, Some(204));
         })
         .await;
-        let found = seen.get().unwrap();
+        let found = last.get().unwrap();
         let ExchangeProtocol::Http {
             url: shown, status, ..
         } = &found.protocol
@@ -117,13 +121,13 @@ mod tests {
         assert_eq!((found.port, *status), (Some(80), Some(204)));
         // Outside of a call, nothing is recorded and nothing fails.
         note(&Method::GET, &url, None);
-        assert_eq!(seen.get(), Some(found));
+        assert_eq!(last.get(), Some(found));
     }
     #[tokio::test]
     async fn other_protocols_are_recorded_too() {
-        let seen = Seen::default();
+        let last = LastExchange::default();
         let secrets = Arc::new(Redactor::new(["s3cret-long"]));
-        noted(seen.clone(), secrets.clone(), async {
+        noted(last.clone(), secrets.clone(), async {
             note_grpc("h", 9, "/shop.Users/Get", Some(5));
         })
         .await;
@@ -132,12 +136,12 @@ mod tests {
             method: "Get".to_owned(),
             status: Some(5),
         };
-        assert_eq!(seen.get().unwrap().protocol, protocol);
-        noted(seen.clone(), secrets, async {
+        assert_eq!(last.get().unwrap().protocol, protocol);
+        noted(last.clone(), secrets, async {
             note_message("mqtt", ("h", 1883), "a/s3cret-long/b", false);
         })
         .await;
-        let found = seen.get().unwrap();
+        let found = last.get().unwrap();
         assert_eq!((found.host.as_str(), found.port), ("h", Some(1883)));
         let ExchangeProtocol::Message {
             system,

@@ -1,4 +1,4 @@
-//! An additional name for the attribute that addresses an event to an instance.
+//! Support for another name of the attribute that addresses an event to an instance.
 //!
 //! Services written for another runtime return the id of an instance in an attribute of that runtime. An event that has
 //! that attribute but not ours is treated as if it had ours.
@@ -11,17 +11,17 @@ use async_trait::async_trait;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data};
 
-/// Our own attribute (docs/language.md#decision-49).
+/// Swirl's own attribute (docs/language.md#decision-49).
 const ADDRESSEE: &str = "swirlinstanceid";
 
-/// Adds our attribute to events that have the other one.
+/// Adds Swirl's attribute to events that have only the other one.
 pub struct Addressed {
     log: Arc<dyn EventLog>,
     attribute: String,
 }
 
 impl Addressed {
-    /// Wraps the log, or returns it unchanged if there is no other name.
+    /// Wraps the log. Returns it unchanged if there is no other attribute.
     pub fn log(log: Arc<dyn EventLog>, attribute: Option<&str>) -> Arc<dyn EventLog> {
         match attribute {
             None => log,
@@ -34,7 +34,7 @@ impl Addressed {
 }
 
 impl Addressed {
-    /// The instance that only the other attribute names.
+    /// The instance that the event names only by the other attribute.
     fn addressee(&self, event: &CloudEvent) -> Option<String> {
         let id = event.attribute(&self.attribute).filter(|id| !id.is_empty());
         id.filter(|_| event.attribute(ADDRESSEE).is_none())

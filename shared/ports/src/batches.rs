@@ -24,7 +24,7 @@ pub struct BatchOrder {
     /// The result for `skip`; `null` is a valid result.
     #[serde(
         default,
-        deserialize_with = "given",
+        deserialize_with = "nullable",
         skip_serializing_if = "Option::is_none"
     )]
     pub result: Option<Data>,
@@ -46,7 +46,7 @@ pub struct BatchOrder {
     pub matched: u32,
 }
 
-fn given<'d, D: Deserializer<'d>>(from: D) -> std::result::Result<Option<Data>, D::Error> {
+fn nullable<'d, D: Deserializer<'d>>(from: D) -> std::result::Result<Option<Data>, D::Error> {
     Data::deserialize(from).map(Some)
 }
 

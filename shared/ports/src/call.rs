@@ -11,14 +11,14 @@ use swirl_model::trace::TraceContext;
 use swirl_model::workflow::{AuthScheme, Function};
 use swirl_model::{Data, WorkflowError};
 
-/// One attempt of a function call. Calls are at least once: the same call repeated after a crash
-/// has the same key, a retry has another.
+/// One attempt of a function call. Calls happen at least once: a call that is repeated after a crash has the same key,
+/// and a retry has a new one.
 #[derive(Debug, Clone)]
 pub struct CallRequest {
     pub definition: DefinitionId,
     pub function: Arc<Function>,
     pub scope: ScopeRef,
-    /// May hold secrets: never to be logged or stored.
+    /// May contain secrets, so it must never be logged or stored.
     pub arguments: Data,
     pub selection_set: Option<String>,
     /// `Idempotency-Key`.
@@ -26,13 +26,14 @@ pub struct CallRequest {
     /// When the attempt began.
     pub at: Timestamp,
     pub auth: Option<CallAuth>,
-    /// The secrets that the call may have used, to be cut out of its kept or shown parts.
+    /// The secrets that the call may have used. They are removed from everything about the call that is stored or
+    /// shown.
     pub secrets: Arc<Redactor>,
-    /// The span of the call, for the service: `traceparent`.
+    /// The span of the call, which the service receives as `traceparent`.
     pub trace: Option<TraceContext>,
-    /// The caller records here which service it called.
-    pub seen: Seen,
-    /// For a caller that has something to do once its result is stored.
+    /// The caller records its exchange with the service here.
+    pub last_exchange: LastExchange,
+    /// For callers that have to do something once their result is stored.
     pub stored: Stored,
 }
 
@@ -49,84 +50,85 @@ pub struct Exchange {
 pub enum ExchangeProtocol {
     Http {
         method: String,
-        /// Without credentials, and without the values of its query.
+        /// Without credentials and without the values of the query.
         url: String,
-        /// None until an answer has come.
+        /// `None` until a response has arrived.
         status: Option<u16>,
     },
     Grpc {
-        /// With its package.
+        /// Includes the package.
         service: String,
         method: String,
-        /// None until an answer has come; 0 is success.
+        /// `None` until a response has arrived; 0 is success.
         status: Option<i32>,
     },
     Message {
         /// The broker, as OpenTelemetry names it.
         system: &'static str,
-        /// Subject, topic, channel or queue.
+        /// A subject, topic, channel or queue.
         destination: String,
-        /// Waited for, instead of sent.
+        /// The call waits for a message instead of sending one.
         receives: bool,
     },
 }
 
-/// The last exchange of a call. Clones share it, so it is also known if the call is abandoned.
+/// The last exchange of a call. Clones share it, so it is available even if the call is abandoned.
 #[derive(Debug, Clone, Default)]
-pub struct Seen(Arc<Mutex<Option<Exchange>>>);
+pub struct LastExchange(Arc<Mutex<Option<Exchange>>>);
 
-impl Seen {
+impl LastExchange {
     pub fn note(&self, exchange: Exchange) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(exchange);
     }
 
     pub fn get(&self) -> Option<Exchange> {
-        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.clone()
+        let exchange = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        exchange.clone()
     }
 }
 
-/// Tells a caller that its result has been stored. Clones share it; when the last one is dropped, the result is given up.
+/// Tells a caller that its result has been stored. Clones share it. When the last clone is dropped, the result was
+/// discarded.
 #[derive(Debug, Clone, Default)]
 pub struct Stored(Arc<Mutex<Option<oneshot::Sender<StoredAck>>>>);
 
 /// The other end of [`Stored`].
 #[derive(Debug)]
-pub struct Storing(oneshot::Receiver<StoredAck>);
+pub struct StoredWatch(oneshot::Receiver<StoredAck>);
 
-/// The result has been stored: to be dropped when the caller has done what it does then.
+/// Says that the result has been stored. The caller drops it once it has reacted.
 #[derive(Debug)]
 pub struct StoredAck(#[expect(dead_code, reason = "its drop is the message")] oneshot::Sender<()>);
 
 impl Stored {
-    /// For the caller, once for a call.
-    pub fn watch(&self) -> Storing {
+    /// Called by the caller, once per call.
+    pub fn watch(&self) -> StoredWatch {
         let (sender, receiver) = oneshot::channel();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
-        Storing(receiver)
+        StoredWatch(receiver)
     }
 
-    /// Tells the caller, if it wants to know, and waits until it has acted on that.
+    /// Notifies the caller, if it is watching, and waits until it has reacted.
     pub async fn notify(self) {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (ack, acted) = oneshot::channel();
         if let Some(sender) = sender
             && sender.send(StoredAck(ack)).is_ok()
         {
-            // It is dropped, without a value.
+            // The caller drops its end without sending a value.
             let _ = acted.await;
         }
     }
 }
 
-impl Storing {
-    /// `None`: the result is given up, by this process.
+impl StoredWatch {
+    /// Waits until the result is stored. `None` means that this process discarded the result.
     pub async fn stored(self) -> Option<StoredAck> {
         self.0.await.ok()
     }
 }
 
-/// An `auth` definition with its properties evaluated. Never to be logged or stored.
+/// An `auth` definition with its properties evaluated. It must never be logged or stored.
 #[derive(Clone)]
 pub struct CallAuth {
     pub name: String,
@@ -148,6 +150,6 @@ pub trait FunctionCaller: Send + Sync {
 
 #[async_trait]
 pub trait Secrets: Send + Sync {
-    /// The values of these names, as an object; names without a value are missing in it.
+    /// The values of these secrets, as an object. Secrets without a value are missing from it.
     async fn get(&self, names: &[String]) -> Data;
 }

@@ -1,4 +1,4 @@
-//! Time. The time is passed to the engine; only drivers and coordinators ask for it.
+//! The clock. The engine gets the time as an argument; only drivers and coordinators read the clock.
 
 use async_trait::async_trait;
 use swirl_model::time::Timestamp;

@@ -4,20 +4,20 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The store cannot be reached or is overloaded: trying again can help.
+    /// The store cannot be reached or is overloaded. Retrying can help.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// A stored record cannot be read: trying again cannot help.
+    /// A stored record cannot be read. Retrying can't help.
     #[error("stored data of {what} is damaged: {reason}")]
     Damaged { what: String, reason: String },
-    /// A limit of the store: trying again cannot help.
+    /// A limit of the store is exceeded. Retrying can't help.
     #[error("{what} is {size} bytes large; the limit is {limit}")]
     TooLarge {
         what: String,
         size: usize,
         limit: usize,
     },
-    /// The position to continue a listing from is unknown or comes from another store: trying again cannot help.
+    /// The position from which to continue a listing is unknown or comes from another store. Retrying can't help.
     #[error("there is no place '{0}' in this listing; begin it anew")]
     UnknownPlace(String),
 }

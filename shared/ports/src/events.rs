@@ -1,8 +1,8 @@
-//! Events: the scopes that wait for them, the events that came early, the instances that they start.
+//! The event log: scopes that wait for events, events that arrived early, and the instances that events start.
 //!
-//! An event is ingested, the instances that it starts are created, then it is acknowledged. After a crash in between
-//! it is ingested again, with the same outcome: deliveries are inputs with derived ids, and instances are created
-//! under derived ids.
+//! An event is ingested, the instances that it starts are created, then the event is acknowledged. If a crash
+//! interrupts that, the event is ingested again with the same outcome: deliveries are inputs with derived ids, and the
+//! ids of the instances are derived too.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -20,33 +20,33 @@ use crate::matching::Listeners;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trigger {
     pub definition: DefinitionId,
-    /// Any of `events` starts an instance; otherwise a set of them.
+    /// Each of `events` starts an instance by itself. Otherwise a set of them does.
     pub exclusive: bool,
     pub events: Vec<EventMatch>,
-    /// An expression over the positions in `events`, for the events that make a set complete.
+    /// An expression over the positions in `events`. It says which events complete a set.
     pub wait: Wait,
-    /// The time that a set of events may take to be complete.
+    /// The time within which a set must be complete.
     pub timeout_ms: Option<u64>,
-    /// Starts again with each event.
+    /// The timeout starts again with each event.
     pub timeout_restarts: bool,
 }
 
-/// Possible listeners of an event, by the deployed definitions.
+/// The possible listeners of an event, according to the deployed definitions.
 #[derive(Debug, Clone, Copy)]
 pub struct Listening<'a> {
-    /// Those of the latest versions of all definitions.
+    /// The triggers of the latest versions of all definitions.
     pub triggers: &'a [Trigger],
-    /// Consumed event definitions with a correlation, of all deployed workflows: an event that one of these matches is
-    /// kept for later instances.
+    /// The consumed event definitions with a correlation, of all deployed workflows. An event that matches one of them
+    /// is kept for instances that start later.
     pub consumed: &'a [EventMatch],
-    /// All events that instances may wait for: a store needs to search no other waits. `None`: that isn't known.
+    /// All events that instances may wait for, so that a store needn't search other waits; `None` if unknown.
     pub listeners: Option<&'a Listeners>,
-    /// [`EventLog::awaited`] has said that no instance waits for the event, so that waits aren't searched.
+    /// [`EventLog::awaited`] has reported that no instance waits for the event, so waits aren't searched.
     pub is_unawaited: bool,
 }
 
 impl<'a> Listening<'a> {
-    /// Instances may wait for any events.
+    /// For instances that may wait for any event.
     pub fn new(triggers: &'a [Trigger], consumed: &'a [EventMatch]) -> Listening<'a> {
         Listening {
             triggers,
@@ -60,17 +60,17 @@ impl<'a> Listening<'a> {
 /// An instance to create.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Start {
-    /// Which of the triggers.
+    /// The index of the trigger.
     pub trigger: usize,
     pub events: Vec<StartEvent>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ingested {
-    /// It was acknowledged before: nothing was done.
+    /// The event was acknowledged before, and nothing was done.
     pub duplicate: bool,
-    /// Scopes that got it as an input, and must be put into the queue. If the event is offered again after a crash, those
-    /// that got it before may be missing: the reconciler finds them.
+    /// Scopes that got the event as an input and must be put into the queue. If the event is ingested again after a
+    /// crash, scopes that got it before may be missing; the reconciler finds them.
     pub woken: Vec<ScopeRef>,
     pub starts: Vec<Start>,
 }
@@ -85,39 +85,38 @@ pub trait EventLog: Send + Sync {
         at: Timestamp,
     ) -> Result<Ingested>;
 
-    /// Whether instances may wait for these events now, each. They are looked for in the order of the events: a wait
-    /// that an event finds, the next one finds too, unless it is over. `listeners`: as in [`Listening`]. True also
-    /// where that isn't known.
+    /// Returns for each event whether an instance may be waiting for it now, or whether that is unknown. The events are
+    /// searched in order, and one wait may be found for several events. `listeners`: as in [`Listening`].
     async fn awaited(&self, events: &[&CloudEvent], listeners: &Listeners) -> Result<Vec<bool>>;
 
-    /// All effects of an event are done.
+    /// Records that all effects of the event have been carried out.
     async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()>;
 
-    /// Drops everything older than the configured retention.
+    /// Drops everything that is older than the configured retention.
     async fn expire(&self, now: Timestamp) -> Result<()>;
 }
 
 /// The progress in a stream of events: how far it has been read and processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamPlace {
-    /// Names the stream's creation: a stream that is created again counts from 1.
+    /// The creation of the stream. If a stream is created again, its numbers start from 1.
     pub stream: String,
-    /// All events up to this number are done.
+    /// All events up to this number have been processed.
     pub done: u64,
-    /// The time at which the first event that isn't done was put into the stream, in milliseconds since
-    /// 1970; if all are done, that of the last one.
+    /// The time at which the first unprocessed event was put into the stream, in milliseconds since 1970. If all are
+    /// processed, the time of the last one.
     pub at_ms: i64,
-    /// The last one that was read.
+    /// The number of the last event that was read.
     pub read: u64,
 }
 
-/// Where produced events leave the system.
+/// The bus on which produced events leave the system.
 #[async_trait]
 pub trait EventBus: Send + Sync {
-    /// Returns when the event is safe there. The same event again (`source` and `id`) is dropped by the receiver, as
-    /// far as the bus remembers.
+    /// Returns when the bus has stored the event. The receiver drops a repeated event (by `source` and `id`), as far as
+    /// the bus remembers it.
     async fn publish(&self, event: &CloudEvent) -> Result<()>;
 
-    /// Keeps an event that can never be published as a dead letter, with the reason.
+    /// Stores an event that can never be published as a dead letter, with the reason.
     async fn bury(&self, event: &CloudEvent, reason: &str) -> Result<()>;
 }

@@ -21,7 +21,7 @@ use swirl_model::{Data, WorkflowError};
 
 use crate::error::Result;
 
-/// How many marks an instance keeps. No more batches than that ever run at once.
+/// The number of marks that an instance keeps. It is also the limit on batches that run at the same time.
 pub const MARKS_MAX: usize = 32;
 
 /// A process's hold on a scope until the lease expires.
@@ -90,7 +90,7 @@ impl Lease {
     }
 }
 
-/// An input that has not been processed yet.
+/// An input that has not been processed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InboxItem {
     /// An input with a given id is added at most once.
@@ -126,17 +126,17 @@ pub struct Held {
     pub inbox: Vec<InboxItem>,
     /// The fork is closed or the instance has ended, so the only input to act on is a cancellation.
     pub closed: bool,
-    /// The forks among the inputs whose results are not in [`Input::Joined`] because they exceed [`JoinLimits`]. The
-    /// holder gets them by [`ExecutionStore::read_results`].
+    /// The forks among the inputs whose results are missing from [`Input::Joined`] because they exceed [`JoinLimits`].
+    /// The holder reads them with [`ExecutionStore::read_results`].
     pub large_joins: Vec<u32>,
 }
 
-/// The results of a fork that its parent's reader gets together with the input. More results, or larger ones, are left
-/// to a coordinator.
+/// The limits on the results of a fork that are returned together with the input. Beyond them, a coordinator joins the
+/// fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JoinLimits {
     pub results: u32,
-    /// Of all results together, as JSON.
+    /// The total size of the results, as JSON.
     pub bytes: u64,
 }
 
@@ -218,31 +218,31 @@ pub struct OutboxEntry {
     pub command: Command,
 }
 
-/// A start that another instance makes, and that waits because its workflow is started too fast.
+/// A start by another instance that waits because its workflow is started too fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PendingStart<'a> {
     pub workflow: &'a str,
-    /// The instance that is to be started.
+    /// The instance to start.
     pub id: &'a InstanceId,
 }
 
-/// How many starts may wait. 0: without a limit.
+/// The limits on the number of waiting starts; 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PendingStartsMax {
-    /// Of one workflow.
+    /// For one workflow.
     pub workflow: u32,
-    /// Of all workflows of the namespace together.
+    /// For all workflows of the namespace together.
     pub all: u32,
 }
 
-/// For how long a pending start is counted that isn't recorded again: its instance may have been removed. In
-/// milliseconds.
+/// The time in milliseconds for which a pending start counts after it was last recorded. Without this limit it would
+/// count for ever if its instance is removed.
 pub const PENDING_START_KEPT_MS: i64 = 3_600_000;
 
 /// The result of suspending or resuming an instance.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Suspended {
-    /// Scopes that have something to do, if it was resumed.
+    /// Scopes that have something to do after the instance was resumed.
     pub wake: Vec<ScopeRef>,
     /// As in [`Committed::Done`].
     pub outbox: Vec<OutboxEntry>,
@@ -281,17 +281,18 @@ pub struct InlineRun {
     pub output: Option<Data>,
     pub error: Option<WorkflowError>,
     pub at: Timestamp,
-    /// Events that it produced: with its creation they are in the outbox.
+    /// The events that it produced. Creating the instance puts them into the outbox.
     pub effects: Vec<Command>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Created {
     New,
-    /// The same, and the complete run left these effects: the caller carries them out, and then reports them to
+    /// Created, and the inline run left these effects. The caller carries them out and then reports them to
     /// [`ExecutionStore::flushed`].
     WithEffects(Vec<OutboxEntry>),
-    /// The id exists already, and nothing was changed. It is a conflict to reuse a key with another input or workflow.
+    /// The id exists already, and nothing was changed. `conflict` is set if the key was used before for another input
+    /// or workflow.
     Exists {
         conflict: bool,
     },
@@ -338,7 +339,7 @@ pub enum Removed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operated {
     New,
-    /// It was carried out before, under the same mark: nothing was changed.
+    /// The action was carried out before under the same mark, and nothing was changed.
     Known,
     /// There is no such instance.
     Unknown,
@@ -351,7 +352,7 @@ pub struct Whole {
     pub status: Status,
     pub suspended: bool,
     pub scopes: Vec<Scope>,
-    /// With their results.
+    /// The forks with their results.
     pub forks: Vec<Fork>,
     /// The inputs that have not been processed.
     pub inbox: Vec<(ScopeId, InboxItem)>,
@@ -380,7 +381,7 @@ pub struct Migration {
 pub enum Migrated {
     /// The instance was moved. Names the scopes that have something to do.
     Done(Vec<ScopeRef>),
-    /// It was carried out before, under the same mark: nothing was changed.
+    /// The move was carried out before under the same mark, and nothing was changed.
     Known,
     /// Nothing was changed, because the instance has changed since it was read or a process holds one of its scopes.
     Changed,
@@ -388,7 +389,7 @@ pub enum Migrated {
     Unknown,
 }
 
-/// The instance that has a key, and since when.
+/// The instance that has a key, and the time since when it has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyHolder {
     pub instance: InstanceId,
@@ -474,9 +475,10 @@ pub trait ExecutionStore: InstanceRecords {
     /// Returns outbox entries that were not carried out, for instance because of a crash.
     async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>>;
 
-    /// Records that a start waits in an outbox, or that it still does. Returns false, and records nothing, if it is new
-    /// and as many wait as may. It counts until [`ExecutionStore::remove_pending_start`], or for
-    /// [`PENDING_START_KEPT_MS`] after it was last recorded. A store may forget it when its process ends.
+    /// Records that a start waits in an outbox, or that it still does. Returns false, and records nothing, if the start
+    /// is new and the maximum number of starts is waiting. The start counts until
+    /// [`ExecutionStore::remove_pending_start`], or for [`PENDING_START_KEPT_MS`] after it was last recorded. A store
+    /// may forget it when its process ends.
     async fn add_pending_start(
         &self,
         start: PendingStart<'_>,
@@ -484,7 +486,7 @@ pub trait ExecutionStore: InstanceRecords {
         now: Timestamp,
     ) -> Result<bool>;
 
-    /// A start waits no longer, whether it was recorded or not.
+    /// Records that a start no longer waits. Does nothing if it was never recorded.
     async fn remove_pending_start(&self, start: PendingStart<'_>) -> Result<()>;
 
     /// Returns scopes that should be running but aren't, after a crash or a lost message. Regardless of the limit, the

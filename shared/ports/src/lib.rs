@@ -20,8 +20,8 @@ pub mod store;
 
 pub use batches::{Batch, BatchCounts, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches};
 pub use call::{
-    CallRequest, Exchange, ExchangeProtocol, FunctionCaller, Secrets, Seen, Stored, StoredAck,
-    Storing,
+    CallRequest, Exchange, ExchangeProtocol, FunctionCaller, LastExchange, Secrets, Stored,
+    StoredAck, StoredWatch,
 };
 pub use clock::Clock;
 pub use definitions::{

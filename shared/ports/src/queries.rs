@@ -16,7 +16,7 @@ use swirl_model::time::Timestamp;
 use crate::error::Result;
 use crate::execution::InstanceRecords;
 
-/// A line of a listing.
+/// A row of a listing.
 #[derive(Debug, Clone)]
 pub struct Summary {
     pub header: Arc<Header>,
@@ -97,7 +97,7 @@ pub struct Filter {
     pub from: Option<String>,
     pub limit: usize,
     /// The maximum number of instances to examine for one page, whether they pass or not; 0 lets the store decide.
-    pub seen_max: usize,
+    pub examined_max: usize,
 }
 
 /// The matching values of one attribute. All are of one kind.
@@ -139,7 +139,7 @@ pub struct Page {
     /// even without rows, if the rest has not been examined.
     pub next: Option<String>,
     /// The number of instances that were examined.
-    pub seen: usize,
+    pub examined: usize,
 }
 
 /// The number of instances of a workflow, or of all.
@@ -214,7 +214,7 @@ impl Values {
 #[async_trait]
 pub trait InstanceQueries: InstanceRecords {
     /// Returns a page of a listing: at most [`Filter::limit`] rows that pass the filter and `keep`, from at most
-    /// [`Filter::seen_max`] instances.
+    /// [`Filter::examined_max`] instances.
     ///
     /// # Errors
     /// [`Error::UnknownPlace`](crate::Error::UnknownPlace) if the position to continue from doesn't exist.

@@ -1,4 +1,4 @@
-//! The store that a process is built with.
+//! The complete store that a process is built with.
 
 use crate::execution::ExecutionStore;
 use crate::queries::InstanceQueries;

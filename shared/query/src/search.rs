@@ -11,7 +11,7 @@ pub struct Pace {
     /// At most this many rows.
     pub limit: usize,
     /// After this many instances the search stops and returns the place that it reached.
-    pub seen_max: usize,
+    pub examined_max: usize,
 }
 
 /// Searches for instances that match the query, from the end of another search.
@@ -28,6 +28,6 @@ pub async fn search(
     let mut filter = query.filter(declared);
     filter.from = from;
     filter.limit = pace.limit;
-    filter.seen_max = pace.seen_max;
+    filter.examined_max = pace.examined_max;
     queries.page(&filter, &|row| query.matches(row)).await
 }

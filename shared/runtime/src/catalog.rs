@@ -10,39 +10,39 @@ use swirl_model::time::Timestamp;
 use swirl_ports::matching::Listeners;
 use swirl_ports::{DefinitionHead, Interests, Trigger};
 
-/// The catalog of all deployed definitions and of the events they listen to.
+/// The catalog of deployed definitions and of the events they listen to.
 #[derive(Debug, Default)]
 pub struct Catalog {
     pub(crate) revision: u64,
-    /// In the order of their last change, the deleted ones too.
+    /// All definitions, including deleted ones, in the order of their last change.
     all: Vec<Arc<Deployed>>,
     by_id: HashMap<DefinitionId, usize>,
     /// The latest version of each workflow, in the order of their last change.
     pub latest: Vec<Arc<Deployed>>,
     by_workflow: HashMap<Arc<str>, usize>,
-    /// Starting event states of the latest versions.
+    /// The starting event states of the latest versions.
     pub triggers: Vec<Trigger>,
-    /// Consumed events with a correlation, of all versions: these are kept for later instances.
+    /// The consumed events with a correlation, of all versions. Such events are kept for instances that start later.
     pub consumed: Vec<EventMatch>,
-    /// All events that start instances or that instances wait for, of all versions; of deleted ones too, since a
-    /// deletion doesn't see an instance that starts meanwhile.
+    /// All events that start instances or that instances wait for, of all versions. Deleted ones are included, since an
+    /// instance may start while a definition is being deleted.
     pub listeners: Listeners,
-    /// Those among them whose instances need no worker.
+    /// The listeners among them whose instances need no worker.
     pub data_listeners: Listeners,
 }
 
-/// A definition that is deployed.
+/// A deployed definition.
 #[derive(Debug)]
 pub struct Deployed {
     pub head: DefinitionHead,
     pub interests: Interests,
-    /// Its schedule, parsed.
+    /// The parsed schedule.
     pub calendar: Option<Calendar>,
 }
 
 impl Deployed {
     pub fn new(head: DefinitionHead, interests: Interests) -> Deployed {
-        // Invalid schedules were refused at deployment.
+        // Deployment rejects invalid schedules.
         let schedule = interests.schedule.as_ref();
         let calendar = schedule.and_then(|schedule| Calendar::new(schedule).ok());
         Deployed {
@@ -60,18 +60,19 @@ impl Deployed {
         self.head.deployed_at
     }
 
-    /// Its schedule creates instances. Those of a workflow that begins with an event state are started by
-    /// events (docs/language.md#decision-90).
+    /// Whether the schedule creates instances. Instances of a workflow that begins with an event state are started by
+    /// events instead (docs/language.md#decision-90).
     pub fn starts_by_schedule(&self) -> bool {
         self.calendar.is_some() && self.interests.trigger.is_none()
     }
 }
 
 impl Catalog {
-    /// Applies changes, in their order.
+    /// Applies changes in order.
     pub(crate) fn after(&self, revision: u64, changed: Vec<Arc<Deployed>>) -> Catalog {
         let mut seen: HashSet<&DefinitionId> = HashSet::new();
-        // From the newest on: a definition that changed while the pages were read comes more than once.
+        // Go from the newest to the oldest, since a definition that changed while the pages were read occurs more than
+        // once.
         let newest = changed.iter().rev().chain(self.all.iter().rev());
         let mut all: Vec<Arc<Deployed>> = newest
             .filter(|one| seen.insert(one.id()))
@@ -133,17 +134,17 @@ impl Catalog {
         }
     }
 
-    /// Those that were not deleted, in the order of their last change.
+    /// The definitions that are not deleted, in the order of their last change.
     pub fn open(&self) -> impl Iterator<Item = &Arc<Deployed>> {
         self.all.iter().filter(|one| one.head.deleted.is_none())
     }
 
-    /// All of them, the deleted ones too, in the order of their last change.
+    /// All definitions, including deleted ones, in the order of their last change.
     pub fn all(&self) -> &[Arc<Deployed>] {
         &self.all
     }
 
-    /// One, deleted or not.
+    /// A definition, deleted or not.
     pub fn one(&self, id: &DefinitionId) -> Option<&Arc<Deployed>> {
         self.by_id.get(id).map(|place| &self.all[*place])
     }
@@ -155,7 +156,7 @@ impl Catalog {
     }
 }
 
-/// Whether `one` is later in the order of docs/language.md#decision-50; it was deployed after `best`.
+/// Whether `one` is later in the order of docs/language.md#decision-50. It was deployed after `best`.
 fn is_newer(one: &Deployed, best: &Deployed) -> bool {
     let parse = |one: &Deployed| semver::Version::parse(&one.id().version);
     match (parse(one), parse(best)) {

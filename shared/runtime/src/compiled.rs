@@ -1,4 +1,4 @@
-//! Compiled definitions, as many as fit.
+//! A bounded cache of compiled definitions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,23 +6,23 @@ use std::sync::Arc;
 use swirl_engine::Definition;
 use swirl_model::ids::DefinitionId;
 
-/// The limits of each of the two generations: definitions, and bytes of documents.
+/// The limits of each of the two generations: the number of definitions, and the bytes of their documents.
 const COUNT_MAX: usize = 1000;
 const BYTES_MAX: usize = 64 << 20;
 
-/// Compiled definitions in two generations: those that were used recently, and those before them. When
-/// the younger generation is full, the older one is dropped.
+/// Compiled definitions in two generations: the recently used ones, and older ones. When the younger generation is
+/// full, the older one is dropped.
 #[derive(Default)]
 pub(crate) struct Compiled {
     young: HashMap<DefinitionId, Entry>,
     old: HashMap<DefinitionId, Entry>,
-    /// Of the documents of the younger generation.
+    /// The size of the documents of the younger generation.
     bytes: usize,
 }
 
 #[derive(Clone)]
 struct Entry {
-    /// The digest of the source that it was compiled from.
+    /// The digest of the source.
     digest: String,
     bytes: usize,
     definition: Arc<Definition>,
@@ -39,7 +39,7 @@ impl Compiled {
         Some(definition)
     }
 
-    /// `bytes`: of the document, with all that it refers to.
+    /// `bytes`: the size of the document with all documents that it refers to.
     pub fn insert(&mut self, definition: Arc<Definition>, digest: &str, bytes: usize) {
         let id = definition.id.clone();
         self.remove(&id);
@@ -54,7 +54,7 @@ impl Compiled {
         );
     }
 
-    /// Different content is deployed under this id.
+    /// Removes the definition if its digest differs, because different content was deployed under this id.
     pub fn forget_others(&mut self, id: &DefinitionId, digest: &str) {
         let known = self.young.get(id).or_else(|| self.old.get(id));
         if known.is_some_and(|known| known.digest != digest) {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_stays_and_the_rest_goes() {
+    fn recently_used_definitions_stay() {
         let mut compiled = Compiled::default();
         let first = definition(0);
         compiled.insert(first.clone(), "0", 1);
@@ -128,13 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn large_documents_count_for_more() {
+    fn large_documents_take_up_more_of_the_cache() {
         let mut compiled = Compiled::default();
         for version in 0..100 {
             compiled.insert(definition(version), "d", BYTES_MAX / 4);
             assert!(held(&compiled) <= 8);
         }
-        // A definition that exceeds the limit alone is kept while it is the last one.
+        // A definition that exceeds the limit by itself is kept while it is the newest.
         compiled.insert(definition(100), "d", 2 * BYTES_MAX);
         assert!(compiled.get(&definition(100).id).is_some());
         compiled.insert(definition(101), "d", 1);

@@ -1,9 +1,9 @@
-//! The one driver loop.
+//! The driver loop.
 //!
-//! A held scope is stepped with the contents of its inbox, the decision is committed, its effects follow, and the loop
-//! continues until the scope waits for something outside of this process. A function call keeps the lease: the scope
-//! continues with its answer at once, and meanwhile the inbox is watched, since a timer or a cancellation may end the
-//! wait.
+//! The driver steps a held scope with the contents of its inbox, commits the decision, carries out its effects, and
+//! repeats this until the scope waits for something outside this process. During a function call the driver keeps the
+//! lease, so that the scope continues at once with the answer. Meanwhile it watches the inbox, since a timer or a
+//! cancellation may end the wait.
 
 mod attempts;
 mod calls;
@@ -32,8 +32,8 @@ use swirl_model::workflow::FunctionId;
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::execution::Record;
 use swirl_ports::{
-    Acquired, Clock, EventLog, ExecutionStore, FunctionCaller, Held, InboxItem, Lease, Queue,
-    Released, Secrets, Seen, Stored,
+    Acquired, Clock, EventLog, ExecutionStore, FunctionCaller, Held, InboxItem, LastExchange,
+    Lease, Queue, Released, Secrets, Stored,
 };
 
 pub use self::attempts::Suspects;
@@ -55,19 +55,19 @@ pub struct Settings {
     pub lease_ms: u64,
     /// How often a lease is renewed during a call; `None` if leases don't expire.
     pub renew_ms: Option<u64>,
-    /// One of the scopes that the last commit woke is left to the caller that drives ([`Driven::Continue`]), instead of being
-    /// put into the queue.
+    /// Leaves one of the scopes that the last commit woke to the caller ([`Driven::Continue`]), instead of putting it
+    /// into the queue.
     pub local_handoff: bool,
-    /// How much of calls and events the history keeps.
+    /// How much of calls and events the history records.
     pub recording: Recording,
-    /// Definitions may say otherwise.
+    /// The same for definitions that override it.
     pub own_recording: bool,
-    /// The longest value of these, in bytes.
+    /// The largest recorded value, in bytes.
     pub recorded_bytes_max: usize,
-    /// How long they are kept, in milliseconds; `None`: as long as the entry.
+    /// How long recorded values are kept, in milliseconds; `None` keeps them as long as their entry.
     pub keep_data_ms: Option<u64>,
-    /// Forks that exceed the store's [`JoinLimits`](swirl_ports::JoinLimits) are left to coordinators, by a message. In
-    /// a single process whoever drives the scope joins them.
+    /// Sends forks that exceed the store's [`JoinLimits`](swirl_ports::JoinLimits) to coordinators. In a single
+    /// process, the driver of the scope joins them.
     pub coordinators_join: bool,
 }
 
@@ -96,14 +96,14 @@ pub struct Driver {
     pub effects: Arc<dyn Effects>,
     pub registry: Arc<Registry>,
     pub settings: Settings,
-    /// The observer of commits and calls.
+    /// Observes commits and calls.
     pub observer: Option<Arc<dyn Observer>>,
-    /// How workflows share the processors; `None`: first come, first served.
+    /// Shares the processors among workflows; `None` means first come, first served.
     pub shares: Option<Arc<Shares>>,
-    /// How they share the places for scopes that are driven concurrently; `None`: without a limit.
+    /// Shares the places for scopes that are driven concurrently among workflows; `None` means no limit.
     pub places: Option<Arc<Places>>,
-    /// How they share activity: scopes with a place that wait for nothing. Those that wait for a call or for a turn to
-    /// compute don't count, and continue without being admitted again. `None`: without a limit.
+    /// Limits the active scopes: those that have a place and aren't waiting. A scope that waits for a call or for a
+    /// turn to compute doesn't count, and later continues without being admitted again. `None` means no limit.
     pub activity: Option<Arc<Shares>>,
 }
 
@@ -120,7 +120,7 @@ pub fn log_span(scope: &ScopeRef) -> tracing::Span {
 
 type Call = BoxFuture<'static, Result<Data, WorkflowError>>;
 
-/// A scope under way.
+/// A scope that is being driven.
 struct Run {
     def: Arc<Definition>,
     header: Arc<Header>,
@@ -129,40 +129,40 @@ struct Run {
     inbox: VecDeque<InboxItem>,
     closed: bool,
     secrets: Data,
-    /// Cuts secrets out of the answers of services.
+    /// Removes secrets from the answers of services.
     redactor: Arc<Redactor>,
     recorder: Recorder,
-    /// The arguments that the history may keep of the call under way.
+    /// The arguments of the current call, as the history may record them.
     recorded_call: Option<RecordedCall>,
-    /// The call that was under way before, elsewhere or in another life.
+    /// A call that was in flight when this driver took over the scope.
     left: Option<u32>,
     call: Option<Running>,
-    /// Notified once the answer, which is in the inbox here, is stored.
+    /// Notified once the answer, which is in `inbox`, is stored.
     stored: Option<Stored>,
-    /// The scope may have something to do by itself.
+    /// The scope may have something to do without an input.
     wake: bool,
-    /// A call has been answered, and it hasn't been checked yet whether an input came before that.
+    /// A call was answered, and it hasn't been checked yet whether an input arrived before the answer.
     answered: bool,
-    /// The scope to continue with after this one, which isn't in the queue.
+    /// The scope to continue with after this one. It isn't in the queue.
     next: Option<ScopeRef>,
-    /// Set if another attempt may have ended its process.
+    /// Set if an earlier attempt may have crashed its process.
     suspects: Option<Suspects>,
     attempt: Option<Attempt>,
-    /// The instance would become too large: the next step may use only this much.
+    /// Set if the instance would become too large. The next step may use only this much.
     room: Option<Room>,
-    /// Until it waits for the first time.
+    /// Held until the scope waits for the first time.
     active: Option<Permit>,
-    /// This process only joins a fork; what follows is for workers.
+    /// This process only joins a fork and leaves the rest to workers.
     joins_only: bool,
 }
 
-/// A call under way.
+/// A call in flight.
 struct Running {
     call: u32,
-    /// `None`: its arguments cannot be evaluated, so there is no call.
+    /// `None` if its arguments cannot be evaluated, so that there is no call.
     function: Option<FunctionId>,
     from: Timestamp,
-    seen: Seen,
+    last_exchange: LastExchange,
     stored: Stored,
     future: Call,
 }
@@ -170,13 +170,13 @@ struct Running {
 /// The result of driving a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Driven {
-    /// There was nothing more to do here.
+    /// Nothing is left to do here.
     Done,
-    /// The same, but another scope of the instance can continue now, and isn't in the queue. Only if
+    /// The same, but another scope of the instance can continue now and isn't in the queue. Occurs only if
     /// [`Settings::local_handoff`] is set.
     Continue(ScopeRef),
     Stopped,
-    /// It wasn't driven: this workflow has its share of the places.
+    /// The scope wasn't driven, because this workflow has its share of the places.
     AtCapacity(Arc<str>),
 }
 
@@ -186,8 +186,8 @@ enum Next {
 }
 
 impl Driver {
-    /// Drives a scope until it waits, ends, or another process has it. After an error the lease is released, and the
-    /// reconciler recovers the scope.
+    /// Drives a scope until it waits, ends, or turns out to be held by another process. After an error the lease is
+    /// released, and the reconciler recovers the scope.
     pub async fn drive(&self, task: &ScopeRef) -> Result<(), Error> {
         match self.drive_until(task, std::future::pending()).await? {
             Driven::Continue(next) => self.wake(vec![next]).await,
@@ -197,8 +197,8 @@ impl Driver {
         Ok(())
     }
 
-    /// As [`Driver::drive`], but when `stop` is done, unfinished work is dropped and the scope is given back: a call
-    /// that was under way is made again, with the same key.
+    /// Like [`Driver::drive`], but drops unfinished work and releases the scope when `stop` is done. A call in flight
+    /// is made again later, with the same key.
     pub async fn drive_until(
         &self,
         task: &ScopeRef,
@@ -207,11 +207,11 @@ impl Driver {
         self.drive_task(task, stop, None, || ()).await
     }
 
-    /// As [`Driver::drive_until`]. `suspects`: another process may have begun the scope and not survived. `entered` is
-    /// called once the scope has its place.
+    /// Like [`Driver::drive_until`]. `suspects`: set if another process may have begun the scope and crashed. `entered`
+    /// is called once the scope has its place.
     ///
     /// # Errors
-    /// [`Error::Attempts`]: it must not be tried again.
+    /// [`Error::Attempts`] if the scope must not be tried again.
     pub async fn drive_task(
         &self,
         task: &ScopeRef,
@@ -235,7 +235,7 @@ impl Driver {
         };
         entered();
         let mut stop = pin!(stop);
-        let (held, active) = match self.admit(held, stop.as_mut()).await? {
+        let (held, active) = match self.wait_until_active(held, stop.as_mut()).await? {
             Admission::In(held, active) => (*held, active),
             Admission::Elsewhere => return Ok(Driven::Done),
             Admission::Stopped => return Ok(Driven::Stopped),
@@ -297,7 +297,7 @@ impl Driver {
             if let Some(running) = run.call.take() {
                 self.called(&run, &running, CallOutcome::Abandoned);
             }
-            // That of the run: it may have been taken with a commit.
+            // Use the run's lease, since it may have been taken with a commit.
             self.give_up(&run.lease).await;
             return driven;
         }
@@ -388,14 +388,14 @@ impl Driver {
         })
     }
 
-    /// How much the histories of a definition's instances keep.
+    /// How much the histories of a definition's instances record.
     pub fn recording_of(&self, def: &Definition) -> Recording {
         let own = def.workflow.recording;
         let own = own.filter(|_| self.settings.own_recording);
         own.unwrap_or(self.settings.recording)
     }
 
-    /// Fills in the fields that the span of [`log_span`] lacks, if it is the current one.
+    /// Adds the fields that the current span lacks, if it is from [`log_span`].
     fn name_in_log(&self, header: &Header) {
         let span = tracing::Span::current();
         if span.is_disabled() {
@@ -407,14 +407,14 @@ impl Driver {
         }
     }
 
-    /// Scopes that can continue. Without a message only the reconciler would find them, later.
+    /// Puts scopes that can continue into the queue. Without a message the reconciler would find them only later.
     async fn wake(&self, scopes: Vec<ScopeRef>) {
         if !scopes.is_empty() {
             self.queue.push(scopes).await;
         }
     }
 
-    /// Carries out the effects that the commit left.
+    /// Carries out the effects that a commit left.
     pub async fn flush(&self, outbox: Vec<swirl_ports::OutboxEntry>) {
         crate::effects::flush(&*self.store, &*self.effects, outbox).await;
     }

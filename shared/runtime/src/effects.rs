@@ -7,29 +7,28 @@ use swirl_ports::{ExecutionStore, OutboxEntry};
 
 use crate::Error;
 
-/// Carries out the commands that concern more than one instance. Each may be carried out again
-/// after a crash, with the same ids.
+/// Carries out commands that concern more than one instance. After a crash, a command may be carried out again with the
+/// same ids.
 #[async_trait]
 pub trait Effects: Send + Sync {
     async fn carry_out(&self, instance: &InstanceId, command: &Command) -> Result<(), Error>;
 
-    /// A scope has progressed by this many entries of history: for metrics.
+    /// Reports for metrics that a scope has added this many entries to its history.
     fn progressed(&self, _entries: usize) {}
 }
 
-/// Carries out the effects that commits left. A failed one stays in the outbox, and the reconciler
-/// tries it again.
+/// Carries out the effects that commits left. A failed effect stays in the outbox, and the reconciler retries it.
 pub async fn flush(store: &dyn ExecutionStore, effects: &dyn Effects, outbox: Vec<OutboxEntry>) {
     let mut done = Vec::with_capacity(outbox.len());
     for entry in outbox {
         match effects.carry_out(&entry.instance, &entry.command).await {
             Ok(()) => done.push(entry),
-            // There may be thousands of them, again and again.
+            // There may be thousands of them, repeatedly.
             Err(error @ Error::TooFast { .. }) => {
-                tracing::debug!(instance = %entry.instance, %error, "an effect is put off");
+                tracing::debug!(instance = %entry.instance, %error, "an effect is postponed");
             }
             Err(error) => {
-                tracing::warn!(instance = %entry.instance, %error, "an effect is put off");
+                tracing::warn!(instance = %entry.instance, %error, "an effect is postponed");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Instances that run where they are started.
+//! Runs instances completely where they are started.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use swirl_ports::InlineRun;
 
 use crate::observe::Observed;
 
-// The caller waits, and this thread can't serve other requests meanwhile. Longer work is for a
-// worker.
-/// A state or an action takes two or three.
+// Limits of an inline run. The caller waits, and this thread can't serve other requests meanwhile, so longer work is
+// left to a worker.
+/// A state or an action takes two or three steps.
 const STEPS: u32 = 300;
-/// The limit on all expressions, by their meter: some ten milliseconds. It isn't a time, so that the same instance has
-/// the same result on any machine.
+/// The limit on the work of all expressions, in steps of their meter: some ten milliseconds. It isn't a time, so that
+/// the same instance has the same result on every machine.
 const WORK: u64 = 300_000;
-/// The events that it may produce: the caller also carries these effects out.
+/// The maximum number of produced events. The caller carries out these effects too.
 pub(crate) const EFFECTS_MAX: usize = 16;
 
 pub(crate) fn bounds() -> Bounds {
     Bounds::new(STEPS, WORK)
 }
 
-/// The whole run of an instance that needs nothing but data: its creation is then the only commit. An instance that
-/// fails, needs anything else or takes long gets its turns like any other. `with_events`: an event may have started it,
-/// and it may produce events, which the caller publishes after its creation.
+/// Runs an instance that needs nothing but data to its end, so that its creation is the only commit. Instances that
+/// fail, need anything else or take long are driven as usual instead. `with_events`: an event may have started the
+/// instance, and the instance may produce events, which the caller publishes after its creation.
 pub fn run_inline(
     def: &Arc<Definition>,
     header: &Header,
@@ -38,7 +38,7 @@ pub fn run_inline(
     with_events: bool,
 ) -> Option<InlineRun> {
     let is_meant = match root.start_events.is_empty() {
-        // Without its event, it would wait for that.
+        // Without the event that starts it, the instance would wait for that event.
         true => def.is_pure || with_events && def.is_prompt && !starts_by_event(&def.workflow),
         false => with_events && def.is_prompt,
     };
@@ -59,7 +59,7 @@ pub fn run_inline(
     let (mut end, mut effects) = (None, Vec::new());
     for command in commands {
         match command {
-            // They go with the end. The root has the attributes.
+            // Waits and timers end with the instance, and the root scope has the attributes.
             Command::Arm(_) | Command::Disarm(_) | Command::Index => {}
             Command::Publish(_) if with_events && effects.len() < EFFECTS_MAX => {
                 effects.push(command)
@@ -77,7 +77,7 @@ pub fn run_inline(
     let (status, output, error) = end.filter(|_| root.ended())?;
     let mut history = Vec::with_capacity(events.len());
     for event in events {
-        // Our own bounds may cause it.
+        // The bounds of an inline run may have caused it.
         if matches!(
             event,
             Event::ErrorHandled { .. }
@@ -130,7 +130,7 @@ pub fn instance_of(header: &Arc<Header>, inline_run: &InlineRun) -> Instance {
     }
 }
 
-/// The report on it for an observer.
+/// The report about the run, for an observer.
 pub fn observed_of(header: &Arc<Header>, inline_run: &InlineRun, follows: bool) -> Observed {
     Observed {
         ended: true,

@@ -9,7 +9,7 @@ use swirl_model::time::Timestamp;
 use swirl_model::workflow::{EventId, Period, StateKind, Template, Wait, Workflow};
 use swirl_ports::{Consumed, Interests, Trigger};
 
-/// Determined once, at deployment.
+/// Determines the interests of a definition, once, at deployment.
 pub fn interests(definition: &Definition) -> Interests {
     let workflow = &definition.workflow;
     Interests {
@@ -38,7 +38,7 @@ fn consumed(workflow: &Workflow) -> Vec<Consumed> {
         .collect()
 }
 
-/// Constant correlation values are known at deployment; the others depend on each instance.
+/// Returns the event filter. Constant correlation values are known at deployment; the others depend on the instance.
 fn matcher(workflow: &Workflow, id: EventId) -> EventMatch {
     let def = &workflow[id];
     let constant = |template: &Option<Template>| match template {
@@ -83,7 +83,7 @@ fn trigger(definition: &Definition) -> Option<Trigger> {
         true => Wait::Any(waits),
         false => Wait::All(waits),
     };
-    // Each of them alone is enough.
+    // Each of them is enough by itself.
     let any = !negates(&wait)
         && (0..events.len()).all(|place| wait.holds(&|found| usize::from(found) == place));
     let now = Timestamp(0);
@@ -104,7 +104,7 @@ fn trigger(definition: &Definition) -> Option<Trigger> {
     })
 }
 
-/// A wait over other positions.
+/// A wait with its positions mapped to others.
 fn at_places(wait: &Wait, place: &dyn Fn(u16) -> u16) -> Wait {
     let all = |list: &[Wait]| list.iter().map(|wait| at_places(wait, place)).collect();
     match wait {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn boolean_expressions_say_which_events_start() {
+    fn boolean_expressions_select_the_events_that_start_instances() {
         let (a, b, c) = (Wait::Event(0), Wait::Event(1), Wait::Event(2));
         let both = Wait::All(vec![a.clone(), b.clone()]);
         let either = Wait::Any(vec![both, c]);
@@ -192,7 +192,7 @@ mod tests {
         let found = starts(true, vec![(vec![0, 1], without)]);
         assert!(!found.exclusive);
         assert!(complete(&found, &[0]) && !complete(&found, &[0, 1]));
-        // Entries share positions of the whole state.
+        // Entries share the positions of the whole state.
         let found = starts(false, vec![(vec![1], a.clone()), (vec![0], a.clone())]);
         assert!(!found.exclusive);
         assert!(complete(&found, &[0, 1]) && !complete(&found, &[1]));

@@ -1,7 +1,7 @@
 //! The driver: acquire, step, apply, commit, flush, acknowledge.
 //!
-//! The same loop runs in the worker, in `swirl dev`, in `swirl test` and in the simulator: it names
-//! no executor, no clock and no backend.
+//! The same loop runs in the worker, in `swirl dev`, in `swirl test` and in the simulator. It depends on no executor,
+//! no particular clock and no backend.
 
 use std::sync::Arc;
 
@@ -36,19 +36,19 @@ pub enum Error {
     Store(#[from] swirl_ports::Error),
     #[error("the definition {id} cannot be run: {reason}")]
     Definition { id: String, reason: String },
-    /// Trying again would end the next process.
+    /// Trying again would crash the next process.
     #[error(
         "{count} attempts to continue it have ended their worker: perhaps it needs more memory than \
          the worker has, or it makes the worker crash"
     )]
     Attempts { count: u32 },
-    /// A limit on how fast instances start: trying again later helps.
+    /// The limit on how fast instances start is reached. Retrying later helps.
     #[error("instances of {workflow} are started too fast; again in {wait_ms} ms")]
     TooFast { workflow: Arc<str>, wait_ms: i64 },
 }
 
 impl Error {
-    /// Whether trying again can help.
+    /// Whether retrying can help.
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Store(error) => error.is_retryable(),

@@ -15,37 +15,36 @@ use swirl_model::workflow::Function;
 use swirl_ports::Exchange;
 
 pub trait Observer: Send + Sync {
-    /// Whether the instance's whole history is wanted, not only its beginning and end.
+    /// Whether the observer wants the instance's whole history, not only its beginning and end.
     fn follows(&self, header: &Header) -> bool;
 
     /// The id of the instance's trace.
     fn trace(&self, header: &Header) -> u128;
 
-    /// The context that is passed on to calls and published events of a scope.
+    /// The trace context to pass on with a call or a published event of a scope.
     fn context(&self, header: &Header, scope: &ScopeId, cause: Cause<'_>) -> TraceContext;
 
     fn committed(&self, committed: Observed);
 
-    /// Nothing of a commit took effect.
+    /// A commit had no effect.
     fn refused(&self, header: &Header);
 
     fn called(&self, called: Called<'_>);
 }
 
-/// An outward effect of a scope.
+/// A call or a published event of a scope.
 #[derive(Debug, Clone, Copy)]
 pub enum Cause<'a> {
-    /// A call, and the fencing token of the lease under which it is made: one that is repeated
-    /// after a crash is another span.
+    /// A call, and the fencing token of its lease. A call that is repeated after a crash gets another span.
     Call { call: u32, token: u64 },
-    /// An event, by its id.
+    /// An event, by id.
     Event(&'a str),
 }
 
 /// The distributed tracing extension of CloudEvents.
 const TRACEPARENT: &str = "traceparent";
 
-/// Events that are published get their place in the trace, so that it is stored with them.
+/// Adds trace contexts to the events to be published, so that they are stored with the events.
 pub fn trace_events(
     observer: &dyn Observer,
     header: &Header,
@@ -63,20 +62,20 @@ pub fn trace_events(
     }
 }
 
-/// A commit that took effect, as an observer sees it.
+/// A commit that took effect.
 #[derive(Debug)]
 pub struct Observed {
     pub header: Arc<Header>,
     pub scope: ScopeId,
-    /// The scope's revision before it.
+    /// The scope's revision before the commit.
     pub rev: u64,
-    /// In order of time; of an instance that is not followed, only its beginning and end.
+    /// In order of time. If the instance isn't followed, only its beginning and end.
     pub history: Vec<HistoryEntry>,
-    /// How many states were entered.
+    /// The number of states that were entered.
     pub transitions: u64,
-    /// Contexts that came with events, and the events' ids.
+    /// The trace contexts of events, with the events' ids.
     pub links: Vec<(String, TraceContext)>,
-    /// The scope has ended, for now: an operator may let it continue.
+    /// The scope has ended, at least until an operator lets it continue.
     pub ended: bool,
 }
 
@@ -104,18 +103,18 @@ impl Observed {
     }
 }
 
-/// A function call that is over.
+/// A completed function call.
 #[derive(Debug, Clone)]
 pub struct Called<'a> {
     pub header: &'a Header,
     pub scope: &'a ScopeId,
     pub call: u32,
-    /// The fencing token of the lease under which it was made.
+    /// The fencing token of its lease.
     pub token: u64,
     pub function: &'a Function,
     pub from: Timestamp,
     pub to: Timestamp,
-    /// The last one over HTTP, if there was one.
+    /// The last exchange with the service, if there was one.
     pub exchange: Option<Exchange>,
     pub outcome: CallOutcome<'a>,
 }
@@ -123,8 +122,8 @@ pub struct Called<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallOutcome<'a> {
     Done,
-    /// With the name of the error: its message may have come from the service.
+    /// The name of the error. Its message is left out, since it may have come from the service.
     Failed(&'a str),
-    /// The answer is no longer awaited.
+    /// Nothing waits for the answer any more.
     Abandoned,
 }

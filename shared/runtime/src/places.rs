@@ -1,8 +1,8 @@
-//! How workflows share the places of a worker. A scope keeps its place while its call is under way, so long calls
-//! of one workflow could occupy all places. A workflow gets another place only while it has at most eight times as
-//! many as would be left. So a single workflow has eight ninths of all places, two have eight seventeenths each,
-//! and some are always left for a new one. When many workflows have taken nearly all, those with less than half of an
-//! equal share still get places, beyond the number: at most half as many again.
+//! How workflows share the places of a worker. A scope keeps its place while its call is in flight, so long calls of
+//! one workflow could occupy all places. A workflow gets another place only while it has at most eight times as many as
+//! would be left. So a single workflow can have eight ninths of all places, two workflows eight seventeenths each, and
+//! some are always left for a new one. When many workflows have taken nearly all places, workflows with less than half
+//! of an equal share still get extra places, up to half as many again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ pub struct Places {
 
 struct State {
     all: usize,
-    /// Negative while workflows with few places have gone beyond the number.
+    /// Negative while there are extra places in use.
     free: isize,
     workflows: HashMap<Arc<str>, Usage>,
 }
@@ -36,7 +36,7 @@ pub struct Place {
 }
 
 impl Places {
-    /// This many for a workflow that is alone, and an eighth more for others.
+    /// Creates this many places for a workflow that is alone, and an eighth more for others.
     pub fn new(of_one: usize) -> Arc<Places> {
         let of_one = of_one.max(1);
         let all = of_one + of_one.div_ceil(TIMES_LEFT);
@@ -50,13 +50,13 @@ impl Places {
         })
     }
 
-    /// The places that workflows may have in use together, with those beyond the number. A further one that has none yet
-    /// gets one.
+    /// The number of places that can be in use together, including extra ones. Beyond it, only a workflow without any
+    /// place gets one.
     pub fn most(&self) -> usize {
         self.all + self.all / 2
     }
 
-    /// A place, unless the workflow has its share. `in_any_case`: also then.
+    /// Returns a place, unless the workflow has its share. `in_any_case` gives it one even then.
     pub fn enter(self: &Arc<Places>, workflow: &Arc<str>, in_any_case: bool) -> Option<Place> {
         let mut state = self.locked();
         if !in_any_case && !state.may_enter(workflow) {
@@ -70,12 +70,12 @@ impl Places {
         })
     }
 
-    /// Done when the workflow may have another place; others may be faster, so ask again then.
+    /// Completes when the workflow may have another place. Another caller may be faster, so ask again then.
     pub fn room(&self, workflow: &Arc<str>) -> oneshot::Receiver<()> {
         let (sender, notified) = oneshot::channel();
         let mut state = self.locked();
         if state.may_enter(workflow) {
-            // The caller is notified below.
+            // The caller is notified through the channel.
             let _ = sender.send(());
         } else {
             let usage = state.workflows.entry(workflow.clone()).or_default();
@@ -99,7 +99,7 @@ impl State {
         used == 0 || used < TIMES_LEFT * left || used < half_of_equal && !is_over
     }
 
-    /// Notifies the first waiter of the workflow that has the fewest places, among those that may enter.
+    /// Among the workflows that may enter, notifies the first waiter of the one with the fewest places.
     fn notify_next(&mut self) {
         let waiting = self.workflows.iter();
         let mut waiting: Vec<_> = waiting
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn one_alone_has_what_is_set_and_others_find_room() {
+    fn one_workflow_has_the_set_number_and_others_find_room() {
         for set in [1, 2, 3, 4, 8, 100, 1024] {
             let places = Places::new(set);
             let slow = take(&places, "slow", 10_000);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn several_come_to_have_the_same() {
+    fn busy_workflows_converge_to_equal_numbers() {
         let places = Places::new(1024);
         let mut slow = take(&places, "slow", 10_000);
         let mut other = take(&places, "other", 10_000);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn few_places_are_there_whatever_others_have() {
+    fn every_workflow_gets_a_few_places() {
         let places = Places::new(1024);
         let names: Vec<String> = (0..9).map(|n| format!("flood {n}")).collect();
         let mut floods: Vec<_> = names.iter().map(|_| Vec::new()).collect();
@@ -199,20 +199,20 @@ mod tests {
         for flood in &floods {
             assert!(flood.len() >= small.len(), "{}", flood.len());
         }
-        // New ones come beyond the number, but not without an end: then each has one.
+        // New workflows get extra places, but only up to a limit. Beyond it each has one.
         let more: Vec<_> = (0..200)
             .map(|n| take(&places, &format!("more {n}"), 1_000))
             .collect();
         let taken = taken + small.len() + more.iter().map(Vec::len).sum::<usize>();
         assert!(taken <= places.most() + more.len(), "{taken}");
         assert!(more.iter().all(|places| !places.is_empty()));
-        // All come back.
+        // All places are returned.
         drop((floods, small, more));
         assert_eq!(take(&places, "slow", 10_000).len(), 1024);
     }
 
     #[test]
-    fn whoever_waits_is_told() {
+    fn waiting_callers_are_notified() {
         let places = Places::new(2);
         let slow = Arc::from("slow");
         assert!(places.room(&slow).now_or_never().is_some(), "there is room");
@@ -224,15 +224,15 @@ mod tests {
         assert!((&mut first).now_or_never().is_none());
         held.pop();
         assert!(first.now_or_never().unwrap().is_ok());
-        assert!((&mut second).now_or_never().is_none(), "one for one");
+        assert!(
+            (&mut second).now_or_never().is_none(),
+            "one free place notifies one caller"
+        );
         held.pop();
         assert!(second.now_or_never().unwrap().is_ok());
         let cancelled = places.enter(&slow, true);
         assert!(cancelled.is_some());
         drop(cancelled);
-        assert!(
-            places.locked().workflows.is_empty(),
-            "nothing is remembered"
-        );
+        assert!(places.locked().workflows.is_empty(), "no state is left");
     }
 }

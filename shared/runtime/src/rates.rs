@@ -1,4 +1,4 @@
-//! Limits on the rate of starts: by workflow, and in total.
+//! Limits on the rate of starts, per workflow and in total.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,25 +8,25 @@ use swirl_ports::PendingStartsMax;
 
 use crate::put_off::PutOff;
 
-/// A burst may have this many seconds' worth of starts.
+/// A burst may have as many starts as are allowed in this many seconds.
 const BURST_S: f64 = 10.0;
-/// The number of workflows that are counted separately; beyond it, idle ones are forgotten.
+/// The number of workflows that are counted separately. Beyond it, idle ones are forgotten.
 const WORKFLOWS_MAX: usize = 10_000;
 
-/// The maximum number of instances that one process starts. 0: without a limit.
+/// Limits on the instances that one process starts; 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StartLimits {
-    /// Instances of one workflow in a second.
+    /// Instances of one workflow per second.
     pub workflow: u32,
-    /// Those of them that other instances start: as sub-workflows, by `continueAs`, by events.
+    /// The part of them that other instances start: as sub-workflows, by `continueAs`, by events.
     pub chained: u32,
-    /// Those of them that are far down such a chain, and that nothing waits for.
+    /// The part of them that are far down such a chain and that nothing waits for.
     pub runaway: u32,
-    /// Instances of all workflows in a second.
+    /// Instances of all workflows per second.
     pub all: u32,
-    /// The least time between two instances of a schedule.
+    /// The minimum time between two instances of a schedule.
     pub schedule_ms: i64,
-    /// Starts by other instances that wait for these rates, in all processes together.
+    /// The limits on postponed starts by other instances, in all processes together.
     pub pending: PendingStartsMax,
 }
 
@@ -36,11 +36,11 @@ pub enum StartCause {
     Request,
     /// An event or another instance.
     Chain,
-    /// The same, far down a chain of instances that start each other, and nothing waits for the end of this one.
+    /// The same, far down a chain of instances that start each other, if nothing waits for the end of this one.
     Runaway,
 }
 
-/// Counts starts.
+/// Counts starts against the limits.
 #[derive(Debug, Default)]
 pub struct Rates {
     limits: StartLimits,
@@ -54,7 +54,7 @@ struct Buckets {
     workflows: HashMap<Arc<str>, [Bucket; 3]>,
 }
 
-/// The amount taken from the bucket, which is refilled with time.
+/// A token bucket, as the amount taken from it, which decreases with time.
 #[derive(Debug, Default, Clone, Copy)]
 struct Bucket {
     taken: f64,
@@ -62,7 +62,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// Milliseconds until there is room for another one; 0 if there is.
+    /// Milliseconds until another one fits; 0 if it does now.
     fn wait(&mut self, rate: u32, now: i64) -> i64 {
         if rate == 0 {
             return 0;
@@ -80,7 +80,7 @@ impl Bucket {
 }
 
 impl Rates {
-    /// Within these.
+    /// Creates the counters for these limits.
     pub fn new(limits: StartLimits) -> Rates {
         Rates {
             limits,
@@ -89,7 +89,7 @@ impl Rates {
         }
     }
 
-    /// The starts that this process has put off.
+    /// The starts that this process has postponed.
     pub fn put_off(&self) -> &PutOff {
         &self.put_off
     }
@@ -99,10 +99,10 @@ impl Rates {
         self.limits
     }
 
-    /// Takes a start. The error is the number of milliseconds after which it may be tried again.
+    /// Counts a start.
     ///
     /// # Errors
-    /// There were too many.
+    /// There were too many starts. The error is the number of milliseconds after which to try again.
     pub fn start(&self, workflow: &Arc<str>, cause: StartCause, now: Timestamp) -> Result<(), i64> {
         let Some(rates) = self.of(cause) else {
             return Ok(());
@@ -131,7 +131,7 @@ impl Rates {
         Ok(())
     }
 
-    /// Whether [`Rates::start`] would take it now; takes nothing.
+    /// Whether [`Rates::start`] would allow it now. Counts nothing.
     ///
     /// # Errors
     /// As for [`Rates::start`].
@@ -151,8 +151,8 @@ impl Rates {
         }
     }
 
-    /// The rates in force for a start: of all workflows, and three of its own. A rate of 0 is no limit; `None`: there
-    /// is none at all.
+    /// The rates in force for a start: of all workflows, and three of its own workflow. A rate of 0 is no limit; `None`
+    /// means that there is no limit at all.
     fn of(&self, cause: StartCause) -> Option<[u32; 4]> {
         let limits = self.limits;
         let chained = match cause {
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(rates.start(&one, StartCause::Chain, at(0)), Err(200));
         assert_eq!(many(&one, false, 0), 50);
         assert_eq!(many(&other, false, 0), 50, "all together");
-        // A second later there is room for as many as a second has.
+        // A second later, as many fit as are allowed per second.
         assert_eq!(many(&one, true, 1_000), 5);
         assert_eq!(many(&one, false, 1_000), 5);
         assert_eq!(many(&other, false, 1_000), 5);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn those_far_down_a_chain_have_a_rate_of_their_own() {
+    fn starts_far_down_a_chain_have_their_own_rate() {
         let rates = Rates::new(StartLimits {
             chained: 5,
             runaway: 2,

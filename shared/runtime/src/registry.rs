@@ -1,7 +1,7 @@
 //! The deployed definitions, and the compiled ones that this process has used.
 //!
-//! Of other definitions, a process reads only the events that they listen to, and of those only the changes since it
-//! last asked. It reads and compiles a document when it first runs an instance of it.
+//! Of definitions that it hasn't used, a process knows only the events that they listen to, and each time it reads only
+//! the changes. It reads and compiles a document when it first runs an instance of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::compiled::Compiled;
 use crate::interests::{interests, search};
 use crate::rates::{Rates, StartLimits};
 
-/// Turns a stored document into its canonical workflow: given by the binary.
+/// Turns a stored document into its canonical workflow. The binary provides it.
 pub type Lower = Box<dyn Fn(&DefinitionRecord) -> Result<Workflow, String> + Send + Sync>;
 
 pub struct Registry {
@@ -33,16 +33,16 @@ pub struct Registry {
     rates: Rates,
 }
 
-/// The deployed definitions as the store last reported them.
+/// The catalog as the store last returned it.
 struct Answer {
-    /// The number of requests before the store was asked: this is an answer to them.
+    /// The number of requests before the store was queried. This is the answer to those requests.
     before: u64,
     result: Result<Arc<Catalog>, Error>,
-    /// The last answer that wasn't an error.
+    /// The last successful answer.
     known: Arc<Catalog>,
 }
 
-/// No such workflow, or not in this version.
+/// The workflow, or this version of it, doesn't exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no workflow '{workflow}'{}", version.as_ref().map(|v| format!(" in version {v}")).unwrap_or_default())]
 pub struct Unknown {
@@ -68,21 +68,21 @@ impl Registry {
         }
     }
 
-    /// Limits of the data that definitions make.
+    /// Sets the limits on the data of definitions.
     #[must_use]
     pub fn within(mut self, sizes: Sizes) -> Registry {
         self.sizes = sizes;
         self
     }
 
-    /// The limits on the rate of starts. Without them there is none.
+    /// Sets the limits on the rate of starts. By default there are none.
     #[must_use]
     pub fn starting(mut self, limits: StartLimits) -> Registry {
         self.rates = Rates::new(limits);
         self
     }
 
-    /// Counts the starts of this process.
+    /// The counters of the starts of this process.
     pub fn rates(&self) -> &Rates {
         &self.rates
     }
@@ -99,7 +99,7 @@ impl Registry {
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a definition that is compiled already, with the digest and the bytes of its source.
+    /// Adds a definition that is already compiled, with the digest and the size of its source.
     pub fn insert(&self, definition: Arc<Definition>, digest: &str, bytes: usize) {
         self.compiled().insert(definition, digest, bytes);
     }
@@ -131,9 +131,9 @@ impl Registry {
         })
     }
 
-    /// The definition that a reference means: without a version the highest SemVer, or the latest deployed where
-    /// versions aren't SemVer (docs/language.md#decision-50). `latest` means the same, unless there is a version of
-    /// that name.
+    /// Returns the definition that a reference means. Without a version, it is the highest by SemVer, or the latest
+    /// deployed if versions aren't SemVer (docs/language.md#decision-50). `latest` means the same, unless there is a
+    /// version with that name.
     pub async fn resolve(
         &self,
         workflow: &str,
@@ -164,8 +164,8 @@ impl Registry {
         }
     }
 
-    /// Returns all definitions that any process had deployed when this was called. So a deployment is in force
-    /// everywhere once it has been answered. One query to the store answers all callers that came before it.
+    /// Returns all definitions that any process had deployed when this was called, so that a deployment takes effect
+    /// everywhere as soon as it has been confirmed. One query to the store answers all callers that arrived before it.
     ///
     /// # Errors
     /// The store failed.
@@ -183,13 +183,14 @@ impl Registry {
         answer.result.clone()
     }
 
-    /// Returns what [`Registry::catalog`] returned last, without a query: others may have been deployed since.
+    /// Returns the last result of [`Registry::catalog`] without a query. Other definitions may have been deployed
+    /// since.
     pub async fn known(&self) -> Arc<Catalog> {
         self.answer.lock().await.known.clone()
     }
 
-    /// Search attributes with their types, which may differ between two definitions. Those of
-    /// definitions that are deleted are among them, since instances may be kept.
+    /// Returns the search attributes with their types, which may differ between definitions. Attributes of deleted
+    /// definitions are included, since their instances may still be stored.
     ///
     /// # Errors
     /// The store failed.
@@ -200,7 +201,7 @@ impl Registry {
         for one in self.catalog().await?.all() {
             let declared = match &one.interests.search {
                 Some(declared) => declared.clone(),
-                // One that this build cannot compile has no instance that goes on.
+                // If this build cannot compile a definition, no instance of it is running.
                 None => match self.get(one.id()).await {
                     Ok(definition) => search(&definition.workflow),
                     Err(Error::Definition { .. }) => Vec::new(),
@@ -221,7 +222,7 @@ impl Registry {
         }
         let mut changed = Vec::with_capacity(changes.heads.len());
         for head in changes.heads {
-            // A replaced definition is compiled again when it is next requested.
+            // A replaced definition is compiled again at its next use.
             self.compiled().forget_others(&head.id, &head.digest);
             let interests = match &head.interests {
                 Some(interests) => interests.clone(),

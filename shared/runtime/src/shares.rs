@@ -1,8 +1,9 @@
-//! How workflows share the processors of a process. A turn of a scope needs a permit, of which there is a limited
-//! number. A workflow with expensive turns leaves one of them to others, and of several waiting workflows, the one that
-//! has had the least goes first. So the instances of an expensive workflow wait for each other, and others hardly wait.
+//! How workflows share the processors of a process. A turn of a scope needs a permit, and the number of permits is
+//! limited. Workflows with expensive turns always leave one permit to others, and among waiting workflows, the one that
+//! has used the least goes first. So instances of an expensive workflow wait for each other, while others hardly wait.
 //!
-//! Costs are counted in steps of the expressions' meter, not in time: the same work gives the same shares on any machine.
+//! Costs are counted in steps of the expressions' meter, not in time, so that the same work gets the same share on
+//! every machine.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -10,43 +11,43 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::channel::oneshot;
 
-/// The maximum average cost of a turn in a workflow that doesn't burden others: some ten milliseconds.
+/// Workflows whose turns cost more than this on average are heavy: some ten milliseconds.
 const LIGHT_MAX: u64 = 300_000;
 /// The number of turns in the average.
 const AVERAGED: u64 = 8;
-/// Workflows that are remembered while nothing of them is under way.
+/// The number of idle workflows that are remembered.
 const KNOWN_MAX: usize = 1_000;
 
 pub struct Shares {
-    /// The number that compute at a time.
+    /// The number of turns that compute at the same time.
     permits: usize,
     aside: Option<Aside>,
     state: Mutex<State>,
 }
 
-/// Runs work that may take long, once, so that the other tasks of this thread needn't wait for it.
+/// Runs work that may take long, exactly once, in a way that doesn't block the other tasks of this thread.
 pub type Aside = fn(&mut dyn FnMut());
 
 #[derive(Default)]
 struct State {
-    /// All turns cost the same.
+    /// All turns count the same.
     equal: bool,
     running: usize,
-    /// Those of expensive workflows.
+    /// The running turns of heavy workflows.
     heavy: usize,
-    /// The amount that the last admitted workflow had had: a new one is not ahead of it.
+    /// What the last admitted workflow had used by then. A new workflow starts at this level, so that it isn't ahead.
     level: u64,
     workflows: HashMap<Arc<str>, Usage>,
-    /// Workflows that wait, by how much they had.
+    /// The waiting workflows, ordered by what they have used.
     queue: BTreeSet<(u64, Arc<str>)>,
 }
 
 #[derive(Default)]
 struct Usage {
-    /// The cost of a turn is still unknown.
+    /// The cost of a turn isn't known yet.
     is_new: bool,
     average: u64,
-    had: u64,
+    used: u64,
     running: usize,
     waiting: VecDeque<oneshot::Sender<Permit>>,
 }
@@ -57,7 +58,7 @@ pub struct Permit {
     workflow: Arc<str>,
     admitted: Admitted,
     waited: bool,
-    /// In steps of the meter; `None`: nothing was computed.
+    /// The actual cost in steps of the meter; `None` if nothing was computed.
     cost: Cell<Option<u64>>,
 }
 
@@ -66,7 +67,7 @@ pub struct Permit {
 struct Admitted {
     is_new: bool,
     is_heavy: bool,
-    /// The expected cost. It counts at once: the next turns go to other workflows before this one ends.
+    /// The expected cost. It counts at once, so that the next turns go to other workflows before this one ends.
     charged: u64,
 }
 
@@ -101,29 +102,30 @@ impl Permit {
         }
     }
 
-    /// Whether nothing is known of its workflow's turns, or that they are expensive.
+    /// Whether the cost of the workflow's turns is high or unknown.
     pub fn may_take_long(&self) -> bool {
         self.admitted.is_new || self.admitted.is_heavy
     }
 
-    /// Whether others came first.
+    /// Whether the turn had to wait.
     pub fn waited(&self) -> bool {
         self.waited
     }
 }
 
 impl Shares {
-    /// For a process with this many threads: one is left to others if there are at least two.
+    /// Creates permits for a process with this many threads. If there are at least two, heavy workflows leave one to
+    /// others.
     pub fn new(threads: usize) -> Arc<Shares> {
         Shares::with(threads, None, false)
     }
 
-    /// As many permits; all turns cost the same.
+    /// Creates this many permits, for turns that all count the same.
     pub fn equal(permits: usize) -> Arc<Shares> {
         Shares::with(permits, None, true)
     }
 
-    /// The same; turns that may take long are computed by `aside`.
+    /// Like [`Shares::new`], but runs turns that may take long through `aside`.
     pub fn aside(threads: usize, aside: Aside) -> Arc<Shares> {
         Shares::with(threads, Some(aside), false)
     }
@@ -144,18 +146,18 @@ impl Shares {
         loop {
             let mut permit = {
                 let mut state = self.locked();
-                match state.let_in_at_once(self.permits, workflow) {
+                match state.admit_at_once(self.permits, workflow) {
                     Some(admitted) => return self.permit(workflow.clone(), admitted, false),
                     None => state.wait(workflow),
                 }
             };
-            self.let_in();
-            // Others may wait for a reason that doesn't hold for this workflow.
+            self.admit_waiting();
+            // The others may wait for a reason that doesn't hold for this workflow.
             if let Ok(Some(mut permit)) = permit.try_recv() {
                 permit.waited = false;
                 return permit;
             }
-            // It is dropped without an answer only with the shares.
+            // The sender is dropped without an answer only if the shares are dropped.
             if let Ok(permit) = permit.await {
                 return permit;
             }
@@ -172,13 +174,13 @@ impl Shares {
         }
     }
 
-    fn let_in(self: &Arc<Shares>) {
+    fn admit_waiting(self: &Arc<Shares>) {
         loop {
             let next = self.locked().next(self.permits);
             let Some((workflow, admitted, waiting)) = next else {
                 return;
             };
-            // If it is no longer awaited, it comes back at once.
+            // If the receiver is gone, the permit is dropped and returns here.
             drop(waiting.send(self.permit(workflow, admitted, true)));
         }
     }
@@ -197,13 +199,13 @@ impl State {
             ..Usage::default()
         });
         if usage.running == 0 && usage.waiting.is_empty() {
-            usage.had = usage.had.max(level);
+            usage.used = usage.used.max(level);
         }
         usage
     }
 
-    /// For the case that nobody waits.
-    fn let_in_at_once(&mut self, permits: usize, workflow: &Arc<str>) -> Option<Admitted> {
+    /// Admits a turn at once if no other is waiting.
+    fn admit_at_once(&mut self, permits: usize, workflow: &Arc<str>) -> Option<Admitted> {
         if !self.queue.is_empty() || self.running >= permits {
             return None;
         }
@@ -212,9 +214,9 @@ impl State {
         if !usage.may_run(permits, heavy) {
             return None;
         }
-        let had = usage.had;
+        let used = usage.used;
         let admitted = usage.admit();
-        self.count(admitted.is_heavy, had);
+        self.count(admitted.is_heavy, used);
         Some(admitted)
     }
 
@@ -222,12 +224,12 @@ impl State {
         let (waiting, permit) = oneshot::channel();
         let usage = self.usage(workflow);
         usage.waiting.push_back(waiting);
-        let place = (usage.had, workflow.clone());
+        let place = (usage.used, workflow.clone());
         self.queue.insert(place);
         permit
     }
 
-    /// The next one that may compute, if there is one.
+    /// The next waiting turn that may compute.
     fn next(&mut self, permits: usize) -> Option<(Arc<str>, Admitted, oneshot::Sender<Permit>)> {
         if self.running >= permits {
             return None;
@@ -247,29 +249,29 @@ impl State {
                 break (place, waiting);
             }
         };
-        let (had, workflow) = place;
+        let (used, workflow) = place;
         let usage = self.workflows.get_mut(&workflow)?;
         let admitted = usage.admit();
-        let now = usage.had;
-        self.requeue(had, now, &workflow);
-        self.count(admitted.is_heavy, had);
+        let now = usage.used;
+        self.requeue(used, now, &workflow);
+        self.count(admitted.is_heavy, used);
         Some((workflow, admitted, waiting))
     }
 
-    /// The amount that a workflow had has changed; it may be waiting.
+    /// Updates the position of a waiting workflow in the queue.
     fn requeue(&mut self, before: u64, now: u64, workflow: &Arc<str>) {
         if before != now && self.queue.remove(&(before, workflow.clone())) {
             self.queue.insert((now, workflow.clone()));
         }
     }
 
-    fn count(&mut self, is_heavy: bool, had: u64) {
-        self.level = self.level.max(had);
+    fn count(&mut self, is_heavy: bool, used: u64) {
+        self.level = self.level.max(used);
         self.running += 1;
         self.heavy += usize::from(is_heavy);
     }
 
-    fn give_back(&mut self, permit: &Permit) {
+    fn release(&mut self, permit: &Permit) {
         self.running = self.running.saturating_sub(1);
         let Admitted {
             is_heavy, charged, ..
@@ -277,11 +279,11 @@ impl State {
         self.heavy = self.heavy.saturating_sub(usize::from(is_heavy));
         if let Some(usage) = self.workflows.get_mut(&permit.workflow) {
             usage.running = usage.running.saturating_sub(1);
-            let before = usage.had;
+            let before = usage.used;
             if !self.equal {
                 usage.settle(charged, permit.cost.get());
             }
-            let now = usage.had;
+            let now = usage.used;
             self.requeue(before, now, &permit.workflow);
         }
         if self.workflows.len() > KNOWN_MAX {
@@ -292,7 +294,7 @@ impl State {
 }
 
 impl Usage {
-    /// Leaves out those that were abandoned.
+    /// Skips abandoned ones.
     fn next_waiting(&mut self) -> Option<oneshot::Sender<Permit>> {
         while let Some(waiting) = self.waiting.pop_front() {
             if !waiting.is_canceled() {
@@ -302,7 +304,7 @@ impl Usage {
         None
     }
 
-    /// `heavy`: permits that heavy ones have.
+    /// `heavy`: the number of running turns of heavy workflows.
     fn may_run(&self, permits: usize, heavy: usize) -> bool {
         match (self.is_new, self.is_heavy()) {
             (true, _) => self.running == 0,
@@ -317,9 +319,9 @@ impl Usage {
 
     /// Replaces the expected cost by the actual one.
     fn settle(&mut self, charged: u64, cost: Option<u64>) {
-        self.had = self.had.saturating_sub(charged);
+        self.used = self.used.saturating_sub(charged);
         let Some(cost) = cost else { return };
-        self.had = self.had.saturating_add(cost).saturating_add(1);
+        self.used = self.used.saturating_add(cost).saturating_add(1);
         self.average = match self.is_new {
             true => cost,
             false => self.average - self.average / AVERAGED + cost / AVERAGED,
@@ -330,7 +332,7 @@ impl Usage {
     fn admit(&mut self) -> Admitted {
         let charged = self.average.saturating_add(1);
         self.running += 1;
-        self.had = self.had.saturating_add(charged);
+        self.used = self.used.saturating_add(charged);
         Admitted {
             is_new: self.is_new,
             is_heavy: self.is_heavy(),
@@ -343,11 +345,11 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let waits = {
             let mut state = self.shares.locked();
-            state.give_back(self);
+            state.release(self);
             !state.queue.is_empty()
         };
         if waits {
-            self.shares.let_in();
+            self.shares.admit_waiting();
         }
     }
 }
@@ -370,7 +372,7 @@ mod tests {
         turn.spend(cost);
     }
 
-    /// The first of these that has its turn.
+    /// The first of these that gets its permit.
     fn first(waiting: &mut Vec<BoxFuture<'_, Permit>>) -> Option<Permit> {
         let found =
             (0..waiting.len()).find_map(|at| Some((at, (&mut waiting[at]).now_or_never()?)));
@@ -381,13 +383,13 @@ mod tests {
     }
 
     #[test]
-    fn what_costs_much_leaves_a_turn_to_others() {
+    fn expensive_workflows_leave_a_permit_to_others() {
         let shares = Shares::new(2);
         spend(enter(&shares, "heavy").now_or_never().unwrap(), MUCH);
         let mut heavy: Vec<_> = (0..16).map(|_| enter(&shares, "heavy")).collect();
         let one = first(&mut heavy).unwrap();
         assert!(first(&mut heavy).is_none(), "two at once");
-        // With any number of them waiting, and any position of the one.
+        // This holds for any number of waiting turns, and wherever the cheap one stands among them.
         for _ in 0..100 {
             spend(enter(&shares, "light").now_or_never().unwrap(), 100);
         }
@@ -397,14 +399,14 @@ mod tests {
     }
 
     #[test]
-    fn nobody_knows_what_a_new_one_costs() {
+    fn a_new_workflow_runs_one_turn_until_its_cost_is_known() {
         let shares = Shares::new(2);
         let mut new: Vec<_> = (0..16).map(|_| enter(&shares, "new")).collect();
         let one = first(&mut new).unwrap();
         assert!(first(&mut new).is_none());
         let other = enter(&shares, "other").now_or_never().unwrap();
         spend(other, 100);
-        // It is light: all threads are for it.
+        // The workflow is light, so it may use all threads.
         spend(one, 100);
         let both = (first(&mut new).unwrap(), first(&mut new).unwrap());
         assert!(first(&mut new).is_none(), "{} turns", 2);
@@ -412,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_least_goes_first() {
+    fn the_workflow_that_used_least_goes_first() {
         let shares = Shares::new(1);
         let mut counts = [0, 0];
         let gate = enter(&shares, "gate").now_or_never().unwrap();
@@ -429,10 +431,10 @@ mod tests {
             spend(turn, if is_cheap { MUCH / 10 } else { MUCH });
         }
         assert_eq!(counts, [20, 20]);
-        // Ten turns of the one cost as much as one of the other.
+        // Ten cheap turns cost as much as one costly turn.
         let cheap = turns[..12].iter().filter(|is_cheap| **is_cheap).count();
         assert!((9..=11).contains(&cheap), "{turns:?}");
-        // A workflow that was away has saved nothing.
+        // A workflow that was idle has saved up nothing.
         spend(enter(&shares, "idle").now_or_never().unwrap(), 1);
         let gate = enter(&shares, "gate").now_or_never().unwrap();
         let mut waiting: Vec<_> = (0..4)
@@ -450,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_count_when_they_begin() {
+    fn turns_count_from_their_beginning() {
         let shares = Shares::equal(6);
         let held: Vec<_> = (0..6)
             .map(|_| enter(&shares, "gate").now_or_never().unwrap())
@@ -459,7 +461,7 @@ mod tests {
         waiting.extend((0..3).map(|_| enter(&shares, "few")));
         assert!(first(&mut waiting).is_none(), "all wait");
         drop(held);
-        // None of these has ended.
+        // None of these turns has ended.
         let turns: Vec<_> = std::iter::from_fn(|| first(&mut waiting)).collect();
         let few = turns.iter().filter(|turn| &*turn.workflow == "few").count();
         assert_eq!((turns.len(), few), (6, 3));
@@ -467,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_admitted_at_once_has_not_waited() {
+    fn a_turn_that_is_admitted_at_once_has_not_waited() {
         let shares = Shares::new(2);
         spend(enter(&shares, "heavy").now_or_never().unwrap(), MUCH);
         let running = enter(&shares, "heavy").now_or_never().unwrap();
@@ -481,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_take_long_is_computed_aside() {
+    fn only_long_turns_are_computed_aside() {
         thread_local! { static ASIDE: Cell<u32> = const { Cell::new(0) } }
         let shares = Shares::aside(2, |work| {
             ASIDE.set(ASIDE.get() + 1);
@@ -493,18 +495,18 @@ mod tests {
             turn.compute(|| SPENT.get(), || SPENT.set(SPENT.get() + cost));
             ASIDE.replace(0)
         };
-        assert_eq!(compute("light", 1), 1, "nobody knows yet");
+        assert_eq!(compute("light", 1), 1, "the cost isn't known yet");
         assert_eq!(compute("light", 1), 0);
         assert_eq!(compute("heavy", MUCH), 1);
         assert_eq!(compute("heavy", MUCH), 1);
-        // An aside that forgets the work loses nothing.
+        // Work that `aside` doesn't run is still done.
         let shares = Shares::aside(2, |_| ());
         let turn = enter(&shares, "light").now_or_never().unwrap();
         assert_eq!(turn.compute(|| 0, || 7), 7);
     }
 
     #[test]
-    fn who_waits_no_more_holds_nothing() {
+    fn abandoned_waits_hold_no_permit() {
         let shares = Shares::new(1);
         let one = enter(&shares, "a").now_or_never().unwrap();
         let mut gone = enter(&shares, "b");
@@ -514,7 +516,7 @@ mod tests {
         drop(gone);
         drop(one);
         let turn = kept.now_or_never().unwrap();
-        // One that was given and never used.
+        // This permit was given and never used.
         let mut unseen = enter(&shares, "b");
         assert!((&mut unseen).now_or_never().is_none());
         drop(turn);

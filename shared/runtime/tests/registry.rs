@@ -1,4 +1,4 @@
-//! Knowledge that processes have of each other's deployments.
+//! Processes see each other's deployments.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,9 +18,9 @@ use swirl_runtime::Registry;
 #[derive(Default)]
 struct Shared {
     records: Mutex<Vec<DefinitionRecord>>,
-    /// How often the store was asked whether there is something new.
+    /// The number of queries for changes.
     questions: AtomicUsize,
-    /// How many heads, and how many whole documents were read.
+    /// The numbers of heads and of whole documents that were read.
     heads: AtomicUsize,
     documents: AtomicUsize,
     away: Mutex<bool>,
@@ -43,7 +43,7 @@ impl Definitions for Shared {
     }
     async fn changes(&self, since: u64) -> Result<Changes> {
         self.questions.fetch_add(1, Ordering::SeqCst);
-        // The answer takes a while: others come meanwhile.
+        // The answer takes a while, and other calls arrive meanwhile.
         let mut polled = false;
         std::future::poll_fn(|context| {
             if std::mem::replace(&mut polled, true) {
@@ -116,9 +116,9 @@ async fn latest(registry: &Registry) -> String {
     found.id.version.to_string()
 }
 
-/// However soon after it.
+/// This holds however soon after the deployment a process asks.
 #[test]
-fn a_deployment_of_another_process_is_in_force_at_once() {
+fn a_deployment_of_another_process_takes_effect_at_once() {
     let store = Arc::new(Shared::default());
     let registry = registry(&store);
     for version in ["1.0.0", "1.1.0", "2.0.0"] {
@@ -130,19 +130,19 @@ fn a_deployment_of_another_process_is_in_force_at_once() {
 }
 
 #[test]
-fn one_question_answers_all_who_came_before_it() {
+fn one_query_answers_all_callers_before_it() {
     let store = Arc::new(Shared::default());
     let registry = registry(&store);
     block_on(store.put(record("1.0.0"))).unwrap();
     let all = (0..100).map(|_| latest(&registry));
     let found = block_on(futures::future::join_all(all));
     assert!(found.iter().all(|version| version == "1.0.0"));
-    // The first caller asks alone.
+    // The first caller queries alone.
     assert_eq!(store.questions.load(Ordering::SeqCst), 2);
 }
 
 #[test]
-fn who_cannot_ask_says_so_and_asks_again() {
+fn a_failed_query_is_an_error_and_is_repeated() {
     let store = Arc::new(Shared::default());
     let registry = registry(&store);
     block_on(store.put(record("1.0.0"))).unwrap();
@@ -154,9 +154,9 @@ fn who_cannot_ask_says_so_and_asks_again() {
     assert_eq!(block_on(latest(&registry)), "1.0.0");
 }
 
-/// Numbers, not times: docs/benchmarks.md has them.
+/// This checks numbers, not times; docs/benchmarks.md has the times.
 #[test]
-fn a_process_reads_what_changed_and_compiles_what_it_runs() {
+fn a_process_reads_only_changes_and_compiles_only_used_definitions() {
     let store = Arc::new(Shared::default());
     for n in 0..1000 {
         let mut record = record("1.0.0");
@@ -179,9 +179,9 @@ fn a_process_reads_what_changed_and_compiles_what_it_runs() {
     assert_eq!(read(), (0, 1), "a definition is read once it runs");
 }
 
-/// Of a build that stored no interests.
+/// An older build stored no interests.
 #[test]
-fn interests_that_are_not_stored_follow_from_the_document() {
+fn missing_interests_follow_from_the_document() {
     let store = Arc::new(Shared::default());
     let mut old = record("1.0.0");
     old.interests = None;
@@ -197,9 +197,9 @@ fn interests_that_are_not_stored_follow_from_the_document() {
     assert_eq!(store.documents.load(Ordering::SeqCst), 1);
 }
 
-/// A replaced definition moves behind the others, and is compiled again.
+/// A replaced definition moves behind the others.
 #[test]
-fn what_was_replaced_is_compiled_anew() {
+fn a_replaced_definition_is_compiled_again() {
     let store = Arc::new(Shared::default());
     let registry = registry(&store);
     block_on(store.put(record("1.0.0"))).unwrap();

@@ -1,11 +1,11 @@
-//! Exchanges with services, by OpenTelemetry's semantic conventions for their protocols.
+//! Describes exchanges with services by OpenTelemetry's semantic conventions for their protocols.
 
 use opentelemetry::Value;
 use swirl_ports::ExchangeProtocol;
 
 use crate::span::SpanRole;
 
-/// Adds the attributes of an exchange in its protocol; gives the kind of its span.
+/// Adds the attributes of an exchange in its protocol, and returns the kind of its span.
 pub fn describe(
     protocol: &ExchangeProtocol,
     attributes: &mut Vec<(&'static str, Value)>,
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_protocol_has_its_names() {
+    fn each_protocol_has_its_attribute_names() {
         let describe = |protocol: ExchangeProtocol| {
             let mut attributes = Vec::new();
             let kind = describe(&protocol, &mut attributes);

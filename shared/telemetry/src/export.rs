@@ -1,4 +1,4 @@
-//! How spans and metrics are sent: OTLP, by gRPC or HTTP, in batches.
+//! Exports spans and metrics: OTLP, by gRPC or HTTP, in batches.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -23,13 +23,13 @@ use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 
 use crate::failures::{Failures, Noted};
 
-/// How many spans wait to be sent; more are dropped.
+/// The number of spans that may wait to be sent. Further ones are dropped.
 const SPANS_MAX: usize = 16_384;
 const BATCH_MAX: usize = 512;
 const BATCH_EVERY: Duration = Duration::from_secs(2);
-/// The longest that sending a batch may take.
+/// The time limit for sending a batch.
 const SEND_MAX: Duration = Duration::from_secs(10);
-/// The largest answer of a collector, in bytes.
+/// The largest response of a collector, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// The attribute that distinguishes teams.
@@ -37,15 +37,15 @@ const NAMESPACE: &str = "swirl.namespace";
 
 #[derive(Clone)]
 pub struct Settings {
-    /// Such as `http://127.0.0.1:4317`. Nothing is sent without one.
+    /// A URL such as `http://127.0.0.1:4317`. Without it, nothing is sent.
     pub endpoint: Option<String>,
     pub protocol: Protocol,
-    /// Secret: never to be logged.
+    /// Secret, so it must never be logged.
     pub headers: Vec<(String, String)>,
-    /// The part of the traces that is kept, where the caller hasn't decided it.
+    /// The part of the traces that is kept, unless the caller has decided.
     pub sampling_ratio: f64,
     pub resource_attributes: Vec<(String, String)>,
-    /// The owner of the instances, where several teams share servers.
+    /// The owner of the instances, if several teams share servers.
     pub namespace: Option<String>,
     /// The name that distinguishes this process from others.
     pub instance: String,
@@ -89,9 +89,9 @@ pub fn resource(settings: &Settings) -> Resource {
         .build()
 }
 
-/// The exporter that Prometheus reads. It has the resource in a separate metric (`target_info`); of that, each other
-/// metric has the namespace as a label. As a label of the registry it would occur in `target_info` twice, for which
-/// Prometheus refuses all.
+/// The exporter that Prometheus reads. The resource is a separate metric (`target_info`); every other metric has only
+/// its namespace, as a label. As a label of the registry it would occur twice in `target_info`, and Prometheus would
+/// refuse everything.
 pub fn prometheus(registry: &Registry) -> Result<PrometheusExporter, Error> {
     opentelemetry_prometheus::exporter()
         .with_registry(registry.clone())
@@ -164,7 +164,7 @@ pub fn metrics(
     Ok(Some(Noted { exporter, failures }))
 }
 
-/// Connects when there is something to send, and again after a loss.
+/// Connects when there is something to send, and again after the connection is lost.
 fn channel(endpoint: &str) -> Result<Channel, Error> {
     let wrong = |_| Error::Endpoint(endpoint.to_owned());
     let mut channel = Endpoint::from_shared(endpoint.to_owned())
@@ -194,7 +194,7 @@ fn headers(settings: &Settings) -> HashMap<String, String> {
     settings.headers.iter().cloned().collect()
 }
 
-/// By OTLP, the path of a signal is appended to the endpoint.
+/// In OTLP, the path of a signal is appended to the endpoint.
 fn signal(endpoint: &str, path: &str) -> String {
     format!("{}/{path}", endpoint.trim_end_matches('/'))
 }
@@ -210,7 +210,7 @@ fn tls() -> Result<rustls::ClientConfig, rustls::Error> {
         .with_no_client_auth())
 }
 
-/// Sends on the runtime: the SDK's thread has none.
+/// Sends on the runtime, since the SDK's thread has none.
 struct Client {
     http: reqwest::Client,
     runtime: Handle,
@@ -258,7 +258,7 @@ async fn send(
     let mut body = Vec::new();
     while let Some(chunk) = answer.chunk().await? {
         if body.len() + chunk.len() > ANSWER_BYTES_MAX {
-            return Err("the collector's answer is too long".into());
+            return Err("the collector's response is too long".into());
         }
         body.extend_from_slice(&chunk);
     }

@@ -1,4 +1,4 @@
-//! Telemetry that the collector didn't take: logged once in a while, and counted.
+//! Telemetry that the collector didn't accept, counted and occasionally logged.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,10 @@ use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 
-/// A collector that is gone refuses a batch every other second.
-const TOLD_EVERY: Duration = Duration::from_secs(60);
+/// How often failures are logged. An unavailable collector refuses a batch every other second.
+const LOG_EVERY: Duration = Duration::from_secs(60);
 
-/// Batches that were not taken.
+/// The number of batches that were not accepted.
 #[derive(Debug, Default)]
 pub struct Failures {
     traces: AtomicU64,
@@ -23,7 +23,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// By signal.
+    /// The numbers by signal.
     pub fn counts(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("metrics", self.metrics.load(Ordering::Relaxed)),
@@ -35,14 +35,14 @@ impl Failures {
         let Err(error) = done else { return };
         counter.fetch_add(1, Ordering::Relaxed);
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
-        if logged.is_none_or(|logged| logged.elapsed() >= TOLD_EVERY) {
+        if logged.is_none_or(|logged| logged.elapsed() >= LOG_EVERY) {
             *logged = Some(Instant::now());
-            tracing::warn!(%error, signal, "the collector does not take telemetry: it is lost");
+            tracing::warn!(%error, signal, "the collector does not accept telemetry, which is lost");
         }
     }
 }
 
-/// An exporter whose failures are noted.
+/// An exporter that counts failures.
 #[derive(Debug)]
 pub struct Noted<E> {
     pub exporter: E,

@@ -1,7 +1,7 @@
 //! Turns commits into spans, outside the drivers.
 //!
-//! A state may be entered in one process and left in another. The scope's history is then read from the store: at most
-//! once each time that the scope moves to this process, and only if something ends here.
+//! A state may be entered in one process and left in another. In that case the scope's history is read from the store:
+//! at most once each time that the scope moves to this process, and only if something ends here.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use swirl_ports::InstanceQueries;
 use swirl_runtime::Observed;
 
 use crate::span::Span;
-use crate::tracker::{Tracker, Whose};
+use crate::tracker::{Owner, Tracker};
 
-/// How many scopes are kept in mind; twice as many at most.
+/// The number of scopes that are remembered. There may be up to twice as many.
 const SCOPES_MAX: usize = 4096;
-/// The longest wait for the store: then the known part has to do.
+/// The time limit for reading from the store. After that, the known part has to do.
 const HISTORY_MAX: Duration = Duration::from_secs(5);
 
 pub struct Follower {
     queries: Arc<dyn InstanceQueries>,
-    /// Scopes reported lately, and those before them.
+    /// Scopes that were reported recently, and those before them.
     young: HashMap<ScopeRef, Followed>,
     old: HashMap<ScopeRef, Followed>,
 }
 
 struct Followed {
     tracker: Tracker,
-    /// The revision that the next commit must have been made upon.
+    /// The revision that the next commit must be based on.
     rev: u64,
 }
 
@@ -48,31 +48,31 @@ impl Follower {
             instance: observed.header.id.clone(),
             scope: observed.scope.clone(),
         };
-        let whose = Whose {
+        let owner = Owner {
             header: &observed.header,
             scope: &observed.scope,
         };
-        let Some(mut tracker) = self.take(&scope, observed, whose).await else {
+        let Some(mut tracker) = self.take(&scope, observed, owner).await else {
             return Vec::new();
         };
         let mut spans = Vec::new();
         for entry in &observed.history {
-            tracker.record(whose, entry, &observed.links, &mut spans);
+            tracker.record(owner, entry, &observed.links, &mut spans);
         }
         if observed.ended {
-            tracker.finish(whose, &mut spans);
+            tracker.finish(owner, &mut spans);
         }
         let rev = observed.rev + 1;
         self.keep(scope, Followed { tracker, rev });
         spans
     }
 
-    /// The scope's place before the commit. `None`: it isn't needed yet.
+    /// The scope's state before the commit; `None` if it isn't needed yet.
     async fn take(
         &mut self,
         scope: &ScopeRef,
         observed: &Observed,
-        whose: Whose<'_>,
+        owner: Owner<'_>,
     ) -> Option<Tracker> {
         let known = self.young.remove(scope).or_else(|| self.old.remove(scope));
         if let Some(known) = known
@@ -91,7 +91,7 @@ impl Follower {
         let history = match tokio::time::timeout(HISTORY_MAX, history).await {
             Ok(Ok(history)) => history,
             Ok(Err(error)) => {
-                tracing::debug!(%scope, %error, "spans begin where they are first known");
+                tracing::debug!(%scope, %error, "the history cannot be read, so spans begin late");
                 Vec::new()
             }
             Err(_) => Vec::new(),
@@ -103,7 +103,7 @@ impl Follower {
         let mut tracker = Tracker::default();
         let mut ended_before = Vec::new();
         for entry in before(&own, &observed.history) {
-            tracker.record(whose, entry, &[], &mut ended_before);
+            tracker.record(owner, entry, &[], &mut ended_before);
         }
         Some(tracker)
     }
@@ -116,7 +116,7 @@ impl Follower {
     }
 }
 
-/// The entries before those of the commit: they are the last, unless others were added meanwhile.
+/// The entries before those of the commit, which are the last ones unless others were added meanwhile.
 fn before<'h>(history: &'h [HistoryEntry], committed: &[HistoryEntry]) -> &'h [HistoryEntry] {
     if committed.is_empty() {
         return history;

@@ -6,16 +6,16 @@ use swirl_model::instance::Header;
 use swirl_model::trace::TraceContext;
 use swirl_runtime::Cause;
 
-/// The subject of a span, besides its instance and scope.
+/// The subject of a span within its instance and scope.
 #[derive(Debug, Clone, Copy)]
 pub enum Part<'a> {
-    /// The beginning of an instance, which all that it does is below; of a branch, the branch.
+    /// The beginning of an instance, which is the parent of everything that it does; for a branch, the branch.
     Scope,
-    /// An instance from its start to its end, once more for each time that an operator lets a
-    /// faulted one continue.
+    /// An instance from its start to its end. A faulted instance has one more for each time that an operator lets it
+    /// continue.
     Run(u32),
     State(u32),
-    /// Anything with one of the scope's sequence numbers: an attempt, a fork.
+    /// Anything with one of the scope's sequence numbers, such as an attempt or a fork.
     Numbered(u32),
     Call {
         call: u32,
@@ -47,14 +47,14 @@ pub fn span(instance: &InstanceId, scope: &ScopeId, part: Part<'_>) -> u64 {
     u64::from_be_bytes(bytes).max(1)
 }
 
-/// The span that a scope's own is below.
+/// The parent of the span of a scope.
 pub fn parent(header: &Header, scope: &ScopeId) -> Option<u64> {
     let mut parts = scope.as_str().rsplitn(3, '.');
     if let (Some(_), Some(fork), Some(outer)) = (parts.next(), parts.next(), parts.next()) {
         let part = Part::Numbered(fork.parse().unwrap_or_default());
         return Some(span(&header.id, &ScopeId::new(outer), part));
     }
-    // A continuation has its predecessor's parent too, but is its successor first of all.
+    // A continuation also has its predecessor's parent, but belongs to its predecessor first.
     if let Some(before) = &header.continued_from {
         return Some(span(before, &ScopeId::root(), Part::Scope));
     }
@@ -63,7 +63,7 @@ pub fn parent(header: &Header, scope: &ScopeId) -> Option<u64> {
     Some(span(&parent.scope.instance, &parent.scope.scope, part))
 }
 
-/// The span of an event that is processed.
+/// The span of processing an event.
 pub fn taken_in(event: &CloudEvent, context: TraceContext) -> u64 {
     let mut bytes = [0; 8];
     hash(
@@ -73,7 +73,7 @@ pub fn taken_in(event: &CloudEvent, context: TraceContext) -> u64 {
     u64::from_be_bytes(bytes).max(1)
 }
 
-/// Whether the trace is kept: as its starter decided, or by its id.
+/// Whether the trace is kept, as the starter decided or by its id.
 pub fn is_sampled(header: &Header, ratio: f64) -> bool {
     match header.trace.cause {
         Some(cause) => cause.sampled,
@@ -81,9 +81,9 @@ pub fn is_sampled(header: &Header, ratio: f64) -> bool {
     }
 }
 
-/// By its id alone.
+/// Whether a trace is kept, by its id alone.
 pub fn is_kept(trace: u128, ratio: f64) -> bool {
-    // The low 56 bits, as the consistent sampling of W3C's second level.
+    // The low 56 bits, as in the consistent sampling of W3C's second level.
     let low = trace & ((1 << 56) - 1);
     (low as f64) < ratio * (1u64 << 56) as f64
 }

@@ -1,8 +1,8 @@
 //! Traces and metrics of instances.
 //!
 //! The driver notifies an [`Observer`](swirl_runtime::Observer) of committed changes. This crate turns them into
-//! finished spans. Span ids are derived from the instance and never random, so every process that works on an instance
-//! uses the same ids without asking another.
+//! finished spans. Span ids are derived from the instance and never random, so all processes that work on an instance
+//! use the same ids without coordination.
 
 mod exchange_protocol;
 mod export;

@@ -1,10 +1,9 @@
-//! The ports of a cluster, measured: how long an operation takes, and the conflicts that it
-//! reports.
+//! Wrappers that measure the ports of a cluster: the duration of operations, and the conflicts that they report.
 //!
-//! Waiting for something to happen isn't an operation, and isn't measured.
+//! Waiting for something to happen isn't an operation and isn't measured.
 #![warn(
     clippy::missing_trait_methods,
-    reason = "a method that isn't passed on would behave differently"
+    reason = "a method that isn't forwarded would behave differently"
 )]
 
 use std::pin::Pin;
@@ -218,7 +217,7 @@ impl ExecutionStore for Measured<dyn Store> {
         self.redis("remove", self.inner.remove(id)).await
     }
 
-    /// They are fired as soon as they are found.
+    /// Timers are fired as soon as they are found.
     async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>> {
         let due = self
             .redis("due_timers", self.inner.due_timers(now, limit))
@@ -234,7 +233,7 @@ impl ExecutionStore for Measured<dyn Store> {
         self.redis("next_timer", self.inner.next_timer()).await
     }
 
-    // By hand, as the port says: the call counts, not the first poll.
+    // Written by hand like the port's method, since changes count from the call on, not from the first poll.
     fn timers_changed<'a, 'b>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'b>>
     where
         'a: 'b,

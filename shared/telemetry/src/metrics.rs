@@ -1,7 +1,7 @@
-//! Counters and measurements. Sent over OTLP where there is an endpoint, and read by Prometheus.
+//! Counters and measurements. They are sent over OTLP if there is an endpoint, and read by Prometheus.
 //!
-//! The SDK keeps 2,000 combinations of attributes of each instrument; further ones are counted together
-//! (`otel_metric_overflow`), so that neither workflows nor functions can fill the memory.
+//! The SDK keeps 2,000 combinations of attributes per instrument and counts further ones together
+//! (`otel_metric_overflow`), so neither workflows nor functions can fill the memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,17 +19,17 @@ use crate::failures::Failures;
 use crate::process;
 use crate::watched::Watched;
 
-/// In seconds: from a call on the same machine to one that takes its time.
+/// In seconds, from a call on the same machine to a slow one.
 const SECONDS: [f64; 13] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0,
 ];
 
-/// In seconds: from the answers of a server nearby to those of one in trouble.
+/// In seconds, from the responses of a nearby server to those of an overloaded one.
 const ROUND_TRIPS: [f64; 14] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0,
 ];
 
-/// In seconds, as OpenTelemetry's conventions have them for requests over HTTP.
+/// In seconds, as in OpenTelemetry's conventions for HTTP requests.
 const REQUESTS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 ];
@@ -55,12 +55,12 @@ pub struct Metrics {
     requests: Histogram<f64>,
 }
 
-/// How a process found that a scope is another's.
+/// How a process found that another process holds a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conflict {
     /// Another process had the lease.
     Busy,
-    /// The lease had been this process', and no longer was.
+    /// This process had the lease and has lost it.
     Lost,
 }
 
@@ -105,16 +105,16 @@ impl Metrics {
             commits: counter("swirl.commits", "Commits that took effect."),
             refused: counter(
                 "swirl.commits.refused",
-                "Commits that a lost lease or a change by others kept from taking effect.",
+                "Commits that were refused because of a lost lease or a change by another process.",
             ),
             calls: seconds("swirl.call.duration", "Calls of functions.", &SECONDS),
             conflicts: counter(
                 "swirl.lease.conflicts",
-                "Scopes that another process held, or took over.",
+                "Scopes that another process held or took over.",
             ),
             timers: seconds(
                 "swirl.timer.lateness",
-                "From when a timer was due to when it was fired.",
+                "The time from when a timer was due until it was fired.",
                 &SECONDS,
             ),
             redis: seconds(
@@ -124,7 +124,7 @@ impl Metrics {
             ),
             nats: seconds(
                 "swirl.nats.duration",
-                "Operations on NATS: answers of JetStream, and handing over tasks.",
+                "Operations on NATS: responses of JetStream, and publishing tasks.",
                 &ROUND_TRIPS,
             ),
             requests: seconds(
@@ -141,7 +141,7 @@ impl Metrics {
             let failures = failures.clone();
             metrics.watch(Watched::ExportFailures, move || failures.counts());
         }
-        // There from the beginning: a rate needs to have seen zero.
+        // These exist from the beginning, since a rate needs to have seen zero.
         metrics.commits.add(0, &[]);
         metrics.refused.add(0, &[]);
         for conflict in [Conflict::Busy, Conflict::Lost] {
@@ -150,7 +150,7 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// In the text format of Prometheus; see [`CONTENT_TYPE`].
+    /// Returns the metrics in the text format of Prometheus; see [`CONTENT_TYPE`].
     ///
     /// # Errors
     /// The gathered metrics cannot be written.
@@ -162,8 +162,8 @@ impl Metrics {
         String::from_utf8(text).map_err(|error| Error::Setup(error.to_string()))
     }
 
-    /// Has a value asked for whenever metrics are read or sent: by the value of its attribute. `read`
-    /// must not block.
+    /// Registers values that are read whenever metrics are read or sent, by the value of their attribute. `read` must
+    /// not block.
     pub fn watch<R>(&self, what: Watched, read: R)
     where
         R: Fn() -> Vec<(&'static str, u64)> + Send + Sync + 'static,
@@ -171,14 +171,14 @@ impl Metrics {
         what.register(&self.meter, read);
     }
 
-    /// An operation on NATS has been answered, or has failed.
+    /// Records an operation on NATS that succeeded or failed.
     pub fn nats(&self, operation: &'static str, took: Duration, failed: bool) {
         let name = KeyValue::new("messaging.operation.name", operation);
         record(&self.nats, name, took, failed);
     }
 
-    /// The API has answered a request. Each value must be one of a bounded number: an unknown method is `_OTHER`, and a
-    /// path without a route has none.
+    /// Records a request that the API has answered. The number of different values must be bounded: an unknown method
+    /// is `_OTHER`, and a path without a route has none.
     pub fn answered(
         &self,
         method: &'static str,
@@ -255,7 +255,7 @@ impl Metrics {
 
     pub(crate) fn shutdown(&self, limit: Duration) {
         if let Err(error) = self.provider.shutdown_with_timeout(limit) {
-            tracing::debug!(%error, "the last metrics were not sent");
+            tracing::debug!(%error, "the last metrics could not be sent");
         }
     }
 }

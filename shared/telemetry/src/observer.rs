@@ -1,4 +1,4 @@
-//! The observer, and its set-up in a process.
+//! The observer, and how a process sets it up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::served::{self, Requests, Served};
 use crate::span::{Span, SpanRole};
 
-/// How many commits may wait to become spans. More are dropped, and counted.
+/// The number of commits that may wait to become spans. Further ones are dropped and counted.
 const QUEUE_MAX: usize = 8192;
 
 /// Traces and metrics of a process.
@@ -44,7 +44,7 @@ enum Message {
 }
 
 impl Telemetry {
-    /// Nothing is sent where the settings have no endpoint. To be called within a runtime.
+    /// Sends nothing if the settings have no endpoint. Must be called within a runtime.
     ///
     /// # Errors
     /// The endpoint or a header cannot be used.
@@ -79,14 +79,15 @@ impl Telemetry {
         &self.metrics
     }
 
-    /// Sends a span that is in no instance.
+    /// Sends a span that belongs to no instance.
     pub(crate) fn send(&self, span: Span, trace: u128) {
         if let Some(traces) = &self.traces {
             traces.processor.on_end(span.in_trace(trace, Vec::new()));
         }
     }
 
-    /// The API has answered a request: a span in the client's trace, or in a new one. Health checks are not traced.
+    /// Records a request that the API has answered, as a span in the client's trace or in a new one. Health checks are
+    /// not traced.
     pub fn served(&self, served: &Served<'_>) {
         let Some(traces) = &self.traces else { return };
         if !matches!(served.route, Some("/healthz" | "/metrics" | "/readyz"))
@@ -96,7 +97,7 @@ impl Telemetry {
         }
     }
 
-    /// Sends the rest, within this time.
+    /// Sends the remaining data within this time limit.
     pub async fn shutdown(&self, limit: Duration) {
         let until = tokio::time::Instant::now() + limit;
         if let Some(traces) = &self.traces {
@@ -166,7 +167,7 @@ impl Traces {
         if self.queue.try_send(Message::Commit(observed)).is_err() {
             let before = self.dropped.fetch_add(1, Ordering::Relaxed);
             if before.is_multiple_of(1000) {
-                tracing::warn!("commits come faster than they become spans: traces have gaps");
+                tracing::warn!("commits arrive faster than they become spans, so traces have gaps");
             }
         }
     }
@@ -191,7 +192,7 @@ async fn work(
     }
 }
 
-/// Its arguments and its result aren't in it: they may hold secrets.
+/// Arguments and result are left out, since they may contain secrets.
 fn call(called: &Called<'_>) -> Span {
     let (call, token) = (called.call, called.token);
     let id = |part| ids::span(&called.header.id, called.scope, part);

@@ -1,16 +1,16 @@
-//! This process's use of its machine.
+//! The resources that this process uses.
 
 use std::time::Duration;
 
 use opentelemetry::metrics::Meter;
 
-/// Has memory and processor time asked for whenever metrics are read or sent. On a system that doesn't show it (without
-/// `/proc`), memory is left out.
+/// Registers memory and processor time, which are read whenever metrics are read or sent. Without `/proc`, memory is
+/// left out.
 pub(crate) fn watch(meter: &Meter) {
     meter
         .i64_observable_up_down_counter("process.memory.usage")
         .with_unit("By")
-        .with_description("Memory of this process that is in use, of the machine's own.")
+        .with_description("Memory of this process that is resident in RAM.")
         .with_callback(|observer| {
             if let Some(bytes) = memory() {
                 observer.observe(bytes, &[]);
@@ -20,12 +20,12 @@ pub(crate) fn watch(meter: &Meter) {
     meter
         .f64_observable_counter("process.cpu.time")
         .with_unit("s")
-        .with_description("Processor time that this process has taken, of all processors.")
+        .with_description("Processor time that this process has used, on all processors.")
         .with_callback(|observer| observer.observe(processor_time().as_secs_f64(), &[]))
         .build();
 }
 
-/// Resident, in bytes.
+/// The resident memory in bytes.
 fn memory() -> Option<i64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: i64 = statm.split(' ').nth(1)?.parse().ok()?;
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_are_told_and_grow_with_what_is_done() {
+    fn memory_and_processor_time_are_reported_and_grow() {
         let before = processor_time();
         let kept: Vec<u64> = (0..4_000_000).map(std::hint::black_box).collect();
         assert!(processor_time() > before);

@@ -1,4 +1,4 @@
-//! Requests that the API has answered, as spans.
+//! Spans of requests that the API has answered.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use swirl_model::trace::TraceContext;
 
 use crate::span::{Span, SpanRole};
 
-/// A request and its answer. Its query and its headers are in no span.
+/// A request and its response. No span contains its query or its headers.
 #[derive(Debug, Clone)]
 pub struct Served<'a> {
     pub method: &'static str,
@@ -17,7 +17,7 @@ pub struct Served<'a> {
     pub path: &'a str,
     /// `http` or `https`.
     pub scheme: &'static str,
-    /// The host that the client asked for: a name or an address, with a port or without.
+    /// The host that the client addressed: a name or an address, with or without a port.
     pub host: Option<&'a str>,
     pub traceparent: Option<&'a str>,
     pub status: u16,
@@ -25,7 +25,7 @@ pub struct Served<'a> {
     pub took: Duration,
 }
 
-/// Ids of requests. Unlike all others they are random, as no request is repeated after a crash.
+/// Generates the ids of requests. Unlike all other ids they are random, since no request is repeated after a crash.
 pub(crate) struct Requests {
     process: String,
     count: AtomicU64,
@@ -52,7 +52,7 @@ impl Requests {
     }
 }
 
-/// The span and its trace, if that is kept.
+/// The span and its trace id, if the trace is kept.
 pub(crate) fn span(served: &Served<'_>, requests: &Requests, ratio: f64) -> Option<(Span, u128)> {
     let asked: Option<TraceContext> = served.traceparent.and_then(|text| text.parse().ok());
     let (drawn, id) = requests.draw(served.began);

@@ -1,4 +1,4 @@
-//! A finished span, and how it is handed to the SDK.
+//! A finished span, and its conversion for the SDK.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -23,7 +23,7 @@ pub struct Span {
     pub kind: SpanRole,
     pub from: Timestamp,
     pub to: Timestamp,
-    /// The name of an error, never its message: that may come from a service.
+    /// The name of an error. The message is left out, since it may come from a service.
     pub error: Option<String>,
     pub attributes: Vec<(&'static str, Value)>,
     pub notes: Vec<(Timestamp, Cow<'static, str>)>,
@@ -41,7 +41,7 @@ pub enum SpanRole {
 }
 
 impl Span {
-    /// A span of a scope.
+    /// Converts a span of a scope.
     pub fn into_data(self, header: &Header, scope: &ScopeId) -> SpanData {
         let definition = &header.definition;
         let attributes = vec![
@@ -53,7 +53,7 @@ impl Span {
         self.in_trace(ids::trace(header), attributes)
     }
 
-    /// A span of a trace.
+    /// Converts a span of a trace.
     pub fn in_trace(self, trace: u128, mut attributes: Vec<KeyValue>) -> SpanData {
         let own = self.attributes.into_iter();
         attributes.extend(own.map(|(name, value)| KeyValue::new(name, value)));

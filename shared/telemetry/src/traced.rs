@@ -1,7 +1,7 @@
-//! Events that come in, seen in the trace of their sender.
+//! Shows incoming events in the traces of their senders.
 #![warn(
     clippy::missing_trait_methods,
-    reason = "a method that isn't passed on would behave differently"
+    reason = "a method that isn't forwarded would behave differently"
 )]
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::Telemetry;
 use crate::ids;
 use crate::span::{Span, SpanRole};
 
-/// An event log whose events are noted in the traces that they belong to.
+/// An event log that adds spans for its events.
 pub struct Traced {
     inner: Arc<dyn EventLog>,
     telemetry: Arc<Telemetry>,
@@ -69,7 +69,7 @@ fn count(number: usize) -> Value {
     i64::try_from(number).unwrap_or(i64::MAX).into()
 }
 
-/// The outcome of an event, without its data.
+/// The span of an event: its outcome, without its data.
 fn span(
     event: &CloudEvent,
     context: TraceContext,

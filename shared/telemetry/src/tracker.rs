@@ -1,8 +1,8 @@
 //! A scope's history as spans. Pure: the same entries give the same spans.
 //!
-//! A span is made when it ends. A span that is still open when a scope ends, ends with it.
-//! Everything that an instance does is below the span of its start, which is short and there from
-//! the beginning. So an instance that waits for days shows its work so far in the right place.
+//! A span is created when it ends. A span that is still open when its scope ends, ends with the scope. Everything that
+//! an instance does is below the span of its start, which is short and exists from the beginning. So the spans of an
+//! instance that waits for days are already in the right place.
 
 use std::borrow::Cow;
 
@@ -16,16 +16,16 @@ use swirl_model::trace::TraceContext;
 use crate::ids::{self, Part};
 use crate::span::{Span, SpanRole};
 
-/// `error.type` where nothing finer is known, by OpenTelemetry's conventions.
+/// `error.type` if nothing more specific is known, by OpenTelemetry's conventions.
 const OTHER: &str = "_OTHER";
-/// How many things that happened in a state are noted with its span.
+/// The maximum number of notes in the span of a state.
 const NOTES_MAX: usize = 32;
 
 /// The state of a scope.
 #[derive(Debug, Default)]
 pub struct Tracker {
     from: Option<Timestamp>,
-    /// When the last thing happened: a wait began no earlier.
+    /// The time of the last entry. A wait began no earlier.
     last: Timestamp,
     /// How often the scope has ended.
     ends: u32,
@@ -37,7 +37,7 @@ pub struct Tracker {
     /// The state in which an operator's retry continues.
     left: Option<String>,
     error: Option<String>,
-    /// Of the last action that failed in the state.
+    /// The error of the last action that failed in the state.
     failed: Option<String>,
 }
 
@@ -50,24 +50,24 @@ struct Open {
     notes: Vec<(Timestamp, Cow<'static, str>)>,
 }
 
-/// The instance and scope of a history.
+/// The owner of a history: the instance and the scope.
 #[derive(Debug, Clone, Copy)]
-pub struct Whose<'a> {
+pub struct Owner<'a> {
     pub header: &'a Header,
     pub scope: &'a ScopeId,
 }
 
-impl Whose<'_> {
+impl Owner<'_> {
     fn id(&self, part: Part<'_>) -> u64 {
         ids::span(&self.header.id, self.scope, part)
     }
 }
 
 impl Tracker {
-    /// Acts on the next entry; spans that end with it are added to `out`.
+    /// Processes the next entry, and adds the spans that end with it to `out`.
     pub fn record(
         &mut self,
-        whose: Whose<'_>,
+        owner: Owner<'_>,
         entry: &HistoryEntry,
         links: &[(String, TraceContext)],
         out: &mut Vec<Span>,
@@ -75,12 +75,12 @@ impl Tracker {
         let at = entry.at;
         self.from.get_or_insert(at);
         match &entry.event {
-            Event::InstanceStarted => out.push(self.start(whose, at)),
-            Event::StateEntered { name, .. } => self.enter(whose, name, at),
+            Event::InstanceStarted => out.push(self.start(owner, at)),
+            Event::StateEntered { name, .. } => self.enter(owner, name, at),
             Event::StateLeft { failed, .. } => {
                 let known = self.failed.take();
                 let error = failed.then(|| known.unwrap_or_else(|| OTHER.to_owned()));
-                self.leave(whose, at, error.as_deref(), out);
+                self.leave(owner, at, error.as_deref(), out);
             }
             Event::ActionStarted {
                 action,
@@ -88,23 +88,23 @@ impl Tracker {
                 call,
                 ..
             } => {
-                self.end_action(whose, at, None, out);
-                let mut open = Open::new(whose.id(Part::Numbered(*call)), action, at);
+                self.end_action(owner, at, None, out);
+                let mut open = Open::new(owner.id(Part::Numbered(*call)), action, at);
                 let attempt = ("swirl.action.attempt", i64::from(*attempt).into());
                 open.attributes.push(attempt);
                 self.action = Some(open);
             }
-            Event::ActionCompleted { .. } => self.end_action(whose, at, None, out),
+            Event::ActionCompleted { .. } => self.end_action(owner, at, None, out),
             Event::ActionFailed { error, .. } => {
-                self.end_action(whose, at, Some(&error.name), out);
+                self.end_action(owner, at, Some(&error.name), out);
                 self.failed = Some(error.name.to_string());
             }
             Event::EventConsumed { name, source, id } => {
                 let part = Part::Consumed(self.events);
                 self.events += 1;
-                let mut span = self.inner(whose, part, format!("receive {name}"), at, at);
+                let mut span = self.inner(owner, part, format!("receive {name}"), at, at);
                 span.kind = SpanRole::Consumer;
-                // A wait may take days: it is a number, not a span.
+                // A wait may take days, so it is recorded as a number, not as a span.
                 let waited = at.0.saturating_sub(self.last.0).max(0).into();
                 span.attributes.push(("swirl.wait.duration_ms", waited));
                 span.attributes.extend(message("receive", name, id));
@@ -116,36 +116,36 @@ impl Tracker {
             }
             Event::EventProduced { name, id } => {
                 let part = Part::Produced(id);
-                let mut span = self.inner(whose, part, format!("publish {name}"), at, at);
+                let mut span = self.inner(owner, part, format!("publish {name}"), at, at);
                 span.kind = SpanRole::Producer;
                 span.attributes.extend(message("send", name, id));
                 out.push(span);
             }
             Event::Forked { fork, branches, .. } => {
-                let mut open = Open::new(whose.id(Part::Numbered(*fork)), "fork", at);
+                let mut open = Open::new(owner.id(Part::Numbered(*fork)), "fork", at);
                 let branches = ("swirl.fork.branches", i64::from(*branches).into());
                 open.attributes.push(branches);
                 self.forks.push((*fork, open));
             }
-            Event::Joined { fork, .. } => self.end_forks(whose, Some(*fork), at, out),
-            Event::Retried => self.reopen(whose, at),
+            Event::Joined { fork, .. } => self.end_forks(owner, Some(*fork), at, out),
+            Event::Retried => self.reopen(owner, at),
             Event::BranchFailed { error } => self.error = Some(error.name.to_string()),
             Event::Ended { status, error } => {
                 if *status == EndStatus::Faulted {
                     let name = error.as_ref().map(|error| error.name.to_string());
                     self.error = Some(name.unwrap_or_else(|| OTHER.to_owned()));
                 }
-                self.end(whose, at, Some(*status), out);
+                self.end(owner, at, Some(*status), out);
             }
             other => self.note(at, other),
         }
         self.last = at;
     }
 
-    /// The scope has ended without saying so in its history: a branch.
-    pub fn finish(&mut self, whose: Whose<'_>, out: &mut Vec<Span>) {
-        if !whose.scope.is_root() {
-            self.end(whose, self.last, None, out);
+    /// Ends the spans of a branch, whose history has no entry for its end.
+    pub fn finish(&mut self, owner: Owner<'_>, out: &mut Vec<Span>) {
+        if !owner.scope.is_root() {
+            self.end(owner, self.last, None, out);
         }
     }
 
@@ -164,12 +164,12 @@ impl Tracker {
         )
     }
 
-    /// The time before a worker took it is seen here.
-    fn start(&self, whose: Whose<'_>, at: Timestamp) -> Span {
-        let header = whose.header;
+    /// The span shows the time before a worker took the instance.
+    fn start(&self, owner: Owner<'_>, at: Timestamp) -> Span {
+        let header = owner.header;
         Span {
-            id: whose.id(Part::Scope),
-            parent: ids::parent(header, whose.scope),
+            id: owner.id(Part::Scope),
+            parent: ids::parent(header, owner.scope),
             name: format!("start {}", header.definition.workflow),
             from: header.started_at,
             to: at,
@@ -178,19 +178,19 @@ impl Tracker {
         }
     }
 
-    fn enter(&mut self, whose: Whose<'_>, name: &str, at: Timestamp) {
-        let id = whose.id(Part::State(self.states));
+    fn enter(&mut self, owner: Owner<'_>, name: &str, at: Timestamp) {
+        let id = owner.id(Part::State(self.states));
         self.states += 1;
         self.failed = None;
         self.state = Some(Open::new(id, name, at));
         self.left = Some(name.to_owned());
     }
 
-    fn reopen(&mut self, whose: Whose<'_>, at: Timestamp) {
+    fn reopen(&mut self, owner: Owner<'_>, at: Timestamp) {
         if self.state.is_none()
             && let Some(name) = self.left.take()
         {
-            self.enter(whose, &name, at);
+            self.enter(owner, &name, at);
         }
         self.error = None;
         self.from = Some(at);
@@ -212,12 +212,12 @@ impl Tracker {
         }
     }
 
-    fn leave(&mut self, whose: Whose<'_>, at: Timestamp, error: Option<&str>, out: &mut Vec<Span>) {
-        self.end_action(whose, at, error, out);
-        self.end_forks(whose, None, at, out);
+    fn leave(&mut self, owner: Owner<'_>, at: Timestamp, error: Option<&str>, out: &mut Vec<Span>) {
+        self.end_action(owner, at, error, out);
+        self.end_forks(owner, None, at, out);
         if let Some(open) = self.state.take() {
             let name = format!("state {}", open.name);
-            let mut span = open.close(self.scope_id(whose), name, at);
+            let mut span = open.close(self.scope_id(owner), name, at);
             span.error = error.map(str::to_owned);
             out.push(span);
         }
@@ -225,14 +225,14 @@ impl Tracker {
 
     fn end_action(
         &mut self,
-        whose: Whose<'_>,
+        owner: Owner<'_>,
         at: Timestamp,
         error: Option<&str>,
         out: &mut Vec<Span>,
     ) {
         if let Some(open) = self.action.take() {
             let name = format!("action {}", open.name);
-            let mut span = open.close(self.innermost(whose), name, at);
+            let mut span = open.close(self.innermost(owner), name, at);
             span.error = error.map(str::to_owned);
             out.push(span);
         }
@@ -240,7 +240,7 @@ impl Tracker {
 
     fn end_forks(
         &mut self,
-        whose: Whose<'_>,
+        owner: Owner<'_>,
         fork: Option<u32>,
         at: Timestamp,
         out: &mut Vec<Span>,
@@ -248,20 +248,20 @@ impl Tracker {
         let over = |(one, _): &mut (u32, Open)| fork.is_none_or(|fork| *one == fork);
         let forks: Vec<_> = self.forks.extract_if(.., over).collect();
         for (_, open) in forks {
-            out.push(open.close(self.innermost(whose), "fork".to_owned(), at));
+            out.push(open.close(self.innermost(owner), "fork".to_owned(), at));
         }
     }
 
     fn end(
         &mut self,
-        whose: Whose<'_>,
+        owner: Owner<'_>,
         at: Timestamp,
         status: Option<EndStatus>,
         out: &mut Vec<Span>,
     ) {
         let error = self.error.take();
-        self.leave(whose, at, error.as_deref(), out);
-        let (header, scope) = (whose.header, whose.scope);
+        self.leave(owner, at, error.as_deref(), out);
+        let (header, scope) = (owner.header, owner.scope);
         let mut span = Span {
             from: self.from.unwrap_or(at),
             to: at,
@@ -269,14 +269,14 @@ impl Tracker {
             ..Span::default()
         };
         if scope.is_root() {
-            span.id = whose.id(Part::Run(self.ends));
-            span.parent = Some(self.scope_id(whose));
+            span.id = owner.id(Part::Run(self.ends));
+            span.parent = Some(self.scope_id(owner));
             span.name = format!("workflow {}", header.definition.workflow);
             if self.ends == 0 {
                 span.from = header.started_at;
             }
         } else {
-            span.id = self.scope_id(whose);
+            span.id = self.scope_id(owner);
             span.parent = ids::parent(header, scope);
             "branch".clone_into(&mut span.name);
         }
@@ -290,30 +290,30 @@ impl Tracker {
     }
 
     /// The parent of the scope's spans.
-    fn scope_id(&self, whose: Whose<'_>) -> u64 {
-        whose.id(match self.ends {
-            ends if ends > 0 && !whose.scope.is_root() => Part::Run(ends),
+    fn scope_id(&self, owner: Owner<'_>) -> u64 {
+        owner.id(match self.ends {
+            ends if ends > 0 && !owner.scope.is_root() => Part::Run(ends),
             _ => Part::Scope,
         })
     }
 
-    fn innermost(&self, whose: Whose<'_>) -> u64 {
+    fn innermost(&self, owner: Owner<'_>) -> u64 {
         let open = self.action.as_ref().or(self.state.as_ref());
-        open.map_or_else(|| self.scope_id(whose), |open| open.id)
+        open.map_or_else(|| self.scope_id(owner), |open| open.id)
     }
 
     /// A span within the action or the state.
     fn inner(
         &self,
-        whose: Whose<'_>,
+        owner: Owner<'_>,
         part: Part<'_>,
         name: String,
         from: Timestamp,
         to: Timestamp,
     ) -> Span {
         Span {
-            id: whose.id(part),
-            parent: Some(self.innermost(whose)),
+            id: owner.id(part),
+            parent: Some(self.innermost(owner)),
             name,
             from,
             to,
@@ -322,7 +322,7 @@ impl Tracker {
     }
 }
 
-/// An event as a message; `operation` is its type by OpenTelemetry's conventions.
+/// The attributes of an event as a message. `operation` is its type by OpenTelemetry's conventions.
 fn message(operation: &'static str, name: &str, id: &str) -> [(&'static str, Value); 5] {
     let word = if operation == "send" {
         "publish"
@@ -338,7 +338,7 @@ fn message(operation: &'static str, name: &str, id: &str) -> [(&'static str, Val
     ]
 }
 
-/// The cause of its start: of a trace, only the first instance.
+/// The cause of the instance's start. Only the first instance of a trace has one.
 fn own_cause(header: &Header) -> Option<TraceContext> {
     match header.trace.root {
         None => header.trace.cause,

@@ -1,9 +1,9 @@
-//! Values that exist anyway and are queried when metrics are collected.
+//! Values that exist anyway and are read when metrics are collected.
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{AsyncInstrument, Meter};
 
-/// One table for all processes: each watches the rows that it has values for.
+/// One table for all processes. Each process registers the rows for which it has values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watched {
     Circuits,
@@ -33,7 +33,7 @@ struct Row {
 enum MetricKind {
     Counter,
     Gauge,
-    /// A gauge in seconds, read in milliseconds.
+    /// A gauge in seconds, whose values are in milliseconds.
     Age,
 }
 
@@ -42,13 +42,13 @@ impl Watched {
         let (name, what, attribute, kind) = match self {
             Watched::Circuits => (
                 "swirl.circuits",
-                "Hosts that are not called, or only tried, after they failed in a row.",
+                "Hosts that are not called, or called only for a trial, after consecutive failures.",
                 "swirl.circuit.state",
                 MetricKind::Gauge,
             ),
             Watched::DeadLetters => (
                 "swirl.dead_letters",
-                "Messages that could not be used.",
+                "Messages that could not be processed.",
                 "swirl.queue",
                 MetricKind::Counter,
             ),
@@ -60,25 +60,25 @@ impl Watched {
             ),
             Watched::ExportFailures => (
                 "swirl.export.failures",
-                "Batches of spans or metrics that the collector did not take.",
+                "Batches of spans or metrics that the collector did not accept.",
                 "swirl.export.signal",
                 MetricKind::Counter,
             ),
             Watched::Instances => (
                 "swirl.instances",
-                "Instances that are kept, in the shards of this process.",
+                "Stored instances, in the shards of this process.",
                 "swirl.instance.status",
                 MetricKind::Gauge,
             ),
             Watched::LifecycleLag => (
                 "swirl.lifecycle.lag",
-                "For how long the oldest entry of a history waits that has to be published, in the shards of this process.",
+                "The age of the oldest history entry that has yet to be published, in the shards of this process.",
                 "",
                 MetricKind::Age,
             ),
             Watched::LifecycleLost => (
                 "swirl.lifecycle.lost",
-                "Entries of histories, and instances, that were gone before they were published.",
+                "History entries and instances that were removed before they were published.",
                 "swirl.lifecycle.what",
                 MetricKind::Counter,
             ),
@@ -90,19 +90,19 @@ impl Watched {
             ),
             Watched::LifecycleUnread => (
                 "swirl.lifecycle.unread",
-                "Instances with entries that have to be published, in the shards of this process.",
+                "Instances with entries that have yet to be published, in the shards of this process.",
                 "",
                 MetricKind::Gauge,
             ),
             Watched::Oldest => (
                 "swirl.queue.oldest",
-                "For how long the oldest message waits that no process has got yet.",
+                "The age of the oldest message that was not delivered yet.",
                 "swirl.queue",
                 MetricKind::Age,
             ),
             Watched::Pending => (
                 "swirl.queue.pending",
-                "Messages that no process has got yet.",
+                "Messages that were not delivered yet.",
                 "swirl.queue",
                 MetricKind::Gauge,
             ),
@@ -114,13 +114,13 @@ impl Watched {
             ),
             Watched::StartsRefused => (
                 "swirl.starts.refused",
-                "Starts by other instances that were refused, because too many wait.",
+                "Starts by other instances that were refused because too many were waiting.",
                 "",
                 MetricKind::Counter,
             ),
             Watched::Unacknowledged => (
                 "swirl.queue.unacknowledged",
-                "Messages that processes are at work on.",
+                "Messages that are being processed.",
                 "swirl.queue",
                 MetricKind::Gauge,
             ),

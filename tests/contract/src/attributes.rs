@@ -207,7 +207,7 @@ pub async fn pages_by_attribute_say_how_far_they_came(b: Backend) {
     }
     let filter = Filter {
         limit: 3,
-        seen_max: 7,
+        examined_max: 7,
         ..by("tens", range(None, None))
     };
     let keep = |row: &Summary| row.header.id.as_str().ends_with('5');
@@ -216,7 +216,7 @@ pub async fn pages_by_attribute_say_how_far_they_came(b: Backend) {
     loop {
         let page = b.store.page(&next, &keep).await.unwrap();
         pages += 1;
-        seen += page.seen;
+        seen += page.examined;
         found.extend(page.rows.into_iter().map(|row| row.header.id.to_string()));
         let Some(place) = page.next else { break };
         next.from = Some(place);

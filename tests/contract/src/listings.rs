@@ -123,7 +123,7 @@ pub async fn pages_say_how_far_they_came(b: Backend) {
     }
     let filter = Filter {
         limit: 3,
-        seen_max: 7,
+        examined_max: 7,
         ..Filter::default()
     };
     // One in ten is kept, so most pages end at their bound.
@@ -133,7 +133,7 @@ pub async fn pages_say_how_far_they_came(b: Backend) {
     loop {
         let page = b.store.page(&next, &keep).await.unwrap();
         pages += 1;
-        seen += page.seen;
+        seen += page.examined;
         found.extend(page.rows.into_iter().map(|row| row.header.id.to_string()));
         let Some(place) = page.next else { break };
         next.from = Some(place);

@@ -1,5 +1,5 @@
-//! An instance that kills each process that continues it, by an abort or as the kernel does when
-//! memory runs out: it is suspended after five attempts, and others continue meanwhile.
+//! An instance that kills every process that continues it, by an abort or as the kernel does when memory runs out. It
+//! is suspended after five attempts, and other instances continue meanwhile.
 
 use std::path::Path;
 use std::process::{Command, ExitStatus};
@@ -36,7 +36,7 @@ fn document(id: &str, secrets: &str) -> String {
     )
 }
 
-/// Ends the process where the definition has a secret; answers calls.
+/// Kills the process if the definition has a secret; answers calls.
 struct Ends(String);
 
 #[async_trait]
@@ -56,7 +56,7 @@ impl Secrets for Ends {
 #[async_trait]
 impl FunctionCaller for Ends {
     async fn call(&self, _: CallRequest) -> Result<Data, WorkflowError> {
-        // Time has to pass: the call is under way when the process ends.
+        // Time has to pass here, so that the call is in flight when the process dies.
         tokio::time::sleep(Duration::from_millis(20)).await;
         Ok(Data::object())
     }
@@ -86,7 +86,7 @@ async fn started(service: &Service, id: &str, document: String) -> InstanceId {
     }
 }
 
-/// One process of the tests below: works until both instances have ended or are suspended.
+/// One process of the tests below. It works until both instances have ended or are suspended.
 #[test]
 fn child() {
     let Ok(folder) = std::env::var(FOLDER) else {
@@ -175,17 +175,17 @@ fn stands_still_after_five(how: &str) {
         }
         assert_eq!(status.code(), None, "it was ended by a signal");
         ended += 1;
-        assert!(ended < 10, "it is tried for ever");
+        assert!(ended < 10, "it is retried for ever");
     }
     assert_eq!(ended, 5);
 }
 
 #[test]
-fn what_aborts_its_process_is_tried_five_times() {
+fn an_instance_that_aborts_its_process_is_tried_five_times() {
     stands_still_after_five("abort");
 }
 
 #[test]
-fn what_is_killed_for_its_memory_is_tried_five_times() {
+fn an_instance_that_runs_out_of_memory_is_tried_five_times() {
     stands_still_after_five("kill");
 }

@@ -1,4 +1,4 @@
-//! Who joins a fork: the worker, or a coordinator that it sends a message to.
+//! Which process joins a fork: the worker, or a coordinator that it sends a message to.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::pool::{Source, nobody, service, started};
 
-/// Three results, and a state that follows them; `"more"` stands for further members.
+/// Three results, and a state after them. `"more"` is replaced by further members.
 const WIDE: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "name": "w", "start": "A", "more": 0,
     "functions": [{"name": "f", "type": "expression", "operation": ".n"}],
     "states": [
@@ -31,7 +31,7 @@ fn with(more: &str) -> String {
     WIDE.replace(r#""more": 0"#, more)
 }
 
-/// Keeps tasks and join messages apart.
+/// Keeps tasks and join messages separate.
 struct Two {
     tasks: UnboundedSender<Task>,
     joins: UnboundedSender<ScopeRef>,
@@ -54,12 +54,12 @@ impl Queue for Two {
     }
 }
 
-/// The handling of the join messages.
+/// How join messages are handled.
 #[derive(Clone, Copy, PartialEq)]
 enum Coordinator {
     Joins,
     JoinsTwice,
-    /// The first message is lost; the reconciler finds its scope.
+    /// The first message is lost, and the reconciler finds its scope.
     Loses,
 }
 
@@ -122,19 +122,19 @@ async fn joins(document: &str, coordinators_join: bool, coordinator: Coordinator
     assert_eq!(instance.state.status, Status::Completed);
     let output = serde_json::to_value(instance.state.output).unwrap();
     assert_eq!(output["done"], true, "{output}");
-    assert!(!coordinator.is_finished(), "it joined all");
+    assert!(!coordinator.is_finished(), "it has stopped");
     coordinator.abort();
     queue.count.load(Ordering::Relaxed)
 }
 
 #[tokio::test]
-async fn a_coordinator_joins_what_exceeds_the_limits() {
+async fn a_coordinator_joins_forks_that_exceed_the_limits() {
     let document = with(r#""description": "three results""#);
     assert_eq!(joins(&document, true, Coordinator::Joins).await, 1);
     assert_eq!(joins(&document, true, Coordinator::JoinsTwice).await, 1);
 }
 
-/// The worker that looks at the late scope sends another message.
+/// The worker that drives the late scope sends another message.
 #[tokio::test]
 async fn a_lost_message_is_sent_again() {
     let document = with(r#""description": "three results""#);
@@ -142,7 +142,7 @@ async fn a_lost_message_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_process_without_coordinators_joins_itself() {
+async fn a_process_without_coordinators_joins_forks_itself() {
     let document = with(r#""description": "three results""#);
     assert_eq!(joins(&document, false, Coordinator::Joins).await, 0);
 }

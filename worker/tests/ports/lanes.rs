@@ -1,4 +1,4 @@
-//! Workflows share one queue. One whose instances are more than a worker has places for is not in the way of others.
+//! Workflows share one queue. If a workflow has more instances than a worker has places for, it doesn't block others.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use tokio::sync::watch;
 use crate::pool::{nobody, service};
 use crate::shares::{Slow, deploy_slow_and_quick, ended, start};
 
-/// Many more than the worker has places, and than JetStream gives out at a time.
+/// Many more than the worker has places for, and than JetStream delivers at a time.
 const SLOW: u32 = 120;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_workflow_with_many_instances_is_not_in_the_way() {
+async fn a_workflow_with_many_instances_does_not_block_others() {
     let server = NatsServer::start().unwrap();
     let client = connect(&Options::new(vec![server.url()], "test"))
         .await

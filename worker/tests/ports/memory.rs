@@ -1,4 +1,4 @@
-//! A definition of a few hundred bytes that makes much more, on a Redis with little memory.
+//! A definition of a few hundred bytes that creates much more data, on a Redis with little memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use crate::shares::{deploy, start};
 const LONG: Duration = Duration::from_secs(900);
 const MAXMEMORY: u64 = 256 << 20;
 
-/// Each iteration gives 8 MB; or holds 3 MB while it sleeps.
+/// Each iteration returns 8 MB, or holds 3 MB while it sleeps.
 const DOCUMENTS: [(&str, &str); 2] = [
     (
         "gives",
@@ -52,7 +52,7 @@ fn memory(server: &RedisServer, name: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn redis_is_not_filled_and_answers_meanwhile() {
+async fn redis_does_not_fill_up_and_keeps_responding() {
     let server = RedisServer::start_with(RedisOptions {
         args: [
             "--maxmemory",
@@ -71,7 +71,7 @@ async fn redis_is_not_filled_and_answers_meanwhile() {
     };
     let store = Arc::new(Redis::connect(options).await.unwrap());
     let queue = Arc::new(MemoryQueue::default());
-    let lower = Box::new(|_: &_| Err("all are known".to_owned()));
+    let lower = Box::new(|_: &_| Err("all definitions are compiled".to_owned()));
     let registry = Arc::new(Registry::new(store.clone(), lower));
     let clock = Arc::new(SystemClock);
     let system = System::new(store.clone(), store.clone(), queue.clone(), clock, registry)

@@ -1,5 +1,5 @@
-//! A scope that cannot be driven is abandoned after a while, and its instance is suspended; work that
-//! isn't finished when the worker stops is handed back.
+//! A scope that cannot be driven is given up after a while, and its instance is suspended. Work that is unfinished when
+//! the worker stops is returned.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +32,7 @@ const CALLS: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "name":
     "states": [{"name": "A", "type": "operation", "end": true,
         "actions": [{"functionRef": {"refName": "f"}}]}]}"#;
 
-/// Redelivers a task that fails, three times.
+/// Redelivers a failed task three times.
 pub struct Source(pub Mutex<UnboundedReceiver<Task>>);
 
 struct Ticket {
@@ -55,12 +55,12 @@ impl Tasks for Source {
 impl Receipt for Ticket {
     async fn progress(&self) {}
     async fn done(&self) {}
-    async fn later(&self, _: u64) {}
+    async fn postpone(&self, _: u64) {}
     async fn give_up(&self, reason: &str) {
         panic!("it is given up: {reason}");
     }
 
-    async fn again(&self, _: u64, reason: &str) -> bool {
+    async fn failed(&self, _: u64, reason: &str) -> bool {
         assert!(reason.contains("no such connector"), "{reason}");
         if self.failed.fetch_add(1, Ordering::Relaxed) == 2 {
             return true;
@@ -100,7 +100,7 @@ impl Secrets for Nobody {
 }
 
 pub fn service(store: &Arc<Embedded>, queue: Arc<dyn Queue>) -> Service {
-    let lower = Box::new(|_: &_| Err("all are known".to_owned()));
+    let lower = Box::new(|_: &_| Err("all definitions are compiled".to_owned()));
     let registry = Arc::new(Registry::new(store.clone(), lower));
     let clock = Arc::new(SystemClock);
     System::new(store.clone(), store.clone(), queue, clock, registry)
@@ -148,7 +148,7 @@ async fn an_instance_that_cannot_be_driven_is_suspended() {
     );
     let service = service(&store, queue.clone());
     let id = started(&service, DOCUMENT).await;
-    // The worker has been started without something that the definition needs.
+    // The worker was started without something that the definition needs.
     let lower = Box::new(|_: &_| Err("no such connector".to_owned()));
     let system = System {
         registry: Arc::new(Registry::new(store.clone(), lower)),
@@ -168,7 +168,7 @@ async fn an_instance_that_cannot_be_driven_is_suspended() {
     assert_eq!((left, failed.load(Ordering::Relaxed)), (0, 3));
     assert!(
         store.runnable(10).await.unwrap().is_empty(),
-        "nobody names it any more"
+        "the reconciler still reports it"
     );
     let history = store.history(&id).await.unwrap();
     let [entry] = &history[..] else {
@@ -186,7 +186,7 @@ async fn an_instance_that_cannot_be_driven_is_suspended() {
     assert_eq!(resumed.wake, [root], "an operator continues it");
 }
 
-/// Never answers; says when it is called.
+/// Never answers; reports when it is called.
 struct Endless(UnboundedSender<String>);
 
 #[async_trait]
@@ -208,7 +208,7 @@ impl Receipt for Noted {
         let _ = self.0.send("done");
     }
 
-    async fn later(&self, after_ms: u64) {
+    async fn postpone(&self, after_ms: u64) {
         let word = if after_ms == 0 { "at once" } else { "later" };
         let _ = self.0.send(word);
     }
@@ -217,14 +217,14 @@ impl Receipt for Noted {
         let _ = self.0.send("given up");
     }
 
-    async fn again(&self, _: u64, _: &str) -> bool {
+    async fn failed(&self, _: u64, _: &str) -> bool {
         let _ = self.0.send("again");
         false
     }
 }
 
 #[tokio::test]
-async fn what_is_unfinished_at_the_deadline_is_handed_back() {
+async fn unfinished_work_is_returned_at_the_deadline() {
     let (store, queue) = (
         Arc::new(Embedded::memory()),
         Arc::new(MemoryQueue::default()),
@@ -240,7 +240,7 @@ async fn what_is_unfinished_at_the_deadline_is_handed_back() {
     let driver = System::from(&service).driver(endless, effects, Settings::default());
     let driver = Arc::new(driver);
     let mut keys = Vec::new();
-    // The second worker continues at once: the lease of the first one isn't in its way.
+    // The second worker continues at once, without waiting for the first one's lease to expire.
     for _ in 0..2 {
         let (tasks, pulled) = unbounded_channel();
         let (said, mut heard) = unbounded_channel();
@@ -285,7 +285,7 @@ const FORKS: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "name":
             {"name": "2", "actions": [{"functionRef": "f"}]},
             {"name": "3", "actions": [{"functionRef": "f"}]}]}]}"#;
 
-/// Counts the tasks that are put into it.
+/// Counts the tasks that are put into the queue.
 struct Counting(UnboundedSender<Task>, AtomicUsize);
 
 #[async_trait]
@@ -298,7 +298,7 @@ impl Queue for Counting {
     }
 }
 
-/// How many tasks the forks take.
+/// The number of tasks that the forks take.
 async fn tasks_of_forks(local_scopes: usize) -> usize {
     let store = Arc::new(Embedded::memory());
     let (tasks, pulled) = unbounded_channel();
@@ -328,10 +328,10 @@ async fn tasks_of_forks(local_scopes: usize) -> usize {
 }
 
 #[tokio::test]
-async fn a_worker_goes_on_with_one_of_the_scopes_that_it_woke() {
-    // The start, and for each fork three branches and what follows them.
+async fn a_worker_continues_with_one_of_the_scopes_that_it_woke() {
+    // The start, and for each fork three branches and the scope that follows them.
     assert_eq!(tasks_of_forks(0).await, 9);
     assert_eq!(tasks_of_forks(100).await, 5);
-    // The first fork continues with a branch; its last branch with the second fork, and no further.
+    // The first fork continues with one branch; its last branch continues with the second fork, and no further.
     assert_eq!(tasks_of_forks(1).await, 6);
 }

@@ -1,4 +1,4 @@
-//! No definition takes more than its share: of processor time that others want, and of room in the store.
+//! No definition takes more than its share of processor time that others want, or of room in the store.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -76,7 +76,7 @@ const LIGHT: &str = r#"{"id": "light", "version": "1", "specVersion": "0.8", "st
     {"name": "A", "type": "inject", "data": {"a": 1}, "end": true}]}"#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn expressions_that_cost_much_keep_no_other_workflow_waiting() {
+async fn expensive_expressions_delay_no_other_workflow() {
     let store = Arc::new(Embedded::memory());
     let queue = Arc::new(MemoryQueue::default());
     let service = service(&store, queue.clone());
@@ -105,7 +105,7 @@ async fn expressions_that_cost_much_keep_no_other_workflow_waiting() {
     pool::run(Arc::new(driver), queue, pool::Settings::default(), stop).await;
     assert!(
         over <= 2,
-        "{over} of 6 that cost much ended before one that costs nothing"
+        "{over} of 6 expensive ones ended before the cheap one"
     );
     for id in heavy.iter().chain([&light]) {
         let state = store.instance(id).await.unwrap().unwrap().state;
@@ -113,7 +113,7 @@ async fn expressions_that_cost_much_keep_no_other_workflow_waiting() {
     }
 }
 
-/// `slow` and `quick` have the same text; [`Slow`] lets the calls of one wait.
+/// `slow` and `quick` have the same text; [`Slow`] delays the calls of one.
 pub async fn deploy_slow_and_quick(service: &Service) {
     for id in ["slow", "quick"] {
         let document = data!({
@@ -139,10 +139,10 @@ impl FunctionCaller for Slow {
     }
 }
 
-/// More instances than there are places wait for their calls, and one of another workflow is not behind them; none is
-/// forgotten.
+/// More instances than there are places wait for their calls. An instance of another workflow is not behind them, and
+/// none is forgotten.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_that_take_long_leave_places_to_other_workflows() {
+async fn long_calls_leave_places_to_other_workflows() {
     let store = Arc::new(Embedded::memory());
     let queue = Arc::new(MemoryQueue::default());
     let service = service(&store, queue.clone());
@@ -182,7 +182,7 @@ async fn calls_that_take_long_leave_places_to_other_workflows() {
     }
 }
 
-/// Answers with 20 KB, and records the calls.
+/// Returns 20 KB, and records the calls.
 #[derive(Default)]
 struct Large(Mutex<Vec<String>>);
 
@@ -194,7 +194,7 @@ impl FunctionCaller for Large {
     }
 }
 
-/// All branches share one limit on data; exceeding it is an error that the definition handles.
+/// All branches share one limit on data. Exceeding it is an error that the definition can handle.
 #[tokio::test]
 async fn an_instance_has_a_limit_over_all_its_branches() {
     let functions = [
@@ -257,7 +257,7 @@ async fn an_instance_has_a_limit_over_all_its_branches() {
     }
 }
 
-/// A queue that is far behind, which keeps what is late.
+/// A queue with a long backlog, which records late tasks.
 #[derive(Default)]
 struct Behind(Mutex<Vec<ScopeRef>>);
 
@@ -274,9 +274,9 @@ impl Queue for Behind {
     }
 }
 
-/// A task that was lost is put into the queue again, however many others wait in it.
+/// A lost task is put into the queue again, however many others are waiting in it.
 #[tokio::test]
-async fn a_queue_that_is_behind_gets_some_late_tasks() {
+async fn a_queue_with_a_backlog_gets_some_late_tasks() {
     let store = Arc::new(Embedded::memory());
     let queue = Arc::new(Behind::default());
     let service = service(&store, queue.clone());
@@ -286,5 +286,5 @@ async fn a_queue_that_is_behind_gets_some_late_tasks() {
     }
     service.sweep(&service).await.unwrap();
     let late = queue.0.lock().unwrap().len();
-    assert_eq!(late, 100, "as many as of each workflow");
+    assert_eq!(late, 100, "the maximum per workflow");
 }

@@ -8,14 +8,14 @@ use swirl_access::Role;
 
 const NAME_CHARS_MAX: usize = 100;
 
-/// The subject that the provider names, fit for a message.
+/// The subject of the token, shortened for messages.
 pub(super) fn subject(claims: &Map<String, Value>) -> String {
     let name = claims.get("sub").and_then(Value::as_str).unwrap_or("?");
     let plain = name.chars().filter(|c| !c.is_control());
     plain.take(NAME_CHARS_MAX).collect()
 }
 
-/// Our roles; other values of the claim are ignored.
+/// Swirl's roles; other values of the claim are ignored.
 pub(super) fn roles(
     claims: &Map<String, Value>,
     path: &str,
@@ -33,8 +33,7 @@ pub(super) fn roles(
     roles
 }
 
-/// Returns the words of a claim: an array of texts, or one text with spaces between the words, as
-/// in `scope`.
+/// Returns the words of a claim: an array of strings, or one string with words separated by spaces, as in `scope`.
 pub(super) fn words(claims: &Map<String, Value>, path: &str) -> Vec<String> {
     match find(claims, path) {
         Some(Value::String(text)) => {
@@ -51,7 +50,7 @@ pub(super) fn words(claims: &Map<String, Value>, path: &str) -> Vec<String> {
     }
 }
 
-/// A claim by its name, which may be a URL and so contain dots; otherwise by its path.
+/// Finds a claim by its name, which may be a URL and so contain dots; otherwise by its path.
 fn find<'c>(claims: &'c Map<String, Value>, path: &str) -> Option<&'c Value> {
     if let Some(found) = claims.get(path) {
         return Some(found);

@@ -1,4 +1,4 @@
-//! Checks signatures of tokens with `ring`, which is also used for TLS.
+//! Checks the signatures of tokens with `ring`, which is also used for TLS.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, new_error};
@@ -14,7 +14,7 @@ use ring::signature::{
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(new_error(ErrorKind::UnsupportedAlgorithm)),
     verifier_factory: |algorithm, key| {
-        // Reported here, as otherwise no signature would ever match.
+        // An error here is reported, since otherwise no signature would ever match.
         if algorithm.family() != key.family() || check(*algorithm).is_none() {
             return Err(new_error(ErrorKind::InvalidAlgorithm));
         }
@@ -23,11 +23,11 @@ static PROVIDER: CryptoProvider = CryptoProvider {
             key: key.clone(),
         }))
     },
-    // For making keys, which Swirl doesn't do.
+    // Only for making keys, which Swirl doesn't do.
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// For the whole process; another provider may be installed already, which works as well.
+/// Installs the provider for the whole process. Another one may be installed already, which works too.
 pub(super) fn install() {
     let _ = PROVIDER.install_default();
 }

@@ -1,22 +1,22 @@
-//! A provider's keys (JWKS, RFC 7517), as far as they can be used.
+//! A provider's usable keys (JWKS, RFC 7517).
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
 use serde_json::Value;
 
-/// More than any provider has; the rest is left out.
+/// More than any provider has. Further keys are ignored.
 const KEYS_MAX: usize = 100;
 
 #[derive(Clone)]
 pub(super) struct Key {
     pub id: Option<String>,
-    /// The algorithms of signatures that it can check.
+    /// The signature algorithms that it can check.
     pub algorithms: Vec<Algorithm>,
     pub key: DecodingKey,
 }
 
-/// Keys that are of no use here (for encryption, of unknown kinds, shared secrets) are left out:
-/// one of them must not make the others unusable.
+/// Ignores keys that cannot be used here (for encryption, of unknown kinds, shared secrets), so that they don't make
+/// the other keys unusable.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Key>, String> {
     let document: Value = serde_json::from_slice(bytes)
         .map_err(|error| format!("this is not valid JSON: {error}"))?;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_left_out() {
+    fn unusable_keys_are_ignored() {
         let ec = json!({"kty": "EC", "crv": "P-256", "x": X, "y": Y, "kid": "a"});
         let ed = json!({"kty": "OKP", "crv": "Ed25519", "x": X, "kid": "b", "use": "sig", "alg": "EdDSA"});
         let with = |key: &Value, name: &str, value: Value| {

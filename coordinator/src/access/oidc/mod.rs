@@ -1,6 +1,5 @@
-//! Tokens (JWT) of an OpenID Connect provider: signature, issuer, audience and time are checked here,
-//! without asking the provider for each one. A token's claims about roles and namespaces are mapped
-//! to ours.
+//! Tokens (JWT) of an OpenID Connect provider. Signature, issuer, audience and time are checked here, without a request
+//! to the provider for each token. The claims about roles and namespaces are mapped to Swirl's.
 
 mod claims;
 mod crypto;
@@ -22,8 +21,8 @@ use super::identity::Identity;
 use source::{Missing, Source};
 use swirl_access::Role;
 
-/// Gets documents from the web, given by the binary. An answer with a status other than 200 is an
-/// error, and so is one of more than a mebibyte.
+/// Fetches documents from the web; the binary provides it. A response with a status other than 200 is an error, and so
+/// is one larger than a mebibyte.
 #[async_trait]
 pub trait Fetch: Send + Sync {
     /// # Errors
@@ -34,7 +33,7 @@ pub trait Fetch: Send + Sync {
 /// The source of the provider's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
-    /// The address in `/.well-known/openid-configuration` of the issuer.
+    /// The URL is read from the issuer's `/.well-known/openid-configuration`.
     Discovery,
     Url(String),
     File(PathBuf),
@@ -43,16 +42,16 @@ pub enum KeySource {
 #[derive(Debug, Clone)]
 pub struct OidcSettings {
     pub issuer: String,
-    /// A token must be meant for one of these.
+    /// The audience of a token must be one of these.
     pub audience: Vec<String>,
     pub keys: KeySource,
-    /// By their names in RFC 7518; only asymmetric ones.
+    /// The names from RFC 7518. Only asymmetric algorithms are supported.
     pub algorithms: Vec<String>,
-    /// A claim, or the path of one with dots between the names.
+    /// The name of a claim, or its path with dots between the names.
     pub roles_claim: String,
-    /// Maps words of the claim to our roles. If empty, the claim contains the names of roles.
+    /// Maps words of the claim to Swirl's roles. If empty, the claim contains the names of roles.
     pub roles: BTreeMap<String, Role>,
-    /// A token must name our namespace there; without a claim, tokens are not limited.
+    /// The claim in which a token must name this namespace. Without it, tokens are valid for all namespaces.
     pub namespaces_claim: Option<String>,
     /// The tolerated difference between clocks.
     pub leeway: Duration,
@@ -63,7 +62,7 @@ pub struct OidcSettings {
 pub enum OidcError {
     #[error("'{0}' is not a supported signature algorithm for tokens")]
     Algorithm(String),
-    #[error("no audience is given: tokens for other services would do")]
+    #[error("no audience is configured, so tokens for other services would be accepted")]
     Audience,
     #[error("the provider's keys: {0}")]
     Keys(String),
@@ -76,7 +75,7 @@ pub struct Oidc {
 }
 
 impl Oidc {
-    /// The provider isn't asked yet, as it may be away at the start. A file is read.
+    /// Reads a file of keys, but sends no request yet, since the provider may be unavailable at the start.
     ///
     /// # Errors
     /// The settings cannot be used.
@@ -99,15 +98,15 @@ impl Oidc {
         })
     }
 
-    /// Asks the provider now, and returns the number of its usable keys.
+    /// Fetches the keys now, and returns the number of usable ones.
     ///
     /// # Errors
-    /// It doesn't answer, or its answer has no keys.
+    /// The provider doesn't respond, or its response has no keys.
     pub async fn check(&self) -> Result<usize, String> {
         self.source.load().await.map(|keys| keys.len())
     }
 
-    /// Keeps the keys up to date, for ever.
+    /// Keeps the keys up to date. Never returns.
     pub(super) async fn keep(&self) {
         self.source.keep().await;
     }
@@ -120,12 +119,12 @@ impl Oidc {
                 "its signature is of a kind that isn't accepted (auth.oidc.algorithms)",
             ));
         }
-        // Critical extensions must be understood (RFC 7515), and none of them is.
+        // Critical extensions must be understood (RFC 7515), and none is supported.
         if header.crit.is_some() {
-            return Err(invalid("it asks for extensions (crit)"));
+            return Err(invalid("it requires unsupported extensions (crit)"));
         }
         if !header.typ.as_deref().is_none_or(is_access) {
-            return Err(invalid("it is meant for something else (typ)"));
+            return Err(invalid("it is not an access token (typ)"));
         }
         let key = self.source.find(header.kid.as_deref(), header.alg).await;
         let key = key.map_err(|missing| match missing {
@@ -135,9 +134,9 @@ impl Oidc {
         let validation = self.validation(header.alg);
         let data = decode::<Map<String, Value>>(token, &key, &validation)
             .map_err(|error| Denied::Invalid(reason(error.kind())))?;
-        // A list of issuers is not valid: RFC 7519 has a single one.
+        // RFC 7519 allows only a single issuer, not a list.
         if data.claims.get("iss").and_then(Value::as_str) != Some(&self.settings.issuer) {
-            return Err(invalid("it is of another issuer (iss)"));
+            return Err(invalid("it is from another issuer (iss)"));
         }
         Ok(self.identity(&data.claims))
     }
@@ -163,15 +162,15 @@ impl Oidc {
     }
 }
 
-/// Whether a token of this type gives access: logout tokens, proofs of possession and others are signed
-/// with the same keys (RFC 8725, section 3.11).
+/// Whether a token of this type gives access. Logout tokens, proofs of possession and others are signed with the same
+/// keys (RFC 8725, section 3.11).
 fn is_access(kind: &str) -> bool {
     let kind = kind.to_ascii_lowercase();
     let kind = kind.strip_prefix("application/").unwrap_or(&kind);
     matches!(kind, "jwt" | "at+jwt")
 }
 
-/// An algorithm without a shared secret.
+/// Returns the algorithm with this name, unless it uses a shared secret.
 fn asymmetric(name: &str) -> Option<Algorithm> {
     let algorithm: Algorithm = name.parse().ok()?;
     let shared = matches!(
@@ -181,16 +180,16 @@ fn asymmetric(name: &str) -> Option<Algorithm> {
     (!shared).then_some(algorithm)
 }
 
-/// A description of what is wrong with a token, without any of its content.
+/// Describes the problem with a token without revealing its content.
 fn reason(kind: &ErrorKind) -> String {
     match kind {
         ErrorKind::ExpiredSignature => "it has expired (exp)".to_owned(),
         ErrorKind::ImmatureSignature => "it is not valid yet (nbf)".to_owned(),
-        ErrorKind::InvalidIssuer => "it is of another issuer (iss)".to_owned(),
+        ErrorKind::InvalidIssuer => "it is from another issuer (iss)".to_owned(),
         ErrorKind::InvalidAudience => "it is meant for another service (aud)".to_owned(),
         ErrorKind::InvalidSignature => "its signature is wrong".to_owned(),
         ErrorKind::MissingRequiredClaim(claim) | ErrorKind::InvalidClaimFormat(claim) => {
-            format!("it says nothing of '{claim}', or nothing that can be read")
+            format!("its claim '{claim}' is missing or unreadable")
         }
         _ => "it is not a readable JWT".to_owned(),
     }

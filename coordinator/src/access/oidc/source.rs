@@ -1,8 +1,7 @@
-//! Keeps the provider's keys. They are fetched again from time to time, and when a token names an
-//! unknown key.
+//! Caches the provider's keys. They are fetched again from time to time, and when a token names an unknown key.
 //!
-//! Senders of tokens cannot make us ask more often than the provider can handle. A provider that is
-//! away for a while locks nobody out, since its keys stay valid.
+//! Requests to the provider are limited, however many tokens arrive. If the provider is unavailable for a while, nobody
+//! is locked out, since its keys stay valid.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,18 +15,18 @@ use tokio::time::{Instant, sleep, timeout};
 use super::keys::{Key, parse, pick};
 use super::{Fetch, KeySource};
 
-/// How often keys are fetched again: a withdrawn one stays valid for this long.
+/// How often keys are fetched. A withdrawn key stays valid for this long.
 const REFRESH: Duration = Duration::from_secs(300);
-/// The shortest time after a success before keys are fetched for an unknown key.
+/// After a success, the minimum time before keys are fetched for an unknown key.
 const AGAIN: Duration = Duration::from_secs(10);
-/// The same after a failure; doubled with each further one.
+/// After a failure, the same; doubled with each further failure.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// How long asking may take, discovery included.
+/// The time limit for fetching keys, including discovery.
 const LOAD_MAX: Duration = Duration::from_secs(10);
-/// How long a token with an unknown key waits for a request under way, if other keys are known.
+/// How long a token with an unknown key waits for a request in flight, if other keys are known.
 const QUEUE_MAX: Duration = Duration::from_secs(1);
-/// Keys that could not be confirmed for this long are no longer valid.
+/// Keys that could not be fetched again for this long are no longer valid.
 const AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The largest file of keys, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
@@ -43,16 +42,16 @@ pub(super) struct Source {
 #[derive(Clone, Default)]
 struct Known {
     keys: Arc<Vec<Key>>,
-    /// When they were fetched.
+    /// When the keys were fetched.
     at: Option<Instant>,
 }
 
-/// Locked by the task that asks the provider.
+/// Locked by the task that fetches the keys.
 #[derive(Default)]
 struct Asking {
     tried: Option<Instant>,
     failures: u32,
-    /// The reason why the last try failed.
+    /// The reason why the last attempt failed.
     reason: Option<String>,
 }
 
@@ -100,10 +99,10 @@ impl Source {
         let turn = self.asking.lock();
         let asking = match known.keys.is_empty() {
             true => turn.await,
-            // Senders of such tokens keep few of our connections busy for long.
+            // So that senders of such tokens don't occupy connections for long.
             false => timeout(QUEUE_MAX, turn)
                 .await
-                .map_err(|_| Missing::Away("it is slow to answer".to_owned()))?,
+                .map_err(|_| Missing::Away("it is slow to respond".to_owned()))?,
         };
         let failed = self.ask(known.at, asking).await;
         let known = self.known();
@@ -116,7 +115,7 @@ impl Source {
         }
     }
 
-    /// Asks again and again, for ever.
+    /// Fetches the keys regularly. Never returns.
     pub async fn keep(&self) {
         loop {
             let before = self.known().at;
@@ -140,8 +139,8 @@ impl Source {
         }
     }
 
-    /// Fetches the keys, unless another task did since `before`, or it is too soon for that. Returns why
-    /// the last try failed, if it did.
+    /// Fetches the keys, unless another task did so since `before` or it is too soon. If the last attempt failed,
+    /// returns the reason.
     async fn ask(
         &self,
         before: Option<Instant>,
@@ -154,10 +153,10 @@ impl Source {
         if asking.tried.is_some_and(|tried| tried.elapsed() < wait) {
             return asking.reason.clone();
         }
-        // Noted first: the client may disconnect half-way, and ask anew.
+        // Recorded first, because the client may disconnect half-way and try again.
         asking.tried = Some(Instant::now());
         let loaded = timeout(LOAD_MAX, self.load()).await;
-        match loaded.unwrap_or_else(|_| Err("it doesn't answer in time".to_owned())) {
+        match loaded.unwrap_or_else(|_| Err("it doesn't respond in time".to_owned())) {
             Ok(keys) => {
                 asking.failures = 0;
                 asking.reason = None;
@@ -169,7 +168,7 @@ impl Source {
             }
             Err(reason) => {
                 asking.failures = asking.failures.saturating_add(1);
-                tracing::warn!(reason, "the keys of the provider cannot be got");
+                tracing::warn!(reason, "the provider's keys cannot be fetched");
                 asking.reason = Some(reason);
             }
         }
@@ -189,7 +188,7 @@ impl Source {
         parse(&bytes)
     }
 
-    /// The address of the issuer's keys. A document of another issuer isn't trusted.
+    /// The URL of the issuer's keys. A discovery document of another issuer isn't trusted.
     async fn discover(&self) -> Result<String, String> {
         let issuer = self.issuer.trim_end_matches('/');
         let url = format!("{issuer}/.well-known/openid-configuration");
@@ -202,7 +201,7 @@ impl Source {
                 found.issuer, self.issuer
             ));
         }
-        // Keys over a plain connection would defeat the TLS of the issuer.
+        // Fetching keys without TLS would defeat the issuer's TLS.
         if self.issuer.starts_with("https:") && !found.jwks_uri.starts_with("https:") {
             return Err(format!("{url} names keys without TLS: {}", found.jwks_uri));
         }
@@ -237,7 +236,7 @@ mod tests {
 
     const X: &str = "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU";
 
-    /// Answers with the given document, and counts requests.
+    /// Serves the given document, and counts requests.
     #[derive(Default)]
     struct Web {
         keys: std::sync::Mutex<Option<Value>>,
@@ -285,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_unknown_key_is_asked_for_but_not_too_often() {
+    async fn an_unknown_key_is_fetched_but_not_too_often() {
         let (web, source) = source();
         web.has(&["a"]);
         assert_eq!(find(&source, "a").await, Ok(()));
@@ -303,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_ask_at_once_and_the_provider_is_asked_once() {
+    async fn concurrent_look_ups_cause_one_request() {
         let (web, source) = source();
         web.has(&["a"]);
         let all = (0..50).map(|_| find(&source, "a"));
@@ -312,9 +311,9 @@ mod tests {
         assert_eq!(web.asked(), 1);
     }
 
-    /// One request waits for the provider; the others don't queue behind it.
+    /// One look-up waits for the provider; the others don't queue behind it.
     #[tokio::test(start_paused = true)]
-    async fn a_slow_provider_holds_up_nobody() {
+    async fn a_slow_provider_delays_no_other_token() {
         let (web, source) = source();
         web.has(&["a"]);
         assert_eq!(find(&source, "a").await, Ok(()));
@@ -326,11 +325,11 @@ mod tests {
         assert!(all.iter().all(|(found, _)| found.is_err()));
         let slow = all.iter().filter(|(_, took)| *took > QUEUE_MAX).count();
         assert_eq!(slow, 1);
-        assert_eq!(find(&source, "a").await, Ok(()), "it is known");
+        assert_eq!(find(&source, "a").await, Ok(()), "the key is known");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_provider_that_is_away_is_left_in_peace_and_its_keys_hold() {
+    async fn an_unavailable_provider_is_rarely_asked_and_its_keys_stay_valid() {
         let (web, source) = source();
         let away = || Err(Missing::Away("it is away".to_owned()));
         for _ in 0..20 {
@@ -355,7 +354,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_withdrawn_key_goes() {
+    async fn a_withdrawn_key_becomes_invalid() {
         let (web, source) = source();
         web.has(&["a", "b"]);
         assert_eq!(find(&source, "a").await, Ok(()));

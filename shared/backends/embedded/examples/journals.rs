@@ -19,7 +19,7 @@ type Record = (String, Vec<u8>);
 /// Writes a batch and syncs once.
 trait Journal {
     fn write(&mut self, batch: Vec<Record>);
-    /// The number of records found again, as a proof that they were written.
+    /// Returns the number of records found, to prove that they were written.
     fn count(&mut self) -> u64;
 }
 
@@ -70,7 +70,7 @@ impl Journal for Redb {
     }
 }
 
-/// Appends only: the lowest cost of a log with snapshots, before any compaction.
+/// Only appends: the lowest cost of a log with snapshots, without any compaction.
 struct Log {
     file: File,
     records: u64,

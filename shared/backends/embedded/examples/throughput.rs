@@ -1,6 +1,5 @@
-//! Measures the commits per second of the durable store: `cargo run --release -p swirl-embedded
-//! --example throughput commits [FOLDER]`; with `waiting`, the memory of a hundred thousand waiting
-//! instances.
+//! Measures the commits per second of the durable store: `cargo run --release -p swirl-embedded --example throughput
+//! commits [FOLDER]`. With `waiting`, it measures the memory of a hundred thousand waiting instances.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement")]
 
 use std::path::PathBuf;
@@ -20,7 +19,7 @@ use swirl_ports::{Acquired, Commit, Committed, EventLog, ExecutionStore, Listeni
 
 const SPAN: Duration = Duration::from_secs(3);
 
-/// One instance that commits as long as there is time; returns how often, and the waits.
+/// Commits to one instance until the time is up. Returns the duration of each commit.
 async fn committer(store: Arc<Embedded>, id: String, until: Instant) -> Vec<Duration> {
     store.create(kit::new(&id)).await.unwrap();
     let root = kit::root(&id);
@@ -106,7 +105,7 @@ fn commits(folder: &PathBuf) {
             });
             let begin = Instant::now();
             let until = begin + SPAN;
-            // All on one thread, as only the store is measured.
+            // Everything runs on one thread, since only the store is measured.
             let all = (0..count).map(|n| committer(store.clone(), format!("i{n}"), until));
             let mut waits: Vec<Duration> = block_on(join_all(all)).into_iter().flatten().collect();
             waits.sort_unstable();

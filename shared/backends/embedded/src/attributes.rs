@@ -1,4 +1,4 @@
-//! The index of search attributes: it follows what the instances' records say.
+//! The index of search attributes, which reflects the instances' records.
 
 use swirl_model::attribute::Attributes;
 use swirl_model::ids::ScopeId;
@@ -7,7 +7,7 @@ use crate::key::{Key, Seq};
 use crate::state::{Indexed, State};
 
 impl State {
-    /// The instance is found by the attributes in its root's record from now on.
+    /// Indexes the instance by the attributes in its root's record.
     pub fn index_attributes(&mut self, seq: Seq) {
         let Some(inst) = self.instances.get_mut(&seq) else {
             return;
@@ -26,7 +26,7 @@ impl State {
         self.touch(Key::State(seq));
     }
 
-    /// Adds what the instance's record says.
+    /// Indexes the instance by its restored record.
     pub fn restore_attributes(&mut self, seq: Seq) {
         if let Some(inst) = self.instances.get(&seq) {
             let values = &inst.instance.state.attributes;
@@ -34,7 +34,7 @@ impl State {
         }
     }
 
-    /// Before the instance is removed.
+    /// Called before the instance is removed.
     pub fn unindex_attributes(&mut self, seq: Seq) {
         if let Some(inst) = self.instances.get(&seq) {
             for entry in entries(&inst.instance.state.attributes, seq) {

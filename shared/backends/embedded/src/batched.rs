@@ -1,4 +1,4 @@
-//! A batch in memory and its records.
+//! A batch in memory, and its records.
 
 use std::sync::Arc;
 
@@ -14,9 +14,10 @@ pub(crate) struct BatchEntry {
     pub record: BatchRecord,
     pub instances: Vec<InstanceId>,
     pub outcomes: Vec<BatchOutcome>,
-    /// The records of the outcomes: the place of the first one of each.
+    /// The records of the outcomes, each named by the position of its first outcome.
     pub parts: Vec<u32>,
-    /// The carrier, and until when it is one. It doesn't outlive the process, nor do carriers.
+    /// The carrier, and the time when its lease expires. It isn't stored, since carriers don't survive the process
+    /// either.
     pub lease: Option<(Arc<str>, Timestamp)>,
 }
 

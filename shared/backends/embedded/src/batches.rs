@@ -1,4 +1,4 @@
-//! Batches of operators' actions, and the marks that they leave at instances.
+//! Batches of operators' actions, and the marks that they leave on instances.
 
 use async_trait::async_trait;
 use swirl_model::event::Input;

@@ -1,16 +1,16 @@
-//! Waits and kept events by the bucket in which they are searched.
+//! Waits and kept events, by the bucket in which they are searched.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Numbers in their order. Mostly one, so a vector.
+/// Positions in order. It is a vector, since most have only one.
 #[derive(Debug, Default)]
 pub(crate) struct Places(Vec<u64>);
 
 impl Places {
     pub fn insert(&mut self, place: u64) {
         if let Err(index) = self.0.binary_search(&place) {
-            // Room for one at first, not for four.
+            // Room for one element at first, not for four.
             if self.0.is_empty() {
                 self.0.reserve_exact(1);
             }
@@ -18,7 +18,7 @@ impl Places {
         }
     }
 
-    /// True: it was the last one.
+    /// Returns true if it was the last one.
     pub fn remove(&mut self, place: u64) -> bool {
         if let Ok(index) = self.0.binary_search(&place) {
             self.0.remove(index);
@@ -31,7 +31,7 @@ impl Places {
     }
 }
 
-/// Places in some order, by bucket.
+/// Ordered positions, by bucket.
 #[derive(Debug, Default)]
 pub(crate) struct Buckets {
     places: HashMap<Arc<str>, Places>,

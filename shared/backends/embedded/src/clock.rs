@@ -1,4 +1,4 @@
-//! The time of this machine.
+//! The clock of this machine.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use swirl_model::time::Timestamp;
 use swirl_ports::Clock;
 
-/// A wall clock may be set during a sleep, so long sleeps are split.
+/// Long sleeps are split, since a wall clock may be set during a sleep.
 const NAP_MS_MAX: u64 = 60_000;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn never_early() {
+    fn a_sleep_never_ends_early() {
         let clock = SystemClock;
         let at = Timestamp(clock.now().0 + 30);
         futures::executor::block_on(clock.sleep_until(at));

@@ -1,4 +1,4 @@
-//! A commit, applied: all of it or nothing.
+//! Applies a commit, all of it or nothing.
 
 use swirl_model::event::{Command, Input};
 use swirl_model::ids::{ScopeId, ScopeRef};
@@ -12,7 +12,7 @@ use crate::key::{Key, Seq, inbox_key};
 use crate::page::Page;
 use crate::state::{ForkEntry, State, branch_of};
 
-/// The place of a commit, and its results.
+/// The context of a commit, and its results.
 pub(crate) struct Place {
     seq: Seq,
     scope: ScopeId,
@@ -38,7 +38,7 @@ impl Place {
 impl State {
     /// `page`: the history of the commit.
     pub fn commit(&mut self, commit: Commit, page: Page) -> Committed {
-        debug_assert!(commit.history.is_empty(), "it is the page");
+        debug_assert!(commit.history.is_empty(), "the history must be in the page");
         let lease = commit.lease.clone();
         let id = lease.scope.scope.clone();
         let Some((_, inst)) = self.find_mut(&lease.scope.instance) else {
@@ -91,7 +91,7 @@ impl State {
             })
             .collect();
         scope.rev += 1;
-        // A timer whose input was refused, and that is still armed, is due again.
+        // A timer that is still armed after its input was refused is due again.
         let again: Vec<_> = scope
             .timers
             .iter()
@@ -108,7 +108,7 @@ impl State {
         }
         self.append(seq, page);
         for event in &refused {
-            self.give_back(seq, event, &mut place.wake);
+            self.release_event(seq, event, &mut place.wake);
         }
         if gone && !is_root {
             self.remove_scope(seq, &id, &mut place.wake);
@@ -121,7 +121,7 @@ impl State {
             .wake
             .retain(|scope| *scope != lease.scope && !place.joins.contains(scope));
         place.joins.retain(|scope| *scope != lease.scope);
-        // A holder that continues might overtake effects that are still to be carried out.
+        // If the holder continued, it might overtake effects that haven't been carried out.
         let may = release && (gone || place.outbox.is_empty());
         let released = may && self.release(&lease) != Released::More;
         Committed::Done {
@@ -212,8 +212,8 @@ impl State {
             | Command::EndInstance { .. }
             | Command::SuspendAwaited
             | Command::Send { .. } => self.put_out(place, command),
-            // The driver queues a scope that yields when it has released the lease; a dropped scope is
-            // removed after everything else.
+            // The driver queues a scope that yields after releasing the lease. A dropped scope is removed after
+            // everything else.
             Command::Yield | Command::Drop => {}
         }
     }
@@ -232,7 +232,7 @@ impl State {
         self.touch(Key::Outbox(place.seq, id));
     }
 
-    /// Adds an item to a scope's inbox. False if it was there already.
+    /// Adds an item to a scope's inbox. Returns false if it was there already.
     pub fn add(
         &mut self,
         seq: Seq,
@@ -351,7 +351,7 @@ impl State {
         }
     }
 
-    /// Continues a failed branch. If another one failed too, the parent is notified now.
+    /// Continues a failed branch. If another one failed too, notifies the parent.
     fn revive(&mut self, place: &mut Place, fork: u32, index: u32, input: Input, others: bool) {
         let key = (place.scope.clone(), fork);
         let Some(inst) = self.instances.get_mut(&place.seq) else {
@@ -377,7 +377,7 @@ impl State {
         }
     }
 
-    /// Branches that have begun are cancelled, the others will never begin.
+    /// Cancels the branches that have begun. The others will never begin.
     pub fn close_fork(&mut self, seq: Seq, parent: &ScopeId, fork: u32, wake: &mut Vec<ScopeRef>) {
         let key = (parent.clone(), fork);
         let Some(inst) = self.instances.get_mut(&seq) else {
@@ -411,7 +411,7 @@ impl State {
         self.prune_fork(seq, parent, fork);
     }
 
-    /// A closed fork is forgotten with its last branch.
+    /// Removes a closed fork together with its last branch.
     fn prune_fork(&mut self, seq: Seq, parent: &ScopeId, fork: u32) {
         let Some(inst) = self.instances.get_mut(&seq) else {
             return;
@@ -442,8 +442,7 @@ impl State {
         self.touch(Key::Fork(seq, key.0, fork));
     }
 
-    /// Removes timers, waits and inbox; events that were not processed are free for other scopes of the
-    /// instance.
+    /// Removes timers, waits and inbox. Events that were not processed are released for other scopes of the instance.
     pub fn empty_scope(&mut self, seq: Seq, id: &ScopeId, wake: &mut Vec<ScopeRef>) {
         self.timers.disarm_all(seq, id);
         let Some(inst) = self.instances.get_mut(&seq) else {
@@ -464,7 +463,7 @@ impl State {
         }
         for input in inbox.inputs() {
             if let Input::Event { event, .. } = input {
-                self.give_back(seq, event, wake);
+                self.release_event(seq, event, wake);
             }
         }
     }

@@ -52,7 +52,7 @@ impl Definitions for Embedded {
         })
     }
 
-    /// A definition's place is the revision of its last change.
+    /// A definition's position is the revision of its last change.
     async fn changes(&self, since: u64) -> Result<Changes> {
         self.read(|state| {
             let changed = state.definitions.range(since.saturating_add(1)..);

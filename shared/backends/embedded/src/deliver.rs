@@ -12,7 +12,7 @@ use swirl_ports::matching::{Correlation, Fit, addressee, bucket_of, fit, learnt}
 use crate::key::{Key, Seq, inbox_key};
 use crate::state::State;
 
-/// One slot of one wait, with the event for it.
+/// A slot of a wait that matches an event.
 struct Match {
     place: usize,
     item: InboxItem,
@@ -44,8 +44,8 @@ impl State {
         }
     }
 
-    /// Fills the first slot of a wait that the event fits. `early`: it came before the wait began,
-    /// so only a correlation binds the two.
+    /// Fills the first slot of a wait that the event fits. `early`: the event arrived before the wait began, so only a
+    /// correlation links the two.
     fn deliver(
         &mut self,
         seq: Seq,
@@ -138,9 +138,9 @@ impl State {
         })
     }
 
-    /// Looks through the events that came early.
+    /// Searches the events that arrived before the wait.
     pub fn match_kept(&mut self, seq: Seq, scope: &ScopeId, wait: u32, woken: &mut Vec<ScopeRef>) {
-        // Each event may add a correlation value, and so further buckets to search.
+        // Each event may add a correlation value, and so more buckets to search.
         while let Some(event) = self.next_kept(seq, scope, wait) {
             if !self.deliver(seq, scope, wait, &event, true, woken) {
                 return;
@@ -154,7 +154,7 @@ impl State {
         let seen: Vec<(Arc<str>, u64)> = buckets
             .into_iter()
             .map(|bucket| {
-                let after = self.see(seq, &bucket);
+                let after = self.skip_consumed(seq, &bucket);
                 (bucket, after)
             })
             .collect();
@@ -174,7 +174,7 @@ impl State {
         })
     }
 
-    /// The buckets in which a wait looks for early events.
+    /// The buckets in which a wait searches for early events.
     fn buckets_of(&self, seq: Seq, scope: &ScopeId, wait: u32) -> BTreeSet<Arc<str>> {
         let inst = self.instances.get(&seq);
         let entry = inst.and_then(|inst| Some((inst, inst.scopes.get(scope)?)));
@@ -189,22 +189,26 @@ impl State {
             .collect()
     }
 
-    /// The place in a bucket up to which an instance can skip events that others had: it didn't exist
-    /// yet, or had them itself.
-    fn see(&mut self, seq: Seq, bucket: &Arc<str>) -> u64 {
+    /// The position in a bucket up to which an instance can skip events that other instances have consumed: it didn't
+    /// exist yet, or has consumed them itself.
+    fn skip_consumed(&mut self, seq: Seq, bucket: &Arc<str>) -> u64 {
         let Some(inst) = self.instances.get_mut(&seq) else {
             return u64::MAX;
         };
-        let before = inst.seen.get(bucket).copied().unwrap_or(inst.born);
-        let seen = self.kept.had_up_to(bucket, before, seq);
-        if seen != before {
-            inst.seen.insert(bucket.clone(), seen);
+        let before = inst
+            .consumed_up_to
+            .get(bucket)
+            .copied()
+            .unwrap_or(inst.born);
+        let consumed = self.kept.consumed_up_to(bucket, before, seq);
+        if consumed != before {
+            inst.consumed_up_to.insert(bucket.clone(), consumed);
         }
-        seen
+        consumed
     }
 
-    /// Frees an event that an instance could not use, and delivers it to other waits of the instance.
-    pub fn give_back(&mut self, seq: Seq, event: &CloudEvent, woken: &mut Vec<ScopeRef>) {
+    /// Releases an event that an instance could not use, and delivers it to other waits of the instance.
+    pub fn release_event(&mut self, seq: Seq, event: &CloudEvent, woken: &mut Vec<ScopeRef>) {
         let Some(place) = self.kept.place(&event.key()) else {
             return;
         };
@@ -212,7 +216,7 @@ impl State {
             return;
         }
         if let Some(inst) = self.instances.get_mut(&seq) {
-            inst.seen.clear();
+            inst.consumed_up_to.clear();
         }
         self.touch(Key::Got(place, seq));
         for (_, scope, wait) in self.waits_of(seq) {
@@ -222,7 +226,7 @@ impl State {
         }
     }
 
-    /// Stores values that an instance correlates by; existing values stay.
+    /// Stores values that an instance correlates by. Existing values are kept.
     pub fn correlate(
         &mut self,
         seq: Seq,
@@ -290,7 +294,7 @@ impl State {
     }
 }
 
-/// The members of sorted lists in order, each once.
+/// The members of sorted lists, in order and without duplicates.
 fn in_order(mut lists: Vec<&[u64]>) -> impl Iterator<Item = u64> {
     std::iter::from_fn(move || {
         let next = *lists.iter().filter_map(|list| list.first()).min()?;

@@ -1,4 +1,4 @@
-//! Events from outside: ingested, matched with waits and triggers, acknowledged.
+//! Events from outside: ingesting them, matching them with waits and triggers, acknowledging them.
 
 use std::collections::BTreeSet;
 
@@ -105,7 +105,7 @@ impl State {
         Ok(answer)
     }
 
-    /// An event that would begin a set of events beyond the limit is refused as a whole.
+    /// Refuses an event that would begin a set of events beyond the limit.
     fn check_room(&self, event: &CloudEvent, triggers: &[Trigger], at: Timestamp) -> Result<()> {
         let (size, limit) = (self.sets.len(), self.options.sets_max);
         let needs_room = |trigger: &Trigger| {
@@ -117,7 +117,7 @@ impl State {
         if size < limit || addressee(event).is_some() || !triggers.iter().any(needs_room) {
             return Ok(());
         }
-        let what = "the list of events that wait for others to start an instance".to_owned();
+        let what = "the list of events that wait for other events to start an instance".to_owned();
         Err(Error::TooLarge { what, size, limit })
     }
 
@@ -126,7 +126,7 @@ impl State {
         if attributes.is_empty() || self.options.retain_max == 0 {
             return;
         }
-        // An event that is no longer known, but still kept: the newer one replaces it.
+        // The event is no longer known but still kept, so the newer one replaces it.
         if let Some(old) = self.kept.place(&event.key()) {
             self.drop_kept(old);
         }
@@ -179,7 +179,7 @@ impl State {
         }
     }
 
-    /// The effect of a trigger on an event (docs/language.md#decision-75).
+    /// Carries out the effect of a trigger on an event (docs/language.md#decision-75).
     fn begin(
         &mut self,
         trigger: &Trigger,
@@ -212,8 +212,7 @@ impl State {
         filled.complete.map(Set::begun)
     }
 
-    /// Whether an active instance of the workflow, or one that is being started, has all of these
-    /// values.
+    /// Whether an instance of the workflow that is active or being started has all of these values.
     fn is_taken(&self, workflow: &std::sync::Arc<str>, values: &Correlation) -> bool {
         let mut starting = self.known.starting(workflow);
         if starting.any(|begun| has_all(&begun.correlation, values)) {
@@ -228,7 +227,7 @@ impl State {
         else {
             return false;
         };
-        // A faulted instance counts as ended, unless it is retried.
+        // A faulted instance counts as ended unless it is retried.
         let has_it = |inst: &Inst| {
             inst.status() == Status::Running && has_all(&inst.instance.state.correlation, values)
         };

@@ -1,4 +1,4 @@
-//! A scope's inbox: the waiting inputs, in order, and the ids of consumed ones.
+//! A scope's inbox: the waiting inputs, in order, and the ids of consumed inputs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use swirl_model::data::json_bytes;
 use swirl_model::event::Input;
 use swirl_ports::InboxItem;
 
-/// How many consumed ids are remembered. Ids hold sequence numbers, so what is older belongs to
-/// a call or wait that is over, and the engine refuses it.
-const SEEN_MAX: usize = 1_000;
+/// The number of remembered consumed ids. Ids contain sequence numbers, so older ids belong to a call or wait that is
+/// over, and the engine rejects their inputs.
+const REMEMBERED_MAX: usize = 1_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
@@ -21,11 +21,11 @@ pub(crate) struct Inbox {
 #[derive(Debug)]
 struct Entry {
     id: Arc<str>,
-    /// `None`: consumed, and remembered so that it isn't accepted again.
+    /// `None` if the input was consumed. It is remembered, so that it isn't accepted again.
     input: Option<Box<Input>>,
-    /// The lease that it was handed to.
+    /// The token of the lease that the input was handed to.
     handed: u64,
-    /// How much it adds to the instance while it waits (`weight.rs`).
+    /// The size that it adds to the instance while it waits (`weight.rs`).
     kib: usize,
 }
 
@@ -46,7 +46,7 @@ impl Inbox {
         self.ids.contains_key(id)
     }
 
-    /// Whether this waits to be processed.
+    /// Whether this input is waiting to be processed.
     pub fn holds(&self, id: &str) -> bool {
         self.input(id).is_some()
     }
@@ -56,18 +56,18 @@ impl Inbox {
         Some((seq, self.entries.get(&seq)?.input.as_deref()?))
     }
 
-    /// The place of an id that is known.
+    /// The position of a known id.
     pub fn place(&self, id: &str) -> Option<u64> {
         self.ids.get(id).copied()
     }
 
-    /// The size that it adds to the instance; `None`: it is known already.
+    /// Returns the size that the input adds to the instance; `None` if its id is known already.
     pub fn push(&mut self, seq: u64, item: InboxItem) -> Option<usize> {
         let is_new = !self.knows(&item.id);
         is_new.then(|| self.restore(seq, &item.id, Some(item.input)))
     }
 
-    /// Changes an input that waits, and keeps its place.
+    /// Changes a waiting input, which keeps its position.
     pub fn replace(&mut self, item: InboxItem) {
         let seq = self.ids.get(&*item.id);
         let entry = seq.and_then(|seq| self.entries.get_mut(seq));
@@ -76,7 +76,7 @@ impl Inbox {
         }
     }
 
-    /// The inputs that wait, in order.
+    /// The waiting inputs, in order.
     pub fn waiting(&self) -> impl Iterator<Item = (u64, InboxItem)> {
         self.entries.iter().filter_map(|(seq, entry)| {
             let input = entry.input.as_deref()?.clone();
@@ -85,7 +85,7 @@ impl Inbox {
         })
     }
 
-    /// How much it adds to the instance.
+    /// Returns the size that the input adds to the instance.
     pub fn restore(&mut self, seq: u64, id: &str, input: Option<Input>) -> usize {
         let id: Arc<str> = id.into();
         let kib = input.as_ref().map_or(0, of_input);
@@ -103,18 +103,18 @@ impl Inbox {
         kib
     }
 
-    /// The size that the input under this id adds to the instance.
+    /// The size that the input with this id adds to the instance.
     pub fn weight(&self, id: &str) -> usize {
         let entry = self.ids.get(id).and_then(|seq| self.entries.get(seq));
         entry.map_or(0, |entry| entry.kib)
     }
 
-    /// The same of all that waits.
+    /// The size that all waiting inputs add to the instance.
     pub fn weight_of_all(&self) -> usize {
         self.entries.values().map(|entry| entry.kib).sum()
     }
 
-    /// Takes an item out; returns it, and ids that aren't remembered any longer.
+    /// Removes an input. Returns it, with the ids that are no longer remembered.
     pub fn consume(&mut self, id: &str) -> Option<(Input, Vec<Arc<str>>)> {
         let seq = *self.ids.get(id)?;
         let entry = self.entries.get_mut(&seq)?;
@@ -124,7 +124,7 @@ impl Inbox {
         let mut forgotten = Vec::new();
         if !is_remembered(&input) {
             forgotten.extend(self.forget(seq));
-        } else if self.entries.len() - self.waiting > SEEN_MAX {
+        } else if self.entries.len() - self.waiting > REMEMBERED_MAX {
             let oldest = self.entries.iter().find(|(_, entry)| entry.input.is_none());
             if let Some(oldest) = oldest.map(|(seq, _)| *seq) {
                 forgotten.extend(self.forget(oldest));
@@ -150,19 +150,19 @@ impl Inbox {
         inputs.any(Input::is_operator)
     }
 
-    /// The waiting entries, the last one first: remembered ids are mostly before them.
+    /// The waiting entries, last one first, since remembered ids are mostly before them.
     fn last(&self) -> impl Iterator<Item = &Entry> {
         let waiting = self.entries.values().rev().filter(|e| e.input.is_some());
         waiting.take(self.waiting)
     }
 
-    /// Whether there are items that were not handed to this lease.
+    /// Whether there are inputs that were not handed to this lease.
     pub fn has_news(&self, token: u64, is_paused: bool) -> bool {
         self.waiting > 0 && self.last().any(|entry| entry.is_news(token, is_paused))
     }
 
-    /// Hands out the items that this lease has not got yet. While the instance is `is_paused`, these are
-    /// only the inputs of operators.
+    /// Returns the inputs that weren't handed to this lease yet. While the instance is paused, these are only the
+    /// inputs of operators.
     pub fn hand_out(&mut self, token: u64, is_paused: bool) -> Vec<InboxItem> {
         let last = self.entries.values_mut().rev();
         let waiting = last.filter(|entry| entry.input.is_some());
@@ -197,7 +197,7 @@ impl Entry {
     }
 }
 
-/// Its size in KiB, as in `weight.rs`. Results of branches count where they are kept.
+/// The size of an input in KiB, as in `weight.rs`. The results of branches count where they are stored.
 fn of_input(input: &Input) -> usize {
     match input {
         Input::Joined { .. } => 0,
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_is_taken_once_an_operator_may_say_it_again() {
+    fn an_input_is_accepted_once_but_operators_may_repeat_theirs() {
         let mut inbox = Inbox::default();
         let push = |inbox: &mut Inbox, seq, item| inbox.push(seq, item).is_some();
         assert!(push(&mut inbox, 1, call(1)) && !push(&mut inbox, 2, call(1)));
@@ -233,12 +233,12 @@ mod tests {
     fn the_oldest_ids_are_forgotten() {
         let mut inbox = Inbox::default();
         let mut forgotten = Vec::new();
-        for n in 0..(SEEN_MAX as u32 + 2) {
+        for n in 0..(REMEMBERED_MAX as u32 + 2) {
             inbox.push(n.into(), call(n));
             let (_, gone) = inbox.consume(&format!("call-{n}")).unwrap();
             forgotten.extend(gone);
         }
         assert_eq!(forgotten, [Arc::from("call-0"), Arc::from("call-1")]);
-        assert_eq!(inbox.entries.len(), SEEN_MAX);
+        assert_eq!(inbox.entries.len(), REMEMBERED_MAX);
     }
 }

@@ -1,4 +1,4 @@
-//! The results of forks, as their parents read them.
+//! Reads the results of forks for their parents.
 
 use swirl_model::event::Input;
 use swirl_model::ids::{ScopeId, ScopeRef};
@@ -7,14 +7,14 @@ use swirl_ports::{InboxItem, JoinLimits};
 
 use crate::state::{Inst, State};
 
-/// Whether its results are left to a coordinator.
+/// Whether a coordinator has to join the fork.
 pub(crate) fn is_large(fork: &Fork, limits: Option<JoinLimits>) -> bool {
     let (count, bytes) = (fork.results.len() as u32, fork.bytes as u64);
     fork.passes_results() && limits.is_some_and(|limits| limits.are_exceeded(count, bytes))
 }
 
-/// Adds the results of forks to the inputs that report these forks to a scope. Returns the forks whose results exceed the
-/// limits, and are left out.
+/// Adds the results of forks to the inputs that report these forks to a scope. Returns the forks whose results exceed
+/// the limits and are left out.
 pub(crate) fn add_results(
     inst: &Inst,
     scope: &ScopeId,
@@ -29,7 +29,7 @@ pub(crate) fn add_results(
         let Some(entry) = inst.forks.get(&(scope.clone(), *fork)) else {
             continue;
         };
-        // A folder of an older build may have them with the input.
+        // An older build may have stored them with the input.
         if !results.is_empty() {
             continue;
         }

@@ -1,8 +1,7 @@
-//! The journal: one thread that writes all pending changes at once, and syncs once for all.
+//! The journal: one thread that writes all pending changes together, and syncs once for all of them.
 //!
-//! Changes are handed over in the order in which they were made in memory, while its lock is held;
-//! the author of a change waits for its ticket. So a change that others could see is on disk no later
-//! than its consequences.
+//! Changes are passed on in the order in which they were made in memory, while its lock is held; the author of a change
+//! waits for its ticket. So a change that other callers could see is on disk no later than its consequences.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,13 +17,13 @@ use swirl_ports::Error;
 use crate::OpenError;
 use crate::key::{HISTORY, KINDS, Write};
 
-/// How many bytes go to disk in one step at most, unless a single change is larger.
+/// The maximum number of bytes written in one step, unless a single change is larger.
 const BATCH_BYTES_MAX: usize = 8 << 20;
-/// The cache of read blocks; all but history is in memory anyway.
+/// The size of the cache of read blocks. Everything except history is in memory anyway.
 const CACHE_BYTES: u64 = 16 << 20;
 /// The size of the memtable of each of the two spaces.
 const MEMTABLE_BYTES: u64 = 16 << 20;
-/// The limit of the write-ahead log on disk.
+/// The limit on the write-ahead log on disk.
 const LOG_BYTES: u64 = 128 << 20;
 const LOCK_FILE: &str = "swirl.lock";
 
@@ -39,20 +38,20 @@ enum Job {
         writes: Vec<Write>,
         done: oneshot::Sender<Result<(), Error>>,
     },
-    /// Reads all records whose key has this prefix, including all that was written before.
+    /// Reads all records with this key prefix, including everything written before.
     Read {
         prefix: String,
         done: oneshot::Sender<Result<Pairs, Error>>,
     },
-    /// Records one after another, as far as they are wanted.
+    /// Reads records one after another, as far as they are wanted.
     Some {
         range: Keys,
         done: oneshot::Sender<Result<Pairs, Error>>,
     },
 }
 
-/// Reads keys with a common prefix, from one on, or the last of them backwards. The caller decides after each
-/// whether it is enough.
+/// Reads keys with a common prefix: either from a given key on, or backwards from the last one. After each record, the
+/// caller decides whether to stop.
 pub(crate) struct Keys {
     pub prefix: String,
     pub from: String,
@@ -60,7 +59,7 @@ pub(crate) struct Keys {
     pub is_enough: Box<IsEnough>,
 }
 
-/// Whether a record is the last one that is wanted.
+/// Whether a record is the last one to read.
 type IsEnough = dyn FnMut(&str, &[u8]) -> bool + Send;
 
 type Pairs = Vec<(String, Vec<u8>)>;
@@ -68,8 +67,8 @@ type Pairs = Vec<(String, Vec<u8>)>;
 /// Restores a record that was read.
 type Restore<'a> = dyn FnMut(&str, &[u8]) -> Result<(), Error> + 'a;
 
-/// A store is private to the user who created it. A folder that exists already keeps its permissions, since others may
-/// have files in it; the data below it is still private ([`tighten`]).
+/// Creates the store's folder, private to the current user. A folder that exists already keeps its permissions, since
+/// it may contain other files; the data below it is private nevertheless ([`tighten`]).
 fn make(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -78,7 +77,7 @@ fn make(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// A store of an earlier build may be readable by everybody.
+/// Makes a store of an earlier build private, since it may be readable by everyone.
 #[cfg(unix)]
 fn tighten(place: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -91,7 +90,7 @@ fn tighten(place: &Path) -> std::io::Result<()> {
     let place = place.display();
     match set {
         Ok(()) => tracing::warn!(
-            "other users of this machine could read {place}; from now on its owner alone can"
+            "other users of this machine could read {place}; from now on only its owner can"
         ),
         Err(error) => tracing::warn!(
             %error,
@@ -110,7 +109,7 @@ fn tighten(_: &Path) -> std::io::Result<()> {
 pub(crate) type Ticket<T> = oneshot::Receiver<Result<T, Error>>;
 
 impl Journal {
-    /// Opens a folder, creating it if need be; `restore` gets every record but history.
+    /// Opens a folder, and creates it if necessary. `restore` gets every record except history.
     pub fn open(folder: &Path, restore: &mut Restore<'_>) -> Result<Journal, OpenError> {
         let io = |error| OpenError::Io {
             folder: folder.to_owned(),
@@ -147,12 +146,13 @@ impl Journal {
         })
     }
 
-    /// A disk error fails all later operations: memory is ahead of the disk then.
+    /// Fails if a disk error has occurred. It fails all later operations, since the state in memory is ahead of the
+    /// disk.
     pub fn check(&self) -> Result<(), Error> {
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Stops the store as a disk error does: memory can't be trusted any more.
+    /// Stops the store as a disk error does, because the state in memory can't be trusted any more.
     pub fn fail(&self, error: Error) {
         let _ = self.failed.set(error);
     }
@@ -169,7 +169,7 @@ impl Journal {
         ticket
     }
 
-    /// Returns the records that were read until there were enough, in the order of their keys.
+    /// Returns the records up to the one that was enough, in the order of their keys.
     pub fn read_some(&self, range: Keys) -> Ticket<Pairs> {
         let (done, ticket) = oneshot::channel();
         self.send(Job::Some { range, done });
@@ -177,21 +177,21 @@ impl Journal {
     }
 
     fn send(&self, job: Job) {
-        // If the thread is gone the job is dropped, and with it the ticket's sender.
+        // If the thread is gone, the job is dropped together with the ticket's sender.
         if let Some(jobs) = &self.jobs {
             let _ = jobs.send(job);
         }
     }
 }
 
-/// Waits for a ticket; an error if the journal is gone.
+/// Waits for a ticket. Fails if the journal has stopped.
 pub(crate) async fn redeem<T>(ticket: Ticket<T>) -> Result<T, Error> {
     let gone = || Error::Unavailable("the journal has stopped".to_owned());
     ticket.await.map_err(|_| gone())?
 }
 
 impl Drop for Journal {
-    /// Writes all pending changes; then the folder is free.
+    /// Writes all pending changes, then releases the folder.
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
@@ -200,7 +200,7 @@ impl Drop for Journal {
     }
 }
 
-/// The folder's lock is held as long as the file is open, so it ends with the process.
+/// Locks the folder as long as the file is open, so the lock ends with the process.
 fn lock(folder: &Path) -> Result<File, OpenError> {
     let path = folder.join(LOCK_FILE);
     let io = |error| OpenError::Io {
@@ -230,21 +230,21 @@ fn pair(what: &str, guard: fjall::Guard) -> Result<(String, Vec<u8>), Error> {
     let (key, value) = guard
         .into_inner()
         .map_err(|error| damaged(error.to_string()))?;
-    let key =
-        String::from_utf8(key.to_vec()).map_err(|_| damaged("a key isn't text".to_owned()))?;
+    let key = String::from_utf8(key.to_vec())
+        .map_err(|_| damaged("a key isn't UTF-8 text".to_owned()))?;
     Ok((key, value.to_vec()))
 }
 
 struct Disk {
-    // Fields are dropped in this order: the lock last.
+    // Fields are dropped in this order, so the lock comes last.
     state: Keyspace,
     history: Keyspace,
     db: Database,
     _lock: File,
 }
 
-/// Creates the store next to its final place and moves it there when complete: a process that dies
-/// meanwhile leaves nothing behind that could not be opened.
+/// Creates the store next to its final place, and moves it there when complete. If the process dies meanwhile, it
+/// leaves no folder that cannot be opened.
 fn create(folder: &Path) -> fjall::Result<()> {
     let place = folder.join("data");
     if place.exists() {
@@ -302,7 +302,7 @@ impl Disk {
 
     fn read_some(&self, mut range: Keys) -> Result<Pairs, Error> {
         let prefix = range.prefix.as_str();
-        // No key has such a character.
+        // No key contains such a character.
         let all = self
             .space(prefix)
             .range(range.from..format!("{prefix}\u{7f}"));
@@ -329,7 +329,7 @@ impl Disk {
         let mut waiting = Vec::new();
         let mut next = jobs.recv().ok();
         while let Some(job) = next.take() {
-            // Within a batch all records have one version, so each key is in it once.
+            // Within a batch all records have the same version, so each key may occur only once.
             let mut batch = BTreeMap::new();
             let mut bytes = 0;
             let mut job = Some(job);

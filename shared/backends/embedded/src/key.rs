@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_ports::{Error, InboxItem, InstanceKey};
 
-/// The place of an instance in the order of creation: its name within this store.
+/// The position of an instance in the order of creation, which identifies it within this store.
 pub(crate) type Seq = u64;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,17 +18,17 @@ pub(crate) enum Key {
     Counter,
     Installation,
     Definition(u64),
-    /// A workflow's schedule.
+    /// The mark of a workflow's schedule.
     Mark(Arc<str>),
-    /// Which instance has a key.
+    /// The instance that has a key.
     Named(InstanceKey),
     Header(Seq),
     State(Seq),
     Child(Seq, InstanceId),
     Scope(Seq, ScopeId),
-    /// The initial data of its branches: written once.
+    /// The initial data of the fork's branches, written once.
     Fork(Seq, ScopeId, u32),
-    /// The changing part of a fork, without its results, so that each costs the same to write.
+    /// The changing part of a fork without its results, so that each update costs the same.
     ForkState(Seq, ScopeId, u32),
     Result(Seq, ScopeId, u32, u32),
     Inbox(Seq, ScopeId, Arc<str>),
@@ -40,9 +40,9 @@ pub(crate) enum Key {
     Known(u64),
     Set(u64),
     Batch(u64),
-    /// A part of its instances.
+    /// A part of the batch's instances.
     BatchIds(u64, u32),
-    /// The outcomes that were recorded together; the place of the first one.
+    /// The outcomes that were recorded together, by the position of the first one.
     BatchOutcomes(u64, u32),
     /// See [`crate::page`].
     History(Seq, u64),
@@ -62,7 +62,7 @@ impl Key {
             Key::Installation => format!("installation/{:016x}", 0),
             Key::Definition(n) => format!("definition/{n:016x}"),
             Key::Mark(workflow) => format!("mark/{:016x}/{workflow}", 0),
-            // With the length, no two workflows and keys have one text.
+            // The length makes the text unique for each pair of workflow and key.
             Key::Named(InstanceKey { workflow, key }) => {
                 format!("named/{:016x}/{workflow}/{key}", workflow.len())
             }
@@ -94,7 +94,7 @@ impl Key {
 /// History isn't read at start-up, only on request.
 pub(crate) const HISTORY: &str = "history/";
 
-/// Kinds in the order in which they are read: owners before the records that belong to them.
+/// The kinds in the order in which they are read: owners before the records that belong to them.
 pub(crate) const KINDS: [&str; 23] = [
     "counter/",
     "installation/",

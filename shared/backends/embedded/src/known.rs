@@ -1,4 +1,4 @@
-//! Events that were ingested before, and their outcomes until those are acknowledged.
+//! Ingested events, with their outcomes until they are acknowledged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use swirl_ports::matching::{Outcome, PendingStart};
 pub(crate) struct KnownEvent {
     pub key: String,
     pub at: Timestamp,
-    /// Absent once acknowledged.
+    /// `None` once acknowledged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Known {
     /// In the order of arrival.
     events: BTreeMap<u64, KnownEvent>,
     keys: HashMap<String, u64>,
-    /// Events whose starts are under way, by workflow.
+    /// Unacknowledged events that start instances, by workflow.
     starting: HashMap<Arc<str>, Vec<u64>>,
 }
 
@@ -66,7 +66,8 @@ impl Known {
         }
     }
 
-    /// The event's outcome has been carried out. Returns its place if that wasn't known before.
+    /// Records that the event's outcome has been carried out. Returns the event's position, unless it was acknowledged
+    /// before.
     pub fn acknowledge(&mut self, key: &str, at: Timestamp) -> Option<u64> {
         let place = *self.keys.get(key)?;
         let was_open = self.settle(place);
@@ -92,7 +93,7 @@ impl Known {
         outcome.is_some()
     }
 
-    /// Starts of this workflow that are under way.
+    /// The unacknowledged starts of this workflow.
     pub fn starting(&self, workflow: &str) -> impl Iterator<Item = &PendingStart> {
         let places = self.starting.get(workflow).map_or(&[][..], Vec::as_slice);
         let outcomes = places

@@ -58,7 +58,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Nothing outlives the process.
+    /// A store in memory, whose content ends with the process.
     pub fn memory() -> Embedded {
         Embedded::memory_with(Options::default())
     }
@@ -74,10 +74,10 @@ impl Embedded {
         }
     }
 
-    /// The name that distinguishes this store from all others. The first name that it is given stays.
+    /// Sets the name that distinguishes this store from all others, unless it has one. Returns the store's name.
     ///
     /// # Errors
-    /// Fails if the name could not be written.
+    /// The name could not be written.
     pub async fn installation(&self, drawn: String) -> Result<String> {
         self.write(|state| {
             if state.installation.is_none() {
@@ -101,7 +101,7 @@ impl Embedded {
         };
         let journal = Journal::open(folder.as_ref(), &mut |key, value| state.restore(key, value))?;
         state.restored()?;
-        // Changes made from now on reach the disk no earlier than this one.
+        // Later changes reach the disk after this one.
         drop(journal.write(state.take_writes()?));
         Ok(Embedded {
             state: Mutex::new(state),
@@ -112,7 +112,7 @@ impl Embedded {
     /// Returns whether any instance waits for an event.
     ///
     /// # Errors
-    /// The store has stopped: its disk refused a write.
+    /// The store has stopped because its disk refused a write.
     pub fn has_waits(&self) -> Result<bool> {
         self.read(|state| !state.subscriptions.is_empty())
     }
@@ -121,7 +121,7 @@ impl Embedded {
         self.journal.as_ref()
     }
 
-    /// Reads the state, or changes the parts of it that don't outlive the process (leases).
+    /// Reads the state, or changes parts of it that aren't stored (leases).
     fn read<T>(&self, look: impl FnOnce(&mut State) -> T) -> Result<T> {
         if let Some(journal) = &self.journal {
             journal.check()?;
@@ -135,7 +135,7 @@ impl Embedded {
         Ok(result)
     }
 
-    /// Changes the state. Returns when the change, and every change that it may depend on, is on disk.
+    /// Changes the state. Returns when this change, and every change that it may depend on, is on disk.
     async fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> Result<T> {
         let Some(journal) = &self.journal else {
             return self.read(change);
@@ -143,7 +143,7 @@ impl Embedded {
         let (result, ticket) = self.read(|state| {
             let result = change(state);
             let ticket = match state.take_writes() {
-                // Handed over while the lock is held, so that the journal has the order of the changes.
+                // Passed on while the lock is held, so that the journal has the order of the changes.
                 Ok(writes) => Ok(journal.write(writes)),
                 Err(error) => {
                     journal.fail(error.clone());
@@ -157,9 +157,9 @@ impl Embedded {
     }
 }
 
-/// A change was interrupted half-way, so the state in memory can't be trusted any more.
+/// A change was interrupted half-way, so the state in memory can't be trusted.
 fn stopped() -> Error {
     Error::Unavailable(
-        "it stopped after an internal error; a restart reads what is stored".to_owned(),
+        "it stopped after an internal error; restart it to read the stored state again".to_owned(),
     )
 }

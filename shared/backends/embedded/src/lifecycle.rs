@@ -17,7 +17,7 @@ use crate::key::{Key, Seq, Write};
 use crate::page::Page;
 use crate::state::{Entry, Inst, State};
 
-/// How an instance ended.
+/// The end of an instance.
 pub(crate) struct Ended {
     pub status: EndStatus,
     pub output: Option<Data>,
@@ -26,7 +26,7 @@ pub(crate) struct Ended {
 }
 
 impl State {
-    /// `page`: the history, if the instance has been carried out already.
+    /// `page`: the history, if the instance has already run to its end.
     pub fn create(&mut self, new: NewRecords, page: Option<Page>) -> Created {
         let NewRecords {
             header,
@@ -81,7 +81,7 @@ impl State {
                     found.children.insert(id.clone());
                     self.touch(Key::Child(number, id.clone()));
                 }
-                // The parent was faster: its end reaches this instance too.
+                // The parent has ended meanwhile, which ends this instance too.
                 _ => {
                     let cancel = Input::Cancel {
                         status: EndStatus::Terminated,
@@ -117,7 +117,7 @@ impl State {
             at,
             effects,
         } = inline_run;
-        debug_assert!(history.is_empty(), "it is the page");
+        debug_assert!(history.is_empty(), "the history must be in the page");
         let scope = root.id.clone();
         root.rev += 1;
         self.put_scope(seq, root);
@@ -148,8 +148,8 @@ impl State {
         effects.collect()
     }
 
-    /// The correlation values of the events that start an instance: known from the moment on at
-    /// which they were ingested, so that no second instance is started meanwhile.
+    /// The correlation values of the events that start an instance. They are known from the moment when the events were
+    /// ingested, so that no second instance is started meanwhile.
     fn correlation_of(&self, header: &Header, events: &[StartEvent]) -> Correlation {
         let outcomes = events
             .iter()
@@ -163,8 +163,8 @@ impl State {
             .unwrap_or_default()
     }
 
-    /// An instance that events start begins with the last of them, regardless of the time of its
-    /// creation.
+    /// The position at which an instance begins. If events start the instance, it begins with the last of them,
+    /// regardless of when it is created.
     fn born(&self, seq: Seq, events: &[StartEvent]) -> u64 {
         let places = events
             .iter()
@@ -177,7 +177,7 @@ impl State {
         last.unwrap_or(seq)
     }
 
-    /// Ends an instance; returns those that end with it.
+    /// Ends an instance. Returns the instances that end with it.
     pub fn end(&mut self, seq: Seq, ended: Ended, wake: &mut Vec<ScopeRef>) -> Vec<InstanceId> {
         let Some(inst) = self.instances.get_mut(&seq) else {
             return Vec::new();
@@ -192,7 +192,7 @@ impl State {
         if !is_paused {
             state.suspended = false;
         }
-        // Async sub-workflows also end when their parent faults: retrying the parent won't repeat them.
+        // Async sub-workflows end even when their parent faults, since a retry of the parent doesn't repeat them.
         let children: Vec<InstanceId> = std::mem::take(&mut inst.children).into_iter().collect();
         self.ended.add(seq, &inst.instance);
         self.touch(Key::State(seq));
@@ -267,7 +267,7 @@ impl State {
         wake.extend(ready.iter().filter_map(|scope| self.scope_ref(seq, scope)));
     }
 
-    /// The scopes that are ready to run now; `None` if there is no such active instance.
+    /// Returns the scopes that are ready to run now; `None` if there is no such active instance.
     pub fn suspend(&mut self, id: &InstanceId, on: bool) -> Option<Suspended> {
         let number = self.next();
         let (seq, inst) = self.find_mut(id)?;
@@ -290,8 +290,8 @@ impl State {
         })
     }
 
-    /// Removes ended instances that are too old or too many, oldest first. One that still has work
-    /// or effects stays.
+    /// Removes ended instances that are too old or too many, oldest first. Instances that still have work or effects
+    /// stay.
     pub fn expire_instances(&mut self, now: Timestamp) {
         for seq in self.ended.due(now, &self.options) {
             if !self.instances.get(&seq).is_some_and(|inst| is_busy(inst)) {
@@ -369,7 +369,7 @@ impl State {
     }
 }
 
-/// Whether an instance that has ended still has work or effects.
+/// Whether an ended instance still has work or effects.
 fn is_busy(inst: &Inst) -> bool {
     let runs = |entry: &Entry| {
         entry.lease.is_some() || inst.over() && entry.scope.as_ref().is_some_and(|s| !s.ended())

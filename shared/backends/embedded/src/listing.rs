@@ -1,5 +1,5 @@
-//! Listings: by creation, or by a search attribute. The lock is released regularly, so that a listing of all
-//! instances doesn't delay their execution.
+//! Listings by creation or by a search attribute. The lock is released regularly, so that listing all instances doesn't
+//! delay their execution.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use crate::Embedded;
 use crate::key::Seq;
 use crate::state::{Indexed, Inst, State};
 
-/// How many instances are examined while the lock is held.
+/// The number of instances that are examined while the lock is held.
 const STEP: usize = 1000;
-/// The default for how many are examined for one page.
-const SEEN_MAX: usize = 100_000;
+/// The default number of instances that are examined for one page.
+const EXAMINED_MAX: usize = 100_000;
 
 impl Embedded {
     pub(crate) fn listing(&self, filter: &Filter, keep: Keep<'_>) -> Result<Page> {
         let mut found = Page::default();
         let mut from = filter.from.clone();
-        let seen_max = match filter.seen_max {
-            0 => SEEN_MAX,
+        let examined_max = match filter.examined_max {
+            0 => EXAMINED_MAX,
             most => most,
         };
         while found.rows.len() < filter.limit {
-            if found.seen >= seen_max {
+            if found.examined >= examined_max {
                 found.next = from;
                 break;
             }
@@ -36,10 +36,10 @@ impl Embedded {
                 keep,
                 from: from.as_deref(),
                 limit: filter.limit - found.rows.len(),
-                seen_max: STEP.min(seen_max - found.seen),
+                examined_max: STEP.min(examined_max - found.examined),
             };
             let page = self.read(|state| state.page(&step))??;
-            found.seen += page.seen;
+            found.examined += page.examined;
             found.rows.extend(page.rows);
             found.next.clone_from(&page.next);
             if page.next.is_none() {
@@ -78,7 +78,7 @@ struct Step<'a> {
     keep: Keep<'a>,
     from: Option<&'a str>,
     limit: usize,
-    seen_max: usize,
+    examined_max: usize,
 }
 
 impl State {
@@ -151,7 +151,7 @@ impl State {
             }
         };
         let mut page = Page::default();
-        // A cursor of another listing lies outside.
+        // A cursor of another listing is out of range.
         let is_empty = match &most {
             Excluded(most) | Included(most) => *most < least,
             Unbounded => false,
@@ -174,7 +174,7 @@ impl State {
 
 impl Step<'_> {
     fn look(&self, inst: &Inst, page: &mut Page) {
-        page.seen += 1;
+        page.examined += 1;
         let (header, state) = (&inst.instance.header, &inst.instance.state);
         let row = Summary {
             header: header.clone(),
@@ -190,7 +190,7 @@ impl Step<'_> {
     }
 
     fn is_over(&self, page: &Page) -> bool {
-        page.rows.len() >= self.limit || page.seen >= self.seen_max
+        page.rows.len() >= self.limit || page.examined >= self.examined_max
     }
 }
 

@@ -11,19 +11,19 @@ use crate::key::{Key, inbox_key};
 use crate::page::Page;
 use crate::state::{Inst, State};
 
-/// The parts of an instance that change with everything that happens to it.
+/// A fingerprint of an instance, to detect any change since it was read.
 #[derive(Debug, PartialEq)]
-struct Stand {
+struct Fingerprint {
     version: Arc<str>,
     state: InstanceState,
-    /// Revision, and the places of inputs that wait.
+    /// The revision, and the positions of waiting inputs.
     scopes: Vec<(ScopeId, Option<u64>, Vec<u64>)>,
     /// Open, needed, results, notified, closed.
     forks: Vec<(ScopeId, u32, u32, u32, usize, bool, bool)>,
 }
 
-impl Stand {
-    fn of(inst: &Inst) -> Stand {
+impl Fingerprint {
+    fn of(inst: &Inst) -> Fingerprint {
         let scopes = inst.scopes.iter().map(|(id, entry)| {
             let rev = entry.scope.as_ref().map(|scope| scope.rev);
             let waiting = entry.inbox.waiting().map(|(place, _)| place);
@@ -41,7 +41,7 @@ impl Stand {
                 fork.closed,
             )
         });
-        Stand {
+        Fingerprint {
             version: inst.instance.header.definition.version.clone(),
             state: inst.instance.state.clone(),
             scopes: scopes.collect(),
@@ -77,11 +77,11 @@ impl State {
                 .collect(),
             inbox: inbox.collect(),
             held: held(inst).cloned().collect(),
-            known: ReadCache::new(Stand::of(inst)),
+            known: ReadCache::new(Fingerprint::of(inst)),
         })
     }
 
-    /// `page`: its line of history.
+    /// `page`: the history entry of the move.
     pub fn migrate(&mut self, id: &InstanceId, migration: Migration, page: Page) -> Migrated {
         let Some((seq, inst)) = self.find_mut(id) else {
             return Migrated::Unknown;
@@ -90,7 +90,7 @@ impl State {
         if mark.is_some_and(|mark| inst.marks.contains(mark)) {
             return Migrated::Known;
         }
-        let is_same = migration.known.get() == Some(&Stand::of(inst));
+        let is_same = migration.known.get() == Some(&Fingerprint::of(inst));
         if !is_same || held(inst).next().is_some() {
             return Migrated::Changed;
         }

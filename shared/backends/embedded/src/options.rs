@@ -4,32 +4,32 @@ use std::path::PathBuf;
 
 use swirl_ports::JoinLimits;
 
-/// Limits. Anything over a limit is refused or, where documented, dropped, the oldest first.
+/// Limits. Anything beyond a limit is refused or, where documented, dropped, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// History entries of an instance; older ones are dropped.
+    /// The maximum number of history entries of an instance. Older ones are dropped.
     pub history_max: u64,
-    /// Inputs that wait in a scope's inbox.
+    /// The maximum number of inputs waiting in a scope's inbox.
     pub inbox_max: usize,
-    /// How much an instance may hold in all of its scopes, forks and their results; 0 for any.
+    /// The maximum total size of an instance's scopes, forks and results; 0 means no limit.
     pub instance_bytes: usize,
     /// How long events are kept for later waits.
     pub retain_ms: u64,
-    /// How many such events are kept; older ones are dropped.
+    /// The maximum number of such events. Older ones are dropped.
     pub retain_max: usize,
-    /// How long an event is known, so that it isn't accepted twice.
+    /// How long an event is remembered, so that it isn't accepted twice.
     pub dedup_ms: u64,
-    /// How many such events are known; older ones are dropped.
+    /// The maximum number of such events. Older ones are dropped.
     pub dedup_max: usize,
-    /// Sets of events that are not complete yet.
+    /// The maximum number of incomplete sets of events.
     pub sets_max: usize,
-    /// How long ended instances are kept, apart from faulted ones.
+    /// How long ended instances are kept, except faulted ones.
     pub keep_ended_ms: u64,
-    /// How many; older ones are dropped.
+    /// The maximum number of such instances. Older ones are dropped.
     pub keep_ended_max: usize,
-    /// How long faulted instances are kept, regardless of the number of instances.
+    /// How long faulted instances are kept, regardless of their number.
     pub keep_faulted_ms: u64,
-    /// Forks beyond these are for coordinators to join; `None`: whoever reads a scope gets all results.
+    /// Forks beyond these limits are left to coordinators; `None`: the reader of a scope always gets all results.
     pub join_limits: Option<JoinLimits>,
 }
 
@@ -54,10 +54,10 @@ impl Default for Options {
     }
 }
 
-/// The reason why a folder could not be opened.
+/// Why a folder could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Trying again helps once the other process has ended.
+    /// Retrying helps once the other process has ended.
     #[error("the folder {} is in use by another process", folder.display())]
     Locked { folder: PathBuf },
     #[error("the folder {} cannot be used: {error}", folder.display())]
@@ -65,7 +65,7 @@ pub enum OpenError {
         folder: PathBuf,
         error: std::io::Error,
     },
-    /// Its content cannot be read.
+    /// The content of the folder cannot be read.
     #[error(transparent)]
     Store(#[from] swirl_ports::Error),
 }

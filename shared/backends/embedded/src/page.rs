@@ -1,5 +1,5 @@
-//! History: the entries added by one commit are one record, named after the number of its last entry. If there
-//! are too many, the oldest entries are dropped; a record is removed with its last entry.
+//! History. The entries that one commit adds form one record, named by the number of its last entry. If there are too
+//! many entries, the oldest are dropped; a record is removed with its last entry.
 
 use std::ops::Range;
 
@@ -14,13 +14,14 @@ use crate::state::State;
 
 /// The history entries of a commit.
 pub(crate) enum Page {
-    /// For memory alone.
+    /// For a store in memory.
     Entries(Vec<HistoryEntry>),
-    /// A number of entries as their record. Made before the lock is taken: it is the largest of a commit.
+    /// Entries encoded as their record. The record is made before the lock is taken, since it is the largest one of a
+    /// commit.
     Record {
         entries: u64,
         json: Vec<u8>,
-        /// When the first recorded data of them is removed.
+        /// The time at which the first recorded data of the entries is removed.
         due: Option<Timestamp>,
     },
 }
@@ -86,7 +87,7 @@ impl State {
     }
 }
 
-/// When the first recorded data of these entries is removed.
+/// The time at which the first recorded data of these entries is removed.
 pub(crate) fn first_due<'a>(
     history: impl IntoIterator<Item = &'a HistoryEntry>,
 ) -> Option<Timestamp> {
@@ -94,13 +95,13 @@ pub(crate) fn first_due<'a>(
     with_data.filter_map(|entry| entry.data_until).min()
 }
 
-/// The number of a record's last entry.
+/// The number of a record's last entry, from its key.
 pub(crate) fn number(key: &str) -> Option<u64> {
     let (_, number) = key.strip_prefix(HISTORY)?.split_once('/')?;
     u64::from_str_radix(number, 16).ok()
 }
 
-/// The records that have these entries; of the last entries, those that come last where there is no room for all.
+/// The records that contain these entries, up to the size limit. For `HistoryPart::Last`, they are read backwards.
 pub(crate) fn keys(seq: Seq, wanted: &Range<u64>, part: HistoryPart) -> Keys {
     let (start, last) = (wanted.start, wanted.end.saturating_sub(1));
     let backwards = matches!(part, HistoryPart::Last(_));
@@ -120,7 +121,7 @@ pub(crate) fn keys(seq: Seq, wanted: &Range<u64>, part: HistoryPart) -> Keys {
     }
 }
 
-/// Those of these entries for which there is room; of the last ones, those that come last.
+/// The entries that fit into the size limit. For `HistoryPart::Last`, the last entries take precedence.
 pub(crate) fn within(mut entries: Vec<HistoryEntry>, part: HistoryPart) -> Vec<HistoryEntry> {
     let backwards = matches!(part, HistoryPart::Last(_));
     if backwards {
@@ -140,7 +141,7 @@ pub(crate) fn within(mut entries: Vec<HistoryEntry>, part: HistoryPart) -> Vec<H
     entries
 }
 
-/// The entries of records as they were read, from the number `first` on.
+/// The entries of the records that were read, from the number `first` on.
 pub(crate) fn entries(
     records: Vec<(String, Vec<u8>)>,
     first: u64,
@@ -158,7 +159,7 @@ pub(crate) fn entries(
     Ok(entries)
 }
 
-/// Earlier builds wrote a record for each entry.
+/// Earlier builds wrote one record per entry.
 pub(crate) fn of_record(key: &str, value: &[u8]) -> Result<Vec<HistoryEntry>, Error> {
     match value.starts_with(b"[") {
         true => read(key, value),

@@ -1,4 +1,4 @@
-//! Starts that wait in outboxes, because their workflows are started too fast.
+//! Starts that wait in outboxes because their workflows are started too fast.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use swirl_model::ids::InstanceId;
 use swirl_model::time::Timestamp;
 use swirl_ports::{PENDING_START_KEPT_MS, PendingStart, PendingStartsMax};
 
-/// How often old ones are looked for, in milliseconds: that reads all of them.
+/// How often old starts are searched, in milliseconds. A search reads all starts.
 const FORGET_EVERY_MS: i64 = 60_000;
 
 #[derive(Default)]
 pub(crate) struct PendingStarts {
-    /// By workflow: the instances to be started, and when each was recorded last.
+    /// By workflow: the instances to start, and when each was last recorded.
     workflows: HashMap<Arc<str>, HashMap<InstanceId, Timestamp>>,
-    /// When old ones were looked for last.
+    /// The time of the last search for old starts.
     swept: Timestamp,
 }
 

@@ -1,5 +1,5 @@
-//! The queue of one process: first in, first out. Nothing of it outlives the process; the
-//! reconciler puts back scopes that should run.
+//! The queue of a single process: first in, first out. It isn't stored; after a restart the reconciler adds the scopes
+//! that should run.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use swirl_model::ids::ScopeRef;
 use swirl_ports::{Queue, Task, Tasks};
 
-/// A scope that is queued already is not queued again.
+/// A queue that holds each scope at most once.
 #[derive(Debug, Default)]
 pub struct MemoryQueue {
     inner: Mutex<Inner>,
@@ -19,7 +19,7 @@ pub struct MemoryQueue {
 #[derive(Debug, Default)]
 struct Inner {
     tasks: VecDeque<ScopeRef>,
-    /// Queued scopes, and whether they are late.
+    /// The queued scopes, and whether they are late.
     queued: HashMap<ScopeRef, bool>,
     pullers: VecDeque<Waker>,
 }
@@ -54,7 +54,7 @@ impl MemoryQueue {
                 std::mem::take(&mut inner.pullers)
             }
         };
-        // All of them: one that was dropped meanwhile must not swallow the call.
+        // Wake all waiters, since one that was dropped meanwhile would swallow the wake-up.
         woken.into_iter().for_each(Waker::wake);
     }
 }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_order_and_each_once() {
+    fn tasks_come_in_order_without_duplicates() {
         let queue = MemoryQueue::default();
         let task = |name: &str| ScopeRef::root(InstanceId::new(name));
         block_on(async {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_wakes_who_waits() {
+    fn a_push_wakes_the_waiting_caller() {
         let queue = MemoryQueue::default();
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(woken.clone());

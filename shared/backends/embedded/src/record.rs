@@ -1,4 +1,4 @@
-//! The records on disk, and restoring memory from them.
+//! The records on disk, and how memory is restored from them.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ struct StateRecord {
     history_next: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     data_due: Option<Timestamp>,
-    /// Absent: when it was created.
+    /// Absent until it first changes; the creation time then counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     born: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -55,7 +55,7 @@ struct ForkState {
 #[derive(Serialize, Deserialize)]
 struct InboxRecord {
     seq: u64,
-    /// Absent: consumed, and remembered.
+    /// Absent if the input was consumed and only its id is remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     input: Option<Input>,
 }
@@ -66,11 +66,11 @@ struct WaitRecord {
     slots: Vec<Slot>,
 }
 
-/// How many numbers a run may use.
+/// How many numbers a run of the process may use.
 const RUN_NUMBERS: u64 = 1 << 40;
 
 impl State {
-    /// All records that were touched, as they are now.
+    /// The current form of all records that were touched.
     pub fn take_writes(&mut self) -> Result<Vec<Write>, Error> {
         let mut writes = std::mem::take(&mut self.writes);
         for key in std::mem::take(&mut self.touched) {
@@ -191,7 +191,7 @@ impl State {
                 .get(n)
                 .and_then(|entry| entry.part(*from))
                 .map_or(Ok(None), |outcomes| json(&outcomes)),
-            // Appended where they are made.
+            // These are appended where they are made.
             Key::History(..) => Ok(None),
         }
     }
@@ -202,7 +202,7 @@ impl State {
             what: key.to_owned(),
             reason,
         };
-        let lost = || damaged("what it belongs to isn't there".to_owned());
+        let lost = || damaged("the record that it belongs to is missing".to_owned());
         let mut parts = key.splitn(4, '/');
         let kind = parts.next().unwrap_or_default();
         let n = parts.next().and_then(|n| u64::from_str_radix(n, 16).ok());
@@ -389,9 +389,9 @@ impl State {
             .get_mut(&(ScopeId::new(parent), fork.parse().ok()?))
     }
 
-    /// Builds the parts that aren't stored, once all records are restored.
+    /// Builds the parts that aren't stored, after all records are restored.
     pub fn restored(&mut self) -> Result<(), Error> {
-        // No lease of this run has a token that one of an earlier run had.
+        // Makes the tokens of this run's leases differ from those of all earlier runs.
         self.counter = self.counter.max(self.reserved);
         self.reserved = self.counter.saturating_add(RUN_NUMBERS);
         self.touch(Key::Counter);

@@ -1,5 +1,5 @@
-//! Recorded data that is removed before its entries are ([`HistoryEntry::data_until`]). An instance knows when the first
-//! of its data is due, and its record says so; entries with a journal are read from disk and written again without the
+//! Removes recorded data that expires before its entries do ([`HistoryEntry::data_until`]). An instance's record says
+//! when its first data expires. If there is a journal, the entries are read from disk and written again without the
 //! data.
 
 use swirl_model::event::HistoryEntry;
@@ -12,12 +12,12 @@ use crate::key::{Key, Seq, Write, json};
 use crate::page::{self, first_due};
 use crate::state::State;
 
-/// How many instances are worked on in one turn.
+/// The maximum number of instances processed in one turn.
 const INSTANCES_AT_ONCE: usize = 100;
-/// A history that can't be read is looked at again after this time.
+/// A history that can't be read is tried again after this time.
 const DAMAGED_MS: i64 = 3_600_000;
 
-/// Removes the data whose time is over. True: there was some.
+/// Removes expired data. Returns true if there was any.
 fn strip<'a>(history: impl IntoIterator<Item = &'a mut HistoryEntry>, now: Timestamp) -> bool {
     let mut is_changed = false;
     for entry in history {
@@ -30,7 +30,7 @@ fn strip<'a>(history: impl IntoIterator<Item = &'a mut HistoryEntry>, now: Times
 }
 
 impl Embedded {
-    /// Removes recorded data whose time is over, of a limited number of instances.
+    /// Removes expired data of a limited number of instances.
     pub(crate) async fn expire_recorded(&self, now: Timestamp) -> Result<()> {
         let due: Vec<Seq> = self.read(|state| {
             let due = state.recorded.iter();
@@ -60,7 +60,7 @@ impl Embedded {
         };
         let (mut next, mut is_damaged) = (None, false);
         while from < total {
-            // As much at a time as a page of the history.
+            // As much at a time as a page of the history has.
             let part = HistoryPart::After {
                 known: from,
                 limit: usize::MAX,
@@ -93,7 +93,7 @@ impl Embedded {
         if is_damaged {
             tracing::error!(
                 number = seq,
-                "recorded data of an instance stays, although its time is over: its history is damaged"
+                "expired data of an instance cannot be removed, because its history is damaged"
             );
             let later = Timestamp(now.0.saturating_add(DAMAGED_MS));
             next = [next, Some(later)].into_iter().flatten().min();
@@ -108,7 +108,7 @@ impl Embedded {
         .await
     }
 
-    /// Of an entry that has been dropped meanwhile there must be no record.
+    /// Writes the changed records, except those of entries that were dropped meanwhile.
     async fn replace(&self, seq: Seq, changed: Vec<(u64, Write)>) -> Result<()> {
         self.write(|state| {
             let Some(first) = state.instances.get(&seq).map(|inst| inst.history_first) else {
@@ -122,7 +122,7 @@ impl Embedded {
 }
 
 impl State {
-    /// The instance has recorded data that is due then.
+    /// Records that the instance has data that expires at this time.
     pub(crate) fn record_until(&mut self, seq: Seq, due: Timestamp) {
         let known = self.instances.get(&seq).and_then(|inst| inst.data_due);
         self.set_data_due(seq, [known, Some(due)].into_iter().flatten().min());

@@ -1,4 +1,4 @@
-//! Events that are kept for later waits: the ones with an attribute that some workflow correlates by.
+//! Events that are kept for later waits: those with an attribute that some workflow correlates by.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct RetainedEvent {
     pub at: Timestamp,
     /// The attributes that some workflow correlates by.
     pub attributes: BTreeSet<Arc<str>>,
-    /// Instances that had it, each in its own record.
+    /// The instances that consumed it, each with a record of its own.
     #[serde(skip)]
     pub consumers: BTreeSet<Seq>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Retained {
     events: BTreeMap<u64, RetainedEvent>,
     keys: HashMap<String, u64>,
     by_value: Buckets,
-    /// Events that no instance had yet, by value or by kind alone.
+    /// Events that no instance has consumed, by value or by type alone.
     free: Buckets,
 }
 
@@ -74,7 +74,7 @@ impl Retained {
         Some(kept)
     }
 
-    /// Records that an instance had the event. False if it isn't kept.
+    /// Records that an instance consumed the event. Returns false if the event isn't kept.
     pub fn consumed(&mut self, place: u64, by: Seq) -> bool {
         let Some(kept) = self.events.get_mut(&place) else {
             return false;
@@ -88,7 +88,7 @@ impl Retained {
         true
     }
 
-    /// As if the instance had never had it. False if it hadn't.
+    /// Undoes [`Retained::consumed`]. Returns false if the instance hadn't consumed the event.
     pub fn released(&mut self, place: u64, by: Seq) -> bool {
         let Some(kept) = self.events.get_mut(&place) else {
             return false;
@@ -102,16 +102,16 @@ impl Retained {
         had
     }
 
-    /// Kept events that may be for an instance: those that no instance had, and those that came after
-    /// this place, each in order.
+    /// Kept events that an instance may consume: those that no instance has consumed, and those after this position,
+    /// each in order.
     pub fn candidates(&self, bucket: &str, after: u64) -> [&[u64]; 2] {
         let later = self.by_value.get(bucket);
         let first = later.partition_point(|place| *place <= after);
         [self.free.get(bucket), &later[first..]]
     }
 
-    /// The last event of a bucket up to which an instance had all that came after this place.
-    pub fn had_up_to(&self, bucket: &str, after: u64, by: Seq) -> u64 {
+    /// The last event of a bucket before which the instance has consumed everything after this position.
+    pub fn consumed_up_to(&self, bucket: &str, after: u64, by: Seq) -> u64 {
         let [_, later] = self.candidates(bucket, after);
         let had = |place: &&u64| {
             let kept = self.events.get(*place);
@@ -127,7 +127,7 @@ impl Retained {
 }
 
 impl RetainedEvent {
-    /// The buckets in which it is found, and whether each is by a value.
+    /// The buckets in which the event is found, and whether each is for a value.
     fn buckets(&self) -> impl Iterator<Item = (Arc<str>, bool)> + use<> {
         let attributes = self.attributes.iter().map(|name| &**name);
         let (kinds, values) = buckets_of(&self.event, attributes);
@@ -155,9 +155,9 @@ mod tests {
         kept.insert(place, event);
     }
 
-    /// However many events an instance had, it only examines new ones.
+    /// However many events an instance has consumed, only new ones are examined.
     #[test]
-    fn what_somebody_had_is_not_looked_at_again() {
+    fn consumed_events_are_not_examined_again() {
         let bucket = "tt\0k\x001".to_owned();
         let mut kept = Retained::default();
         for place in 1..=5 {
@@ -167,13 +167,13 @@ mod tests {
         for place in 1..=3 {
             assert!(kept.consumed(place, 9));
         }
-        assert_eq!(kept.had_up_to(&bucket, 0, 9), 3);
+        assert_eq!(kept.consumed_up_to(&bucket, 0, 9), 3);
         assert_eq!(kept.candidates(&bucket, 3), [&[4, 5][..], &[4, 5]]);
-        // For another instance, which existed when they came, or didn't.
-        assert_eq!(kept.had_up_to(&bucket, 0, 8), 0);
+        // For an instance that existed when they arrived, and for one that didn't.
+        assert_eq!(kept.consumed_up_to(&bucket, 0, 8), 0);
         assert_eq!(kept.candidates(&bucket, 0)[1], [1, 2, 3, 4, 5]);
         assert!(kept.released(2, 9));
-        assert_eq!(kept.had_up_to(&bucket, 0, 9), 1);
+        assert_eq!(kept.consumed_up_to(&bucket, 0, 9), 1);
         assert_eq!(kept.candidates(&bucket, 5), [&[2, 4, 5][..], &[]]);
         kept.remove(2);
         assert_eq!(kept.candidates(&bucket, 5), [&[4, 5][..], &[]]);

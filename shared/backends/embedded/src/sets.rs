@@ -1,4 +1,4 @@
-//! Events that wait for others to start an instance together.
+//! Sets of events that wait for more events to start an instance.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) struct Sets {
     groups: HashMap<(Arc<str>, String), BTreeSet<u64>>,
 }
 
-/// The changes, for the records.
+/// The changes to write as records.
 #[derive(Debug, Default)]
 pub(crate) struct Filled {
     pub changed: Vec<u64>,
@@ -47,7 +47,7 @@ impl Sets {
         self.sets.insert(place, set);
     }
 
-    /// Whether an event would find a place in a set that has begun.
+    /// Whether an event fits into a set that has begun.
     pub fn has_place(
         &self,
         trigger: &Trigger,
@@ -73,8 +73,8 @@ impl Sets {
         Some(set)
     }
 
-    /// Puts an event into the first set that has a free place for it, otherwise into a new one
-    /// (docs/language.md#decision-75); expired sets are dropped first.
+    /// Puts an event into the first set that has a free position for it, otherwise into a new set
+    /// (docs/language.md#decision-75). Expired sets are dropped first.
     pub fn fill(
         &mut self,
         trigger: &Trigger,

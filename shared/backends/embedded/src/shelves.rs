@@ -1,4 +1,4 @@
-//! Ended instances in the order in which they go.
+//! Ended instances in the order in which they expire.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use crate::key::Seq;
 
 type Shelf = BTreeSet<(Timestamp, Seq)>;
 
-/// Faulted instances have shelves of their own: others never displace them.
+/// Faulted instances have their own shelves, so that other instances never displace them.
 #[derive(Default)]
 pub(crate) struct Shelves {
-    /// By when they ended: the options say how long they are kept.
+    /// By the time when they ended; the options say how long they are kept.
     ended: Shelf,
     faulted: Shelf,
-    /// By when they go: their definitions say so.
+    /// By the time when they expire, according to their definitions.
     until: Shelf,
     faulted_until: Shelf,
 }
@@ -34,21 +34,21 @@ impl Shelves {
         })
     }
 
-    /// If the instance has ended.
+    /// Adds the instance if it has ended.
     pub fn add(&mut self, seq: Seq, instance: &Instance) {
         if let Some((shelf, place)) = self.place(seq, instance) {
             shelf.insert(place);
         }
     }
 
-    /// Before anything of it changes.
+    /// Called before the instance changes.
     pub fn remove(&mut self, seq: Seq, instance: &Instance) {
         if let Some((shelf, place)) = self.place(seq, instance) {
             shelf.remove(&place);
         }
     }
 
-    /// Those that are too old, and the first of those that are too many.
+    /// The expired instances, and the oldest ones if there are too many.
     pub fn due(&self, now: Timestamp, options: &Options) -> Vec<Seq> {
         let count = self.ended.len() + self.until.len();
         let surplus = count.saturating_sub(options.keep_ended_max);

@@ -1,11 +1,9 @@
-//! All state, in memory: instances with their scopes and forks, timers, subscriptions, events.
+//! All state in memory: instances with their scopes and forks, timers, subscriptions, events.
 //!
-//! Every change names its record ([`State::touch`]); at the end of an operation the touched records
-//! are written as they are then. So the journal can't miss a change in memory, and a record that was
-//! changed five times is written once.
+//! Every change names its record ([`State::touch`]), and the touched records are written at the end of an operation. So
+//! the journal can't miss a change in memory, and a record that was changed five times is written once.
 //!
-//! Everything that is iterated has a defined order (creation, arrival, name): the same inputs
-//! give the same run.
+//! Everything that is iterated has a defined order (creation, arrival, name), so the same inputs give the same run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -30,17 +28,17 @@ use crate::sets::Sets;
 use crate::shelves::Shelves;
 use crate::subscriptions::{Subscriptions, Wait};
 
-/// Search attribute, value and instance, in the order of listings.
+/// A search attribute, its value and the instance, in the order of listings.
 pub(crate) type Indexed = (Arc<str>, String, Seq);
 
 #[derive(Default)]
 pub(crate) struct State {
     pub options: Options,
-    /// A name that is part of the ids of all instances.
+    /// A random name that is part of the ids of all instances.
     pub installation: Option<String>,
-    /// The source of all numbers: places in orders, tokens of leases.
+    /// The source of all numbers: positions in orders, tokens of leases.
     pub counter: u64,
-    /// Above all numbers that this run uses; the next run begins there.
+    /// Greater than all numbers that this run uses. The next run begins there.
     pub reserved: u64,
     pub ids: HashMap<InstanceId, Seq>,
     pub instances: BTreeMap<Seq, Box<Inst>>,
@@ -59,47 +57,47 @@ pub(crate) struct State {
     pub definitions: BTreeMap<u64, DefinitionRecord>,
     /// In the order of creation.
     pub batches: BTreeMap<u64, BatchEntry>,
-    /// Up to when each workflow's schedule has been carried out.
+    /// The instant up to which each workflow's schedule has been carried out.
     pub marks: BTreeMap<Arc<str>, Timestamp>,
-    /// Which instances have keys.
+    /// The instances that have keys.
     pub named: HashMap<InstanceKey, KeyHolder>,
-    /// Not in the journal: they are tried after a restart, and recorded again then.
+    /// Not in the journal. After a restart the starts are retried, and recorded again.
     pub pending_starts: PendingStarts,
     pub ended: Shelves,
-    /// Instances with recorded data, by when the first of it is due.
+    /// The instances with recorded data, by the time when the first of it expires.
     pub recorded: BTreeSet<(Timestamp, Seq)>,
-    /// Whether there is a journal: otherwise no records are made.
+    /// Whether there is a journal. Otherwise no records are made.
     pub durable: bool,
     pub touched: BTreeSet<Key>,
     pub writes: Vec<Write>,
-    /// To be woken when the lock is released.
+    /// Woken when the lock is released.
     pub wakers: Vec<Waker>,
 }
 
 pub(crate) struct Inst {
     pub instance: Instance,
-    /// Its place among the kept events: those that came later came while it was there.
+    /// The position among the kept events at which the instance began. Later events arrived while it existed.
     pub born: u64,
-    /// By bucket, the last kept event that it has seen: it had all up to there.
-    pub seen: HashMap<Arc<str>, u64>,
-    // Boxed here and below: a map's node has room for eleven, and most maps have one.
+    /// By bucket, the last kept event up to which it has consumed everything.
+    pub consumed_up_to: HashMap<Arc<str>, u64>,
+    // Boxed here and below, because a map's node has room for eleven elements and most maps have one.
     pub scopes: BTreeMap<ScopeId, Box<Entry>>,
     pub forks: BTreeMap<(ScopeId, u32), ForkEntry>,
     pub outbox: BTreeMap<u64, Command>,
-    /// Instances that end when this one does.
+    /// The instances that end when this one does.
     pub children: BTreeSet<InstanceId>,
-    /// Attempts to drive a scope that began at its current revision, and did not end.
+    /// Unfinished attempts to drive a scope that began at its current revision.
     pub attempts: BTreeMap<ScopeId, (u64, u32)>,
-    /// Of actions that are carried out once ([`State::operate`]).
+    /// The marks of actions that are carried out once ([`State::operate`]).
     pub marks: Vec<String>,
-    /// How many entries were dropped, and the number of the next one.
+    /// The number of dropped entries, and the number of the next one.
     pub history_first: u64,
     pub history_next: u64,
-    /// When the first recorded data in its history is due.
+    /// The time when the first recorded data in its history expires.
     pub data_due: Option<Timestamp>,
-    /// Only without a journal, which otherwise has the entries.
+    /// The entries. Empty if there is a journal, which has them.
     pub history: VecDeque<HistoryEntry>,
-    /// Its size (`weight.rs`).
+    /// The size (`weight.rs`).
     pub kib: usize,
 }
 
@@ -110,7 +108,7 @@ pub(crate) struct Entry {
     pub inbox: Inbox,
     pub lease: Option<Hold>,
     pub waits: Vec<Wait>,
-    /// How many KiB its record adds to the instance (`weight.rs`).
+    /// The size that its record adds to the instance, in KiB (`weight.rs`).
     pub kib: usize,
 }
 
@@ -123,13 +121,13 @@ pub(crate) struct Hold {
 
 pub(crate) struct ForkEntry {
     pub fork: Fork,
-    /// How often the parent has been notified: each notification is a separate input.
+    /// How often the parent has been notified. Each notification is a separate input.
     pub notification_count: u32,
-    /// How many KiB it adds to the instance, without its results (`weight.rs`).
+    /// The size that the fork adds to the instance without its results, in KiB (`weight.rs`).
     pub kib: usize,
 }
 
-/// A timer's number, its time and its place in the order of arming.
+/// A timer's number, its time, and its position in the order of arming.
 type Armed = (u32, Timestamp, u64);
 
 #[derive(Default)]
@@ -142,7 +140,7 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// True: the next timer is due earlier than before.
+    /// Returns true if the next timer is due earlier than before.
     pub fn arm(&mut self, inst: Seq, scope: &ScopeId, timer: &Timer, order: u64) -> bool {
         self.disarm(inst, scope, timer.seq);
         let first = self.due.first().map(|entry| entry.0);
@@ -180,7 +178,7 @@ impl Timers {
     }
 }
 
-/// The fork and index that a scope's name says: `r.3.1` is branch 1 of fork 3 of `r`.
+/// The fork and index in a scope's name: `r.3.1` is branch 1 of fork 3 of `r`.
 pub(crate) fn branch_of(scope: &ScopeId) -> Option<(ScopeId, u32, u32)> {
     let (rest, index) = scope.as_str().rsplit_once('.')?;
     let (parent, fork) = rest.rsplit_once('.')?;
@@ -196,7 +194,7 @@ impl Inst {
         Inst {
             instance,
             born,
-            seen: HashMap::new(),
+            consumed_up_to: HashMap::new(),
             scopes: BTreeMap::new(),
             forks: BTreeMap::new(),
             outbox: BTreeMap::new(),
@@ -219,12 +217,12 @@ impl Inst {
         self.instance.state.status
     }
 
-    /// Suspended or faulted: only an operator's inputs are processed.
+    /// Suspended or faulted, so that only operators' inputs are processed.
     pub fn is_paused(&self) -> bool {
         self.instance.state.suspended || self.status() == Status::Faulted
     }
 
-    /// Ended finally, apart from scopes that nothing waits for.
+    /// Ended for good, except for scopes that nothing waits for.
     pub fn over(&self) -> bool {
         self.status().ended() && self.status() != Status::Faulted
     }
@@ -233,7 +231,7 @@ impl Inst {
         self.scopes.get(id)?.scope.as_deref()
     }
 
-    /// The fork of a branch that may run and has no record yet.
+    /// The fork of a branch that may run but has no record yet.
     pub fn not_started(&self, id: &ScopeId) -> Option<(&Fork, u32)> {
         if self.scope(id).is_some() {
             return None;
@@ -244,7 +242,7 @@ impl Inst {
         may_run.then_some((fork, index))
     }
 
-    /// Whether there is a scope for this input.
+    /// Whether there is a scope for an input.
     pub fn is_there(&self, id: &ScopeId) -> bool {
         match self.scope(id) {
             Some(scope) => !scope.ended(),
@@ -252,8 +250,8 @@ impl Inst {
         }
     }
 
-    /// Whether the scope's fork, or one around it, is closed, or the instance is over. A scope
-    /// that nothing waits for continues.
+    /// Whether a fork that the scope belongs to is closed or the instance is over. A scope that nothing waits for
+    /// continues nevertheless.
     pub fn closed(&self, id: &ScopeId) -> bool {
         let mut id = id.clone();
         loop {
@@ -319,7 +317,7 @@ impl State {
         })
     }
 
-    /// Checks again whether a scope is ready to run, and notifies its holder.
+    /// Updates whether a scope is ready to run, and notifies its holder.
     pub fn refresh(&mut self, seq: Seq, scope: &ScopeId) {
         let Some(inst) = self.instances.get_mut(&seq) else {
             return;
@@ -338,7 +336,7 @@ impl State {
         }
     }
 
-    /// As [`State::refresh`], for all scopes of an instance; returns those that are ready to run.
+    /// Like [`State::refresh`], for all scopes of an instance. Returns those that are ready to run.
     pub fn refresh_all(&mut self, seq: Seq) -> Vec<ScopeId> {
         let Some(inst) = self.instances.get(&seq) else {
             return Vec::new();
@@ -359,8 +357,8 @@ impl State {
         scopes.into_iter().collect()
     }
 
-    /// Changes the number of counted attempts to drive a scope, and returns it. Attempts that began before
-    /// its record changed no longer count.
+    /// Changes the number of attempts to drive a scope, and returns it. Attempts that began before the record last
+    /// changed don't count.
     pub fn count_attempts(&mut self, scope: &ScopeRef, change: impl Fn(u32) -> u32) -> u32 {
         let Some((seq, inst)) = self.find_mut(&scope.instance) else {
             return 0;
@@ -378,7 +376,7 @@ impl State {
         count
     }
 
-    /// Adds a timer to those that will be due.
+    /// Arms a timer.
     pub fn arm(&mut self, seq: Seq, scope: &ScopeId, timer: &Timer) {
         let order = self.next();
         if self.timers.arm(seq, scope, timer, order) {
@@ -401,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_of_one_time_keep_their_order() {
+    fn timers_due_at_the_same_time_keep_their_order() {
         let mut timers = Timers::default();
         let timer = |seq, due| Timer {
             seq,

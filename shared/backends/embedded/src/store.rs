@@ -1,5 +1,5 @@
-//! The store's port: leases, inboxes, listings; lasting changes go through
-//! [`crate::commit`] and [`crate::lifecycle`].
+//! The implementation of the store's port: leases, inboxes, listings. Lasting changes are in [`crate::commit`] and
+//! [`crate::lifecycle`].
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -53,7 +53,7 @@ impl ExecutionStore for Embedded {
         self.write(|state| state.take_key(key, to, from)).await
     }
 
-    /// A lease lasts as long as the process: no other process could take it over.
+    /// A lease lasts as long as the process, since no other process can take over.
     async fn acquire(&self, scope: &ScopeRef, _lease_ms: u64) -> Result<Acquired> {
         self.read(|state| state.acquire(scope))
     }
@@ -261,8 +261,7 @@ impl ExecutionStore for Embedded {
         self.read(|state| state.timers.due.first().map(|entry| entry.0))
     }
 
-    // Written by hand, because the call counts, not the first poll: a timer that is armed in
-    // between is a change.
+    // Written by hand, since changes count from the call on, not from the first poll.
     fn timers_changed<'a, 'b>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'b>>
     where
         'a: 'b,
@@ -285,7 +284,7 @@ impl ExecutionStore for Embedded {
                 }
                 same
             });
-            // A store that failed has no news: the next operation reports the failure.
+            // A store that failed has no news; the next operation reports the failure.
             if pending.unwrap_or_default() {
                 Poll::Pending
             } else {
@@ -391,8 +390,8 @@ impl InstanceQueries for Embedded {
 }
 
 impl State {
-    /// The scope of a lease, if the lease is still valid: with its instance, whether that is frozen,
-    /// and whether the scope is closed.
+    /// The scope of a lease that is still valid, with its instance, whether the instance is paused, and whether the
+    /// scope is closed.
     fn held(&mut self, lease: &Lease) -> Option<(Seq, bool, bool, &mut Entry)> {
         let (seq, inst) = self.find_mut(&lease.scope.instance)?;
         let (is_paused, closed) = (inst.is_paused(), inst.closed(&lease.scope.scope));
@@ -509,7 +508,7 @@ impl State {
             {
                 return Ok(false);
             }
-            // It has fired: until the engine refuses it, it is not due again.
+            // The timer has fired. It is not due again unless the engine rejects its input.
             self.timers.disarm(seq, &to.scope, number);
         }
         Ok(self.add(seq, &to.scope, item, &mut Vec::new()))

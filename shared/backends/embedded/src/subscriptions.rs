@@ -1,4 +1,4 @@
-//! The index of waits for events, by the buckets in which events look for them.
+//! The index of waits for events, by the buckets in which events search for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use swirl_ports::matching::{attributes_of, buckets_of};
 use crate::buckets::Buckets;
 use crate::key::Seq;
 
-/// A subscription: the slots that are still empty.
+/// A subscription, with the slots that are still empty.
 pub(crate) struct Wait {
     pub wait: u32,
     pub order: u64,
     pub slots: Vec<Slot>,
-    /// Its buckets in the index.
+    /// The buckets that contain it.
     pub buckets: Vec<Arc<str>>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Subscriptions {
 }
 
 impl Subscriptions {
-    /// The waits that an event may be for, in the order of subscribing.
+    /// The waits that may get an event, in the order of subscribing.
     pub fn candidates(&self, event: &CloudEvent) -> BTreeSet<u64> {
         let (kinds, values) = buckets_of(event, attributes_of(event));
         let buckets = kinds.iter().chain(&values);

@@ -44,7 +44,7 @@ impl State {
         self.touch(Key::Wait(seq, scope.clone(), wait));
     }
 
-    /// Takes a wait out of the index.
+    /// Removes a wait from the index.
     pub fn forget_wait(&mut self, wait: &Wait) {
         self.subscriptions.orders.remove(&wait.order);
         for bucket in &wait.buckets {
@@ -52,7 +52,7 @@ impl State {
         }
     }
 
-    /// Puts a wait into the buckets where events look for it, by the values that the instance knows now.
+    /// Adds a wait to the buckets in which events search for it, by the values that the instance has now.
     pub fn index_wait(&mut self, seq: Seq, scope: &ScopeId, wait: u32) {
         let Some(inst) = self.instances.get_mut(&seq) else {
             return;

@@ -1,6 +1,5 @@
-//! The size of an instance, in KiB: the records of its scopes, the data that its forks begin with, their results, and
-//! inputs from outside that wait in inboxes. Parts smaller than one KiB count as zero, so most instances have size
-//! zero.
+//! The size of an instance in KiB: the records of its scopes, the initial data of its forks, their results, and
+//! external inputs that wait in inboxes. Parts smaller than one KiB count as zero, so most instances have size zero.
 
 use serde::Serialize;
 use swirl_model::Data;
@@ -42,7 +41,7 @@ impl Inst {
         }
     }
 
-    /// `kib`: its size, if it is known already.
+    /// `kib`: its size, if known.
     pub fn put_scope(&mut self, scope: Scope, kib: Option<usize>) {
         let kib = kib.unwrap_or_else(|| self.weight_of(&scope));
         self.restore_scope(scope, kib);
@@ -55,14 +54,14 @@ impl Inst {
         entry.scope = Some(Box::new(scope));
     }
 
-    /// A fork begins.
+    /// Adds a new fork.
     pub fn weigh_fork(&mut self, fork: &Fork) -> usize {
         let kib = of_fork(fork);
         self.kib += kib;
         kib
     }
 
-    /// Results of a fork were added or removed.
+    /// Adds the difference when results of a fork were added or removed.
     pub fn weigh_results(&mut self, bytes_before: usize, bytes: usize) {
         self.kib = (self.kib + bytes / KIB).saturating_sub(bytes_before / KIB);
     }
@@ -70,7 +69,7 @@ impl Inst {
     /// The size of a commit's scope in KiB, if it had to be computed.
     ///
     /// # Errors
-    /// The room of the scope, if the commit would exceed it.
+    /// Returns the room of the scope if the commit would exceed it.
     pub fn room_for(&self, commit: &Commit, limit: usize) -> Result<Option<usize>, Room> {
         let closes =
             |command: &Command| matches!(command, Command::CloseFork(_) | Command::End { .. });

@@ -1,4 +1,4 @@
-//! The contract, in memory and on disk.
+//! Runs the contract in memory and on disk.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;

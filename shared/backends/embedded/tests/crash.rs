@@ -1,4 +1,4 @@
-//! Kill -9, a full disk, damage, a second process.
+//! Crashes: kill -9, a full disk, damage, a second process.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -20,7 +20,7 @@ use swirl_ports::*;
 
 const WRITERS: usize = 8;
 const FOLDER: &str = "SWIRL_TEST_FOLDER";
-/// The payload of each commit of the other process.
+/// The size of the payload of each commit of the other process.
 const BYTES: &str = "SWIRL_TEST_BYTES";
 
 fn new(id: &str) -> NewRecords {
@@ -70,7 +70,7 @@ fn root(id: &str) -> ScopeRef {
     ScopeRef::root(InstanceId::new(id))
 }
 
-/// One step of a writer: the record, an outbox entry and a line of history, all with its number.
+/// One step of a writer: the record, an outbox entry and a history entry, all with its number.
 async fn step(store: &Embedded, id: &str, number: i64, load: &Data) -> Result<()> {
     let Acquired::Held(held) = store.acquire(&root(id), 1).await? else {
         panic!("busy")
@@ -129,7 +129,7 @@ fn child(folder: &Path, shell: &str, bytes: usize) -> Child {
         .unwrap()
 }
 
-/// The body of the other process, not a separate test. It prints what was acknowledged.
+/// The body of the other process, not a separate test. It prints the acknowledged numbers.
 #[test]
 fn writer() {
     let Ok(folder) = std::env::var(FOLDER) else {
@@ -194,7 +194,7 @@ impl Heard {
     }
 }
 
-/// All acknowledged changes are there, and every change is complete.
+/// Checks that all acknowledged changes are stored, and that every change is complete.
 fn check(folder: &Path, acked: &[i64; WRITERS]) {
     let store = Embedded::open(folder, Options::default()).unwrap();
     let unflushed = block_on(store.unflushed(usize::MAX)).unwrap();
@@ -202,15 +202,15 @@ fn check(folder: &Path, acked: &[i64; WRITERS]) {
         let id = InstanceId::new(format!("w{writer}"));
         let scopes = block_on(store.scopes(&id)).unwrap();
         let Some(scope) = scopes.first() else {
-            assert_eq!(*acked, 0, "{id} is gone");
+            assert_eq!(*acked, 0, "{id} is missing");
             continue;
         };
         let number: i64 = scope.data.to_text().parse().unwrap();
         assert!(
             number >= *acked,
-            "{id}: {acked} was acknowledged, {number} is there"
+            "{id}: {acked} was acknowledged, {number} is stored"
         );
-        assert!(number <= acked + 1, "{id}: nobody asked for {number}");
+        assert!(number <= acked + 1, "{id}: {number} was never written");
         assert_eq!(scope.rev, number as u64);
         assert_eq!(block_on(store.history(&id)).unwrap().len(), number as usize);
         let outbox = unflushed
@@ -223,7 +223,7 @@ fn check(folder: &Path, acked: &[i64; WRITERS]) {
 }
 
 #[test]
-fn a_kill_loses_nothing_that_was_acknowledged() {
+fn a_kill_loses_no_acknowledged_change() {
     for lines in [30, 300, 1500] {
         let folder = tempfile::tempdir().unwrap();
         let mut child = child(folder.path(), "", 0);
@@ -241,10 +241,10 @@ fn a_kill_loses_nothing_that_was_acknowledged() {
 }
 
 #[test]
-fn a_disk_that_fails_fails_all_that_comes_after() {
+fn a_failing_disk_fails_all_later_operations() {
     let folder = tempfile::tempdir().unwrap();
-    // No file may grow beyond 64 MiB (the unit is 512 bytes), the size with which the journal
-    // begins; an attempt is an error.
+    // Files are limited to 64 MiB (the unit is 512 bytes), the initial size of the journal. Growing beyond it is an
+    // error.
     let mut child = child(folder.path(), "trap '' XFSZ; ulimit -f 131072;", 200_000);
     let out = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut heard = Heard::default();
@@ -265,7 +265,7 @@ fn a_disk_that_fails_fails_all_that_comes_after() {
 }
 
 #[test]
-fn a_folder_is_one_process_s() {
+fn only_one_process_can_open_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let first = Embedded::open(folder.path(), Options::default()).unwrap();
     let second = Embedded::open(folder.path(), Options::default()).map(drop);
@@ -316,7 +316,7 @@ fn open_with(key: &str, value: &str) -> std::result::Result<(), OpenError> {
 }
 
 #[test]
-fn damage_is_named() {
+fn damaged_records_are_named() {
     let what = |key, value| match open_with(key, value) {
         Err(OpenError::Store(Error::Damaged { what, .. })) => what,
         other => panic!("{key}: {other:?}"),

@@ -1,4 +1,4 @@
-//! Everything has a limit: anything over it is refused, or the oldest is dropped.
+//! Everything has a limit. Anything beyond it is refused, or the oldest is dropped.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -57,7 +57,7 @@ async fn end(b: &Backend, id: &str, status: EndStatus) {
 
 /// Removing an instance removes its key, unless another instance has taken the key.
 #[test]
-fn a_key_goes_with_its_instance() {
+fn removing_an_instance_removes_its_key() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
         keep_ended_ms: 100,
@@ -100,7 +100,7 @@ fn a_key_goes_with_its_instance() {
     assert_eq!(found, Some(holder("next")));
 }
 
-/// Nothing at all is left of an instance that is removed: not even after a restart.
+/// Nothing is left of a removed instance, even after a restart.
 #[test]
 fn ended_instances_are_removed_by_age_and_number() {
     let folder = tempfile::tempdir().unwrap();
@@ -136,7 +136,7 @@ fn ended_instances_are_removed_by_age_and_number() {
     assert_eq!(
         ids(&b),
         ["says", "alive"],
-        "what has something to say stays until it is said"
+        "an instance with pending effects stays until they are carried out"
     );
     let outbox = block_on(b.store.unflushed(10)).unwrap();
     block_on(b.store.flushed(&outbox)).unwrap();
@@ -153,12 +153,12 @@ fn ended_instances_are_removed_by_age_and_number() {
     let space = db
         .keyspace("state", fjall::KeyspaceCreateOptions::default)
         .unwrap();
-    // The counter, and header, state and scope of the remaining one.
+    // The counter, and the header, state and scope of one instance remain.
     assert_eq!(space.iter().count(), 4);
 }
 
 #[test]
-fn the_oldest_history_goes() {
+fn the_oldest_history_is_dropped() {
     for durable in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let options = Options {
@@ -181,7 +181,7 @@ fn the_oldest_history_goes() {
                 },
                 data_until: None,
             };
-            // The last commit alone is more than may stay.
+            // The last commit has more entries than may be kept.
             let (mut found, mut gone) = (Vec::new(), Vec::new());
             for forks in [0..2, 2..4, 4..6, 6..11] {
                 let held = b.hold(&root("a")).await;
@@ -232,7 +232,7 @@ fn history_records(folder: &std::path::Path) -> usize {
 }
 
 #[test]
-fn an_inbox_has_an_end() {
+fn an_inbox_has_a_limit() {
     let store = Embedded::memory_with(Options {
         inbox_max: 2,
         ..Options::default()
@@ -252,14 +252,14 @@ fn an_inbox_has_an_end() {
         limit: 2,
     }) = add(3)
     else {
-        panic!("it was taken")
+        panic!("it was accepted")
     };
     assert_eq!(what, "the inbox of a/r");
     assert!(!add(2).unwrap());
 }
 
 #[test]
-fn events_are_kept_and_known_up_to_a_number() {
+fn the_numbers_of_kept_and_known_events_are_limited() {
     let options = Options {
         retain_max: 2,
         dedup_max: 2,
@@ -292,7 +292,7 @@ fn events_are_kept_and_known_up_to_a_number() {
                 .starts
                 .len(),
             1,
-            "what completes a set needs no room"
+            "an event that completes a set needs no room"
         );
         b.events
             .ingest(&event("7", "x", &[]), Listening::new(&both, &[]), at(0))
@@ -309,9 +309,9 @@ fn events_are_kept_and_known_up_to_a_number() {
     });
 }
 
-/// However many instances complete, faulted ones stay until their own time is over.
+/// However many instances complete, faulted ones stay until they expire.
 #[test]
-fn success_does_not_evict_failure() {
+fn completed_instances_do_not_evict_faulted_ones() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
         keep_ended_ms: 100,
@@ -339,9 +339,9 @@ fn success_does_not_evict_failure() {
     assert!(ids(&b).is_empty());
 }
 
-/// A definition's own time counts, whatever the settings are.
+/// The retention in a definition overrides the settings.
 #[test]
-fn a_definition_says_how_long_its_instances_are_kept() {
+fn a_definition_may_set_the_retention_of_its_instances() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
         keep_ended_ms: 100,
@@ -395,7 +395,7 @@ fn a_definition_says_how_long_its_instances_are_kept() {
 /// The content of a store is private to its owner.
 #[cfg(unix)]
 #[test]
-fn a_new_folder_is_for_its_owner_alone() {
+fn a_new_folder_is_private_to_its_owner() {
     use std::os::unix::fs::PermissionsExt;
     let rights = |path: &std::path::Path| {
         let found = std::fs::metadata(path).unwrap();
@@ -411,8 +411,8 @@ fn a_new_folder_is_for_its_owner_alone() {
     std::fs::create_dir(&shared).unwrap();
     let before = rights(&shared);
     drop(Embedded::open(&shared, Options::default()).unwrap());
-    assert_eq!(rights(&shared), before, "somebody made it so");
-    // An earlier build left its data readable for everybody.
+    assert_eq!(rights(&shared), before, "existing permissions are kept");
+    // An earlier build left its data readable for everyone.
     let data = shared.join("data");
     std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
     drop(Embedded::open(&shared, Options::default()).unwrap());

@@ -1,5 +1,5 @@
-//! The contract again, on a store that is closed and reopened before every step without a held lease:
-//! everything must be on disk.
+//! Runs the contract on a store that is closed and reopened before every step without a held lease, so everything must
+//! be on disk.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::PathBuf;
@@ -183,7 +183,7 @@ impl ExecutionStore for Restarting {
     }
 
     async fn timers_changed(&self) {
-        // A restart is a change.
+        // A restart counts as a change.
     }
 }
 

@@ -14,11 +14,11 @@ use crate::message::{CONTENT_TYPE, message_id};
 use crate::streams::Streams;
 use crate::subject::Template;
 
-/// Header of events that were correlated before they were published: coordinators of this
-/// installation needn't process them. `streams.rs` makes its value.
+/// The header of events that were correlated before they were published, so that coordinators of this installation
+/// needn't process them. `streams.rs` creates its value.
 pub const CORRELATED: &str = "Swirl-Correlated";
 
-/// More than the headers of an event take.
+/// An upper limit on the headers of an event.
 const HEADERS_MAX: usize = 4096;
 
 /// Publishes CloudEvents in the structured mode of the NATS protocol binding.
@@ -38,15 +38,15 @@ impl Bus {
         }
     }
 
-    /// The largest event for this maximum size of messages: their headers count, and a server closes the
-    /// connection of a client that sends more.
+    /// The largest event for this maximum message size. Headers count towards that size, and a server closes the
+    /// connection of a client that exceeds it.
     pub fn event_bytes_max(max_payload: usize) -> usize {
         max_payload.saturating_sub(HEADERS_MAX)
     }
 
-    /// No stream has confirmed the event. If no stream has its subject, it is for subscribers
-    /// without JetStream, and has been published. A stream that exists but doesn't answer, since its
-    /// server is starting or has no leader, must be asked again: otherwise the event would be lost.
+    /// Called if no stream has confirmed the event. If no stream has its subject, the event is for subscribers without
+    /// JetStream and has been published. If a stream has the subject but doesn't confirm, because its server is
+    /// starting or has no leader, publishing must be retried; otherwise the event would be lost.
     async fn is_for_subscribers(&self, subject: &str) -> Result<()> {
         let reason = match self.streams.context.stream_by_subject(subject).await {
             Err(error) if error.kind() == GetStreamByNameErrorKind::NotFound => return Ok(()),
@@ -103,7 +103,7 @@ impl EventBus for Bus {
             match sent.await {
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == PublishErrorKind::StreamNotFound && !is_again => {
-                    // Perhaps the streams were wiped.
+                    // The streams may have been wiped.
                     let made = self.streams.ensure().await;
                     made.map_err(|error| unavailable(error.to_string()))?;
                 }
@@ -140,9 +140,9 @@ mod tests {
     use super::*;
     use crate::{Options, StreamOptions, connect};
 
-    /// Without JetStream nothing is confirmed. A fake responder lists the streams.
+    /// A fake responder lists the streams. Without JetStream nothing is confirmed.
     #[tokio::test(flavor = "multi_thread")]
-    async fn an_event_that_a_stream_does_not_confirm_is_not_published() {
+    async fn an_event_without_its_streams_confirmation_is_not_published() {
         let server = NatsServer::start_with(NatsOptions {
             without_jetstream: true,
             ..NatsOptions::default()
@@ -159,7 +159,7 @@ mod tests {
         let subject = Template::parse("swirl.events.{type}").unwrap();
         let bus = Bus::new(client.clone(), streams, subject);
         let asked = bus.is_for_subscribers("swirl.events.paid").await;
-        assert!(asked.unwrap_err().is_retryable(), "nobody can say");
+        assert!(asked.unwrap_err().is_retryable(), "nothing answers");
 
         let mut questions = client.subscribe("$JS.API.STREAM.NAMES").await.unwrap();
         client.flush().await.unwrap();

@@ -1,4 +1,4 @@
-//! The connection: one for each process, which reconnects by itself.
+//! The connection of a process, which reconnects automatically.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 
 use crate::Error;
 
-/// A dead peer is noticed after two of these.
+/// A dead server is noticed after two of these.
 const PING: Duration = Duration::from_secs(5);
 const RECONNECT_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// `nats://host:4222`; any of them will do.
+    /// URLs such as `nats://host:4222`. Any of them may be used.
     pub servers: Vec<String>,
-    /// The name of the connection that the server shows.
+    /// The name of the connection, which the server shows.
     pub name: String,
     pub auth: Auth,
     pub tls: Tls,
-    /// The time limit for connecting. Default: 5 s.
+    /// The time limit for connecting. The default is 5 s.
     pub connect_timeout: Duration,
-    /// For a request that is not a JetStream operation. Default: 10 s.
+    /// The time limit for requests other than JetStream operations. The default is 10 s.
     pub request_timeout: Duration,
 }
 
@@ -34,7 +34,7 @@ pub enum Auth {
         password: String,
     },
     Token(String),
-    /// A file that holds an NKey seed.
+    /// A file that contains an NKey seed.
     NkeyFile(PathBuf),
     /// A file with a JWT and its seed.
     CredentialsFile(PathBuf),
@@ -54,9 +54,9 @@ impl std::fmt::Debug for Auth {
 
 #[derive(Debug, Clone, Default)]
 pub struct Tls {
-    /// Refuses servers that don't offer it.
+    /// Refuses servers that don't offer TLS.
     pub required: bool,
-    /// Trusted in place of the machine's CA certificates.
+    /// The trusted CA certificates, instead of the machine's.
     pub ca: Option<PathBuf>,
     /// The client's certificate and key.
     pub client: Option<(PathBuf, PathBuf)>,
@@ -84,7 +84,7 @@ impl Options {
     }
 }
 
-/// Connects once; from then on it reconnects whenever the connection breaks, for ever.
+/// Connects once. From then on the client reconnects whenever the connection breaks.
 pub async fn connect(options: &Options) -> Result<Client, Error> {
     let mut nats = ConnectOptions::new()
         .name(&options.name)

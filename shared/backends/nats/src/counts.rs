@@ -1,4 +1,4 @@
-//! Counts of a process's messages, for its metrics.
+//! Counts messages of this process, for its metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,15 +15,15 @@ pub struct Counts {
 /// The backlog of a queue, for all processes together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Not delivered yet.
+    /// Messages that were not delivered yet.
     pub pending: u64,
-    /// Delivered, and neither done nor given back.
+    /// Messages that were delivered, but neither acknowledged nor returned.
     pub unacknowledged: u64,
     /// How long the oldest undelivered message has waited; zero if none waits.
     pub oldest: Duration,
 }
 
-/// Tasks and events.
+/// The numbers of tasks and events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
     pub tasks: u64,
@@ -31,7 +31,7 @@ pub struct Count {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum MessageKind {
     Tasks,
     Events,
 }
@@ -45,7 +45,7 @@ impl Counts {
         }
     }
 
-    /// Messages that were abandoned.
+    /// Messages that became dead letters.
     pub fn dead(&self) -> Count {
         Count {
             tasks: self.dead_tasks.load(Ordering::Relaxed),
@@ -53,29 +53,29 @@ impl Counts {
         }
     }
 
-    pub(crate) fn count_redelivered(&self, which: Which) {
-        let counter = match which {
-            Which::Tasks => &self.redelivered_tasks,
-            Which::Events => &self.redelivered_events,
+    pub(crate) fn count_redelivered(&self, kind: MessageKind) {
+        let counter = match kind {
+            MessageKind::Tasks => &self.redelivered_tasks,
+            MessageKind::Events => &self.redelivered_events,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn count_dead(&self, which: Which) {
-        let counter = match which {
-            Which::Tasks => &self.dead_tasks,
-            Which::Events => &self.dead_events,
+    pub(crate) fn count_dead(&self, kind: MessageKind) {
+        let counter = match kind {
+            MessageKind::Tasks => &self.dead_tasks,
+            MessageKind::Events => &self.dead_events,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl Which {
-    /// The name in subjects and for people.
+impl MessageKind {
+    /// The name in subjects and in output.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Which::Tasks => "task",
-            Which::Events => "event",
+            MessageKind::Tasks => "task",
+            MessageKind::Events => "event",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Dead letters: messages that could not be used, kept with the reason.
+//! Dead letters: messages that could not be processed, kept with the reason.
 
 use async_nats::HeaderMap;
 use async_nats::datetime::DateTime;
@@ -10,16 +10,16 @@ use swirl_model::CloudEvent;
 use swirl_model::time::Timestamp;
 
 use crate::Error;
-use crate::counts::Which;
+use crate::counts::MessageKind;
 use crate::message::{CONTENT_TYPE, message_id};
 use crate::streams::Streams;
 
-/// Reasons are cut to this many bytes.
+/// Reasons are truncated to this many bytes.
 const REASON_MAX: usize = 1_000;
-/// Events that are larger are kept without their data.
+/// Larger events are kept without their data.
 const EVENT_MAX: usize = 32 << 10;
 
-/// Header of an event whose data was left out.
+/// The header of an event whose data was dropped.
 const CUT: &str = "Swirl-Cut";
 
 #[derive(Clone)]
@@ -27,11 +27,11 @@ pub struct DeadLetters {
     streams: Streams,
 }
 
-/// An original message, and the reason why it is here.
+/// A message, and the reason why it is a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Letter {
     pub sequence: u64,
-    /// When it was put here.
+    /// The time at which it became a dead letter.
     pub at: Timestamp,
     /// `event` or `task`.
     pub kind: String,
@@ -39,7 +39,7 @@ pub struct Letter {
     pub reason: String,
     pub headers: Vec<(String, String)>,
     pub payload: Vec<u8>,
-    /// Its data was left out, since it was too large: it cannot be sent again.
+    /// The data was dropped because it was too large, so the message cannot be sent again.
     pub is_cut: bool,
 }
 
@@ -48,28 +48,28 @@ impl DeadLetters {
         DeadLetters { streams }
     }
 
-    /// Moves a message to the dead letters. False if that fails: then it must be tried again.
-    pub(crate) async fn bury(&self, message: &Message, kind: Which, reason: &str) -> bool {
+    /// Stores a message as a dead letter. Returns false if that fails; the caller must retry.
+    pub(crate) async fn bury(&self, message: &Message, kind: MessageKind, reason: &str) -> bool {
         tracing::warn!(subject = %message.subject, reason, "a message becomes a dead letter");
         if let Err(error) = self.write(message, kind.as_str(), reason).await {
-            tracing::warn!(error, "a dead letter is put off");
+            tracing::warn!(error, "a dead letter cannot be stored yet");
             return false;
         }
         self.streams.counts().count_dead(kind);
         true
     }
 
-    /// As [`DeadLetters::bury`], for a message that is acknowledged: if it fails it is delivered again,
-    /// and buried then.
-    pub(crate) async fn bury_delivered(&self, message: &Message, kind: Which, reason: &str) {
+    /// Like [`DeadLetters::bury`], and then terminates the delivery of the message. If that fails, the message is
+    /// delivered again and becomes a dead letter then.
+    pub(crate) async fn bury_delivered(&self, message: &Message, kind: MessageKind, reason: &str) {
         if self.bury(message, kind, reason).await
             && let Err(error) = message.ack_with(AckKind::Term).await
         {
-            tracing::debug!(%error, "a dead letter will be written again");
+            tracing::debug!(%error, "a message that became a dead letter will be delivered again");
         }
     }
 
-    /// Keeps a produced event that can never be published; without its data if that is too large.
+    /// Stores a produced event that can never be published as a dead letter. Drops its data if that is too large.
     pub(crate) async fn bury_event(
         &self,
         subject: &str,
@@ -93,14 +93,14 @@ impl DeadLetters {
         let id = format!("event-{}", message_id(event));
         headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
         self.send(
-            Which::Events.as_str(),
+            MessageKind::Events.as_str(),
             headers,
             subject,
             reason,
             payload.into(),
         )
         .await?;
-        self.streams.counts().count_dead(Which::Events);
+        self.streams.counts().count_dead(MessageKind::Events);
         Ok(())
     }
 
@@ -115,7 +115,7 @@ impl DeadLetters {
             }
         }
         if let Ok(info) = message.info() {
-            // The same message buried twice is one letter.
+            // Storing the same message twice results in one dead letter.
             let id = format!("{}-{}", info.stream, info.stream_sequence);
             headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
         }
@@ -147,7 +147,7 @@ impl DeadLetters {
         Ok(())
     }
 
-    /// The letters from this sequence number on, oldest first.
+    /// Returns dead letters from this sequence number on, oldest first.
     pub async fn list(&self, from: u64, limit: usize) -> Result<Vec<Letter>, Error> {
         use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
         let failed = |error: String| Error::JetStream(error);
@@ -178,10 +178,10 @@ impl DeadLetters {
         Ok(letters)
     }
 
-    /// One of them.
+    /// Returns one dead letter.
     ///
     /// # Errors
-    /// JetStream cannot say.
+    /// JetStream doesn't respond.
     pub async fn get(&self, sequence: u64) -> Result<Option<Letter>, Error> {
         let stream = self.stream().await?;
         match stream.get_raw_message(sequence).await {
@@ -197,10 +197,10 @@ impl DeadLetters {
         }
     }
 
-    /// Sends a letter again to its original subject. It stays here: [`DeadLetters::remove`] it after that.
+    /// Sends a dead letter again to its original subject. It stays a dead letter until [`DeadLetters::remove`].
     ///
     /// # Errors
-    /// NATS doesn't accept it.
+    /// NATS doesn't accept the message.
     pub async fn send_again(&self, letter: &Letter) -> Result<(), Error> {
         let mut headers = HeaderMap::new();
         for (name, value) in &letter.headers {
@@ -215,10 +215,10 @@ impl DeadLetters {
         Ok(())
     }
 
-    /// Removes a letter; false if there was none.
+    /// Removes a dead letter. Returns false if there was none.
     ///
     /// # Errors
-    /// JetStream cannot do it.
+    /// JetStream cannot remove it.
     pub async fn remove(&self, sequence: u64) -> Result<bool, Error> {
         if self.get(sequence).await?.is_none() {
             return Ok(false);

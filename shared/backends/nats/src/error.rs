@@ -1,13 +1,12 @@
 //! Errors of NATS.
 
-/// Errors of connecting and of the streams' management. Errors while running are retried and
-/// logged.
+/// Errors of connecting and of managing streams. Errors during operation are retried and logged.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// Trying again can help.
+    /// Retrying can help.
     #[error("NATS cannot be reached at {servers}: {reason}")]
     Unreachable { servers: String, reason: String },
-    /// Trying again helps only with other settings.
+    /// Retrying helps only after a change of the settings.
     #[error("NATS at {servers} refuses the connection: {reason}")]
     Refused { servers: String, reason: String },
     #[error("the file {path} cannot be used: {reason}")]
@@ -16,7 +15,7 @@ pub enum Error {
     #[error("JetStream cannot be used: {0}")]
     JetStream(String),
     /// A stream of this name exists with unsuitable settings.
-    #[error("the stream {stream} isn't as it must be: {reason}")]
+    #[error("the stream {stream} has unsuitable settings: {reason}")]
     Stream { stream: String, reason: String },
 }
 

@@ -1,5 +1,5 @@
-//! Checks whether a server and a namespace's streams are suitable, and reports findings. Nothing is
-//! created or changed.
+//! Checks whether a server and a namespace's streams are suitable, and reports findings. Creates and changes nothing
+//! that stays.
 
 use async_nats::Client;
 use async_nats::jetstream::ErrorCode;
@@ -17,14 +17,14 @@ pub struct Inspected {
     /// The server's version.
     pub version: String,
     pub findings: Vec<Finding>,
-    /// The existing streams, with the number of their messages.
+    /// The existing streams, with their numbers of messages.
     pub streams: Vec<(String, u64)>,
     /// The streams that the first process will create.
     pub missing: Vec<String>,
 }
 
 const OLDEST: (i64, i64) = (2, 9);
-/// From here on a stream counts as nearly full, in percent.
+/// A stream counts as nearly full from this percentage on.
 const FULL: u64 = 80;
 
 impl Streams {
@@ -67,15 +67,15 @@ impl Streams {
             .collect();
         let limits = limits(&account, &missing, self.ack_pending_max());
         inspected.findings.extend(limits);
-        // The probe would hit the account's own limits, too.
+        // The probe would also hit the limits of the account.
         if inspected.findings.is_empty() {
             inspected.findings.extend(self.no_room(&missing).await);
         }
         inspected
     }
 
-    /// Finds out whether the server has room for the missing streams. It reveals its limits (max_file_store,
-    /// max_memory_store) only to its administrators, so a stream of their total size is created, and removed at once.
+    /// Checks whether the server has room for the missing streams. It reveals its limits (max_file_store,
+    /// max_memory_store) only to administrators, so this creates a stream of their total size and removes it at once.
     async fn no_room(&self, missing: &[&Config]) -> Option<Finding> {
         let largest = missing.iter().max_by_key(|stream| stream.num_replicas)?;
         let name = self.probe();
@@ -85,7 +85,7 @@ impl Streams {
             max_bytes: missing.iter().map(|stream| stream.max_bytes.max(0)).sum(),
             ..(*largest).clone()
         };
-        // It may be left from an inspection that was killed.
+        // A killed inspection may have left it behind.
         let _ = self.context.delete_stream(&name).await;
         let made = self.context.create_stream(probe.clone()).await;
         let _ = self.context.delete_stream(&name).await;
@@ -112,16 +112,16 @@ impl Streams {
         })
     }
 
-    /// Whether JetStream answers.
+    /// Checks that JetStream responds.
     ///
     /// # Errors
-    /// The reason why it doesn't.
+    /// Returns the reason if it doesn't.
     pub async fn answers(&self) -> Result<(), String> {
         self.account().await.map(|_| ())
     }
 
-    /// JetStream's information about our account. As JSON: async-nats' own type requires members that a
-    /// server of version 2.9 doesn't send.
+    /// JetStream's information about this account. It is read as JSON, because the type of async-nats requires members
+    /// that a server of version 2.9 doesn't send.
     async fn account(&self) -> Result<Value, String> {
         let answer = self.context.request("INFO", b"").await;
         let answer: Value = answer.map_err(|error| error.to_string())?;
@@ -163,7 +163,7 @@ impl Streams {
 }
 
 fn room(account: &Value) -> Option<Finding> {
-    // -1: no limit.
+    // -1 means no limit.
     let limit = account["limits"]["max_storage"].as_u64();
     let limit = limit.filter(|limit| *limit > 0)?;
     let percent = account["storage"].as_u64()?.saturating_mul(100) / limit;
@@ -171,11 +171,11 @@ fn room(account: &Value) -> Option<Finding> {
         severity: Severity::Warning,
         code: "storage",
         message: format!("JetStream uses {percent} % of the storage of this account"),
-        hint: "raise the limit, or let streams keep less: nats.events_bytes_max, nats.events_age_max",
+        hint: "raise the limit, or reduce the size of the streams: nats.events_bytes_max, nats.events_age_max",
     })
 }
 
-/// The missing streams that the account's limits don't allow.
+/// Reports limits of the account that don't allow the missing streams.
 fn limits(account: &Value, missing: &[&Config], ack_pending: i64) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut find = |message: String, hint| {
@@ -186,7 +186,7 @@ fn limits(account: &Value, missing: &[&Config], ack_pending: i64) -> Vec<Finding
             hint,
         });
     };
-    // -1: no limit; for counts 0 is unlimited, too, but not for storage.
+    // -1 means no limit. For counts 0 means no limit too, but not for storage.
     let limit = |name: &str| account["limits"][name].as_i64().unwrap_or(-1);
     let used = |name: &str| account[name].as_i64().unwrap_or(0);
     let streams = limit("max_streams");
@@ -194,7 +194,7 @@ fn limits(account: &Value, missing: &[&Config], ack_pending: i64) -> Vec<Finding
     if streams > 0 && used("streams") + count > streams {
         let used = used("streams");
         find(
-            format!("{used} of {streams} streams are there, and {count} are to be made"),
+            format!("{used} of {streams} streams exist, and {count} more are needed"),
             "raise max_streams of the account",
         );
     }
@@ -226,7 +226,7 @@ fn limits(account: &Value, missing: &[&Config], ack_pending: i64) -> Vec<Finding
         if !sizes.is_empty() && room >= 0 && taken.saturating_add(wanted) > room {
             find(
                 format!(
-                    "{total} is {room} bytes, of which {taken} are taken; the streams may take {wanted}"
+                    "{total} is {room} bytes, of which {taken} are reserved; the streams may take {wanted}"
                 ),
                 "raise it, or lower nats.events_bytes_max and nats.tasks_bytes_max",
             );
@@ -262,19 +262,18 @@ fn judge(wanted: &Config, info: &Info) -> Vec<Finding> {
         });
     };
     if let Some(reason) = check(wanted, found) {
-        let hint = "remove it, and it is made anew; or give it these settings, see docs/cluster.md";
+        let hint = "remove it, so that it is created again, or give it these settings; see docs/cluster.md";
         find(
             Severity::Error,
             "stream",
-            format!("isn't as it must be: {reason}"),
+            format!("has unsuitable settings: {reason}"),
             hint,
         );
     }
     let other = differences(wanted, found);
     if !other.is_empty() {
         let message = format!("differs from the configuration: {}", other.join(", "));
-        let hint =
-            "'nats.*' is for streams that Swirl makes: change the stream, or the configuration";
+        let hint = "'nats.*' applies to streams that Swirl creates: change the stream or the configuration";
         find(Severity::Warning, "stream-settings", message, hint);
     }
     if info
@@ -283,15 +282,14 @@ fn judge(wanted: &Config, info: &Info) -> Vec<Finding> {
         .is_some_and(|cluster| cluster.leader.is_none())
     {
         let message = "has no leader".to_owned();
-        let hint = "look at 'nats server report jetstream': too few servers are there";
+        let hint = "check 'nats server report jetstream': too few servers are running";
         find(Severity::Error, "stream-leader", message, hint);
     }
     let limit = u64::try_from(found.max_bytes).unwrap_or(0);
     if limit > 0 && info.state.bytes.saturating_mul(100) / limit >= FULL {
         let percent = info.state.bytes.saturating_mul(100) / limit;
         let message = format!("is {percent} % full");
-        let hint =
-            "its oldest messages go, or new ones are refused, when it is full: raise max_bytes";
+        let hint = "when it is full, its oldest messages are dropped or new ones are refused: raise max_bytes";
         find(Severity::Warning, "stream-full", message, hint);
     }
     findings
@@ -333,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_told_where_it_has_a_limit() {
+    fn nearly_full_accounts_are_reported() {
         let room = |used: u64, max: i64| {
             let account = serde_json::json!({"storage": used, "limits": {"max_storage": max}});
             super::room(&account).map(|finding| finding.code)
@@ -344,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_told_before_they_are_met() {
+    fn limits_are_reported_before_they_are_reached() {
         let stream = |max_bytes: i64, storage| Config {
             max_bytes,
             storage,
@@ -355,7 +353,7 @@ mod tests {
             stream(100, StorageType::File),
             stream(10, StorageType::Memory),
         );
-        let said = |limits: Value, missing: &[&Config]| {
+        let messages = |limits: Value, missing: &[&Config]| {
             let account =
                 serde_json::json!({"streams": 2, "reserved_storage": 50, "limits": limits});
             limits_of(&account, missing)
@@ -365,21 +363,21 @@ mod tests {
             found.into_iter().map(|finding| finding.message).collect()
         }
         let none = serde_json::json!({"max_streams": -1, "max_storage": -1, "max_memory": -1});
-        assert!(said(none, &[&file, &memory]).is_empty());
+        assert!(messages(none, &[&file, &memory]).is_empty());
         let few = serde_json::json!({"max_streams": 3, "max_storage": 350, "max_memory": 0});
-        assert!(said(few.clone(), &[&file]).is_empty());
-        let found = said(few.clone(), &[&file, &memory]);
+        assert!(messages(few.clone(), &[&file]).is_empty());
+        let found = messages(few.clone(), &[&file, &memory]);
         assert!(found[0].contains("2 of 3 streams"), "{found:?}");
         assert!(found[1].contains("max_memory is 0"), "{found:?}");
-        assert!(said(few, &[&file, &file])[1].contains("may take 600"));
+        assert!(messages(few, &[&file, &file])[1].contains("may take 600"));
         let tight = serde_json::json!({"storage_max_stream_bytes": 200, "max_ack_pending": 5});
-        let found = said(tight, &[&file]);
+        let found = messages(tight, &[&file]);
         assert!(found[0].contains("storage_max_stream_bytes"), "{found:?}");
         assert!(found[1].contains("max_ack_pending is 5"), "{found:?}");
     }
 
     #[test]
-    fn differences_are_named() {
+    fn differences_are_reported() {
         let wanted = Config {
             num_replicas: 1,
             max_bytes: 100,

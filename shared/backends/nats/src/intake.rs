@@ -1,8 +1,8 @@
-//! Events of users: the events stream, read in its order.
+//! Reads the events of users from the events stream, in order.
 //!
-//! Nothing is acknowledged here. The reader keeps a place ([`StreamPlace`]) up to which all is done, and
-//! begins there the next time; so an event that was not done comes again before those after it. With
-//! acknowledgements it would be redelivered after them.
+//! Nothing is acknowledged here. The reader saves a position ([`StreamPlace`]) up to which everything is done, and
+//! starts there the next time, so an unprocessed event comes again before later ones. With acknowledgements it would be
+//! redelivered after them.
 
 use std::time::Duration;
 
@@ -15,32 +15,32 @@ use tokio::time::sleep;
 
 use crate::Error;
 use crate::bus::CORRELATED;
-use crate::counts::Which;
+use crate::counts::MessageKind;
 use crate::dead::DeadLetters;
 use crate::message::message_id_of;
 use crate::place::{holds, millis, name_of};
 use crate::pulling::{EXPIRES, HEARTBEAT};
 use crate::streams::Streams;
 
-/// A consumer of a reader that is gone is removed by the server after this time.
+/// The server removes the consumer of a reader that is gone after this time.
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// After this many failures in a row, within some five seconds, another process may try.
+/// After this many consecutive failures, within some five seconds, another process may try.
 const FAILURES_MAX: u32 = 8;
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
-/// Clocks of servers differ: if the place is no longer known, reading begins this much earlier.
+/// Server clocks differ. If the position is no longer known, reading starts this much earlier.
 const EARLIER_MS: i64 = 60_000;
 
 enum Start {
-    /// Behind this sequence number, whose message came no later than this, in milliseconds since 1970.
+    /// After this sequence number, whose message arrived no later than this, in milliseconds since 1970.
     After(u64, i64),
     At(DateTime),
 }
 
-/// The events stream from some place on.
+/// The events stream from some position on.
 pub struct Intake {
     streams: Streams,
     dead: DeadLetters,
-    /// How many messages are requested ahead.
+    /// The number of messages requested ahead.
     ahead: usize,
     since: Option<StreamPlace>,
     /// See [`StreamPlace`].
@@ -53,16 +53,16 @@ pub struct Intake {
 struct Open {
     messages: pull::Stream,
     consumer: String,
-    /// The number of messages that the consumer has sent. A gap means that one was lost on the way.
+    /// The number of messages that the consumer has sent. A gap means that a message was lost on the way.
     sent: u64,
 }
 
 impl Intake {
-    /// Without a place it begins at the position of the consumer that coordinators of older builds share,
-    /// or else at the beginning.
+    /// Without a position, starts where the shared consumer of coordinators of older builds ended, or else at the
+    /// beginning.
     ///
     /// # Errors
-    /// JetStream doesn't answer, or a stream is unsuitable.
+    /// JetStream doesn't respond, or a stream is unsuitable.
     pub async fn open(
         streams: Streams,
         since: Option<StreamPlace>,
@@ -116,8 +116,8 @@ impl Intake {
         }
     }
 
-    /// The next message, in the order of the stream. None: JetStream has been silent for some seconds,
-    /// or the stream was replaced, so it must be opened again. Dropping the future loses no message.
+    /// The next message, in the order of the stream. `None` means that the stream must be opened again: JetStream has
+    /// been silent for some seconds, or the stream was replaced. Dropping the future loses no message.
     pub async fn next(&mut self) -> Option<Incoming> {
         loop {
             if self.open.is_none() {
@@ -146,7 +146,7 @@ impl Intake {
         }
     }
 
-    /// None: messages before it were lost on the way.
+    /// Returns `None` if messages before it were lost on the way.
     fn take(&mut self, message: Message) -> Option<Incoming> {
         let open = self.open.as_mut()?;
         let info = message.info().ok()?;
@@ -163,7 +163,7 @@ impl Intake {
             .as_ref()
             .is_some_and(|since| since.stream == self.stream && sequence <= since.read)
         {
-            self.streams.counts().count_redelivered(Which::Events);
+            self.streams.counts().count_redelivered(MessageKind::Events);
         }
         Some(Incoming {
             at_ms,
@@ -174,8 +174,8 @@ impl Intake {
         })
     }
 
-    /// Whether it comes from this installation, which has processed it already. The mark of another
-    /// installation, or one copied to another event, doesn't count.
+    /// Whether the event comes from this installation, which has already processed it. A mark of another installation,
+    /// or one copied to another event, doesn't count.
     fn is_correlated(&self, message: &Message) -> bool {
         let mut headers = headers_of(message);
         let mark = headers.find(|(name, _)| name.eq_ignore_ascii_case(CORRELATED));
@@ -184,7 +184,7 @@ impl Intake {
         })
     }
 
-    /// A private consumer, which no other process reads from. None: the stream was replaced.
+    /// Creates a private consumer, which no other process reads from. Returns `None` if the stream was replaced.
     async fn reopen(&self) -> Result<Option<Open>, Error> {
         let failed = |error: String| Error::JetStream(error);
         let stream = self.streams.events_stream().await?;
@@ -225,20 +225,20 @@ impl Intake {
         }))
     }
 
-    /// None: there were too many failures.
+    /// Returns `None` after too many failures.
     async fn fail(&mut self, reason: &str) -> Option<()> {
         self.failures += 1;
         if self.failures > FAILURES_MAX {
             tracing::warn!(reason, "the stream of events cannot be read");
             return None;
         }
-        tracing::debug!(reason, "events are asked for anew");
+        tracing::debug!(reason, "events are requested again");
         let wait = Duration::from_millis(20 << self.failures);
         sleep(wait.min(BACKOFF_MAX)).await;
         Some(())
     }
 
-    /// Nothing will be read any more.
+    /// Ends reading.
     pub async fn close(self) {
         let Some(open) = self.open else {
             return;
@@ -247,7 +247,7 @@ impl Intake {
         if let Ok(stream) = self.streams.events_stream().await
             && let Err(error) = stream.delete_consumer(&open.consumer).await
         {
-            tracing::debug!(%error, "the server removes a consumer by itself");
+            tracing::debug!(%error, "a consumer cannot be removed; the server removes it later");
         }
     }
 }
@@ -271,17 +271,17 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Its number in the stream. They grow, and some may be missing.
+    /// The number in the stream. Numbers grow, and some may be missing.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// When it was put into the stream, in milliseconds since 1970.
+    /// The time at which it was put into the stream, in milliseconds since 1970.
     pub fn at_ms(&self) -> i64 {
         self.at_ms
     }
 
-    /// A produced event of this installation: it was processed before it was published.
+    /// Whether this installation produced the event and processed it before publishing.
     pub fn is_correlated(&self) -> bool {
         self.is_correlated
     }
@@ -294,13 +294,15 @@ impl Incoming {
         &self.message.payload
     }
 
-    /// Names and values, in no order.
+    /// The headers, in any order.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         headers_of(&self.message)
     }
 
-    /// Moves a message that can never be processed to the dead letters. False if that failed.
+    /// Makes a message that can never be processed a dead letter. Returns false if that failed.
     pub async fn dead(&self, reason: &str) -> bool {
-        self.dead.bury(&self.message, Which::Events, reason).await
+        self.dead
+            .bury(&self.message, MessageKind::Events, reason)
+            .await
     }
 }

@@ -1,9 +1,9 @@
-//! NATS backends: the task queue, the events of the outside world, and dead letters.
+//! NATS backends: the task queue, incoming and outgoing events, and dead letters.
 //!
-//! Each namespace has five streams ([`Streams`]): tasks (a work queue), their lanes, joins for coordinators, events, and
-//! dead letters. A sixth holds lifecycle events if they are enabled ([`LifecycleStream`]). A task is only a hint, so it is published without
-//! waiting for an acknowledgement; the reconciler finds the scopes of lost tasks, even if the whole stream is lost.
-//! Publishing an event waits for its acknowledgement.
+//! Each namespace has five streams ([`Streams`]): tasks (a work queue), their lanes, joins for coordinators, events,
+//! and dead letters. A sixth contains lifecycle events if they are enabled ([`LifecycleStream`]). A task is only a
+//! hint, so publishing it doesn't wait for an acknowledgement; the reconciler finds the scopes of lost tasks, even if
+//! the whole stream is lost. Publishing an event does wait for its acknowledgement.
 
 mod bus;
 mod connect;

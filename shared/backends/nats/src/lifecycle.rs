@@ -1,4 +1,4 @@
-//! The stream of lifecycle events. It is made when it is needed, and anyone may read it.
+//! The stream of lifecycle events. It is created when needed, and anyone may read it.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::message::{CONTENT_TYPE, message_id};
 use crate::streams::Streams;
 use crate::subject::tokens;
 
-/// How much of it is kept.
+/// Limits of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LifecycleOptions {
     pub age_max: Duration,
@@ -42,7 +42,7 @@ impl LifecycleStream {
             discard: DiscardPolicy::Old,
             max_age: self.options.age_max,
             max_bytes: self.options.bytes_max,
-            // The server wants it to be no longer than the other.
+            // The server requires it not to exceed the other limit.
             duplicate_window: self.streams.duplicate_window().min(self.options.age_max),
             ..self.streams.common()
         }
@@ -65,7 +65,7 @@ impl EventStream for LifecycleStream {
             message_id(event).as_str(),
         );
         let stream = self.streams.lifecycle();
-        // Only its own stream may confirm an event.
+        // Only this stream may confirm an event.
         headers.insert(async_nats::header::NATS_EXPECTED_STREAM, stream.as_str());
         let workflow = tokens(workflow).replace('.', "_");
         let subject = format!("{workflow}.{}", tokens(&event.kind));

@@ -1,5 +1,4 @@
-//! Tasks as they come, for ever: when the server, the stream or the consumer goes away, this waits for
-//! it, or creates it again.
+//! Pulls tasks. If the server, the stream or the consumer goes away, waits for it or creates it again.
 
 use std::time::Duration;
 
@@ -8,36 +7,35 @@ use async_nats::jetstream::{AckKind, Message};
 use futures::StreamExt;
 use tokio::time::{Instant, timeout};
 
-use crate::counts::Which;
-use crate::streams::Line;
+use crate::counts::MessageKind;
+use crate::streams::TaskQueueKind;
 use crate::{Error, Streams};
 
 /// A server that is silent for two of these gets a new request.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
 pub(crate) const EXPIRES: Duration = Duration::from_secs(30);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
-/// Messages that are on their way after the last request: the silence that ends the wait for them, and the
-/// longest wait if they keep coming.
+/// After the last request, messages may still be on their way. The wait for them ends after this silence, or at the
+/// latest after the maximum.
 const LAST: Duration = Duration::from_millis(50);
 const LAST_MAX: Duration = Duration::from_millis(500);
-/// The pause before messages fetched ahead are given back: the server must first know that this process
-/// wants no more.
+/// The pause before fetched messages are returned. The server must first know that this process wants no more.
 const BACK: Duration = Duration::from_millis(250);
 
 pub(crate) struct Pulling {
     streams: Streams,
-    line: Line,
-    /// How many messages this process requests ahead.
+    queue: TaskQueueKind,
+    /// The number of messages requested ahead.
     batch: usize,
     open: Option<pull::Stream>,
     failures: u32,
 }
 
 impl Pulling {
-    pub fn new(streams: Streams, line: Line, batch: usize) -> Pulling {
+    pub fn new(streams: Streams, queue: TaskQueueKind, batch: usize) -> Pulling {
         Pulling {
             streams,
-            line,
+            queue,
             batch,
             open: None,
             failures: 0,
@@ -58,7 +56,7 @@ impl Pulling {
                 Some(Ok(message)) => {
                     self.failures = 0;
                     if message.info().is_ok_and(|info| info.delivered > 1) {
-                        self.streams.counts().count_redelivered(Which::Tasks);
+                        self.streams.counts().count_redelivered(MessageKind::Tasks);
                     }
                     return message;
                 }
@@ -71,14 +69,14 @@ impl Pulling {
         }
     }
 
-    /// Stops requesting, and gives back messages that were received but not taken.
+    /// Stops requesting, and returns messages that were received but not taken.
     pub async fn close(&mut self) {
         let Some(mut open) = self.open.take() else {
             return;
         };
-        // The answer comes on the same connection, behind all messages that were on their way.
-        if let Err(error) = timeout(LAST_MAX, self.streams.task_consumer(self.line)).await {
-            tracing::debug!(%error, "NATS does not answer at the end");
+        // The response comes on the same connection, after all messages that were on their way.
+        if let Err(error) = timeout(LAST_MAX, self.streams.task_consumer(self.queue)).await {
+            tracing::debug!(%error, "NATS does not respond while this process stops");
         }
         let mut ahead = Vec::new();
         let until = Instant::now() + LAST_MAX;
@@ -90,13 +88,13 @@ impl Pulling {
         drop(open);
         for message in ahead {
             if let Err(error) = message.ack_with(AckKind::Nak(Some(BACK))).await {
-                tracing::debug!(%error, "what was fetched ahead is late");
+                tracing::debug!(%error, "fetched messages cannot be returned and are redelivered later");
             }
         }
     }
 
     async fn open(&self) -> Result<pull::Stream, Error> {
-        let consumer = self.streams.ensure_tasks(self.line).await?;
+        let consumer = self.streams.ensure_tasks(self.queue).await?;
         let opened = consumer
             .stream()
             .max_messages_per_batch(self.batch)
@@ -110,9 +108,9 @@ impl Pulling {
     async fn fail(&mut self, reason: &str) {
         self.failures = self.failures.saturating_add(1);
         if self.failures > 1 {
-            tracing::warn!(reason, "messages of NATS are late");
+            tracing::warn!(reason, "messages cannot be pulled from NATS");
         } else {
-            tracing::debug!(reason, "messages of NATS are asked for anew");
+            tracing::debug!(reason, "messages are requested from NATS again");
         }
         let wait = Duration::from_millis(20 << self.failures.min(8));
         tokio::time::sleep(wait.min(BACKOFF_MAX)).await;

@@ -1,8 +1,8 @@
 //! The streams and consumers of a namespace: created if they are missing, checked if they exist.
 //!
-//! A user may create them beforehand, with other limits, replicas or placement: only settings that
-//! affect correctness are checked. They may vanish at runtime, such as when JetStream is wiped: code
-//! that notices calls [`Streams::ensure`] again.
+//! Users may create them beforehand, with other limits, replicas or placement; only settings that affect correctness
+//! are checked. Streams may disappear at runtime, for example when JetStream is wiped. Code that notices this calls
+//! [`Streams::ensure`] again.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -34,14 +34,14 @@ fn lane_name(lane: usize) -> String {
 
 /// A queue of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Line {
-    Queue,
+pub(crate) enum TaskQueueKind {
+    Main,
     Lane(usize),
-    /// Messages to coordinators: forks to join.
+    /// Messages for coordinators about forks to join.
     Joins,
 }
 
-/// By this machine's clock; never negative.
+/// The age by this machine's clock; never negative.
 fn age(of: DateTime) -> Duration {
     let at = u64::try_from(of.unix_timestamp_nanos()).unwrap_or(0);
     let at = UNIX_EPOCH + Duration::from_nanos(at);
@@ -52,25 +52,24 @@ fn age(of: DateTime) -> Duration {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamOptions {
     pub replicas: usize,
-    /// In memory instead of files. That is safe for tasks, as the store is the source of truth; events
-    /// that no coordinator has processed yet are lost with the server.
+    /// Uses memory instead of files. That is safe for tasks, since the store is the source of truth. Events that no
+    /// coordinator has processed yet are lost if the server stops.
     pub memory: bool,
-    /// How long events are kept in their stream, processed or not.
+    /// How long events are kept in their stream, whether processed or not.
     pub events_age_max: Duration,
     pub events_bytes_max: i64,
     pub events_messages_max: i64,
-    /// How long JetStream knows the `Nats-Msg-Id` of an event.
+    /// How long JetStream remembers the `Nats-Msg-Id` of an event.
     pub duplicate_window: Duration,
     pub dead_age_max: Duration,
     pub dead_bytes_max: i64,
     pub tasks_bytes_max: i64,
-    /// How long a message may go unacknowledged before another process gets it.
+    /// How long a message may go unacknowledged before it is delivered to another process.
     pub ack_wait: Duration,
-    /// How many messages of a consumer may be under way in all processes together. More cost the
-    /// server time (nats-server 2.9 gets slower with thousands of them), fewer would let long calls
-    /// stop all others.
+    /// How many messages of a consumer may be unacknowledged in all processes together. More cost the server time
+    /// (nats-server 2.9 gets slower with thousands of them); with fewer, long calls could block all others.
     pub ack_pending_max: i64,
-    /// How long to wait for an answer of JetStream.
+    /// The time limit for responses of JetStream.
     pub request_timeout: Duration,
 }
 
@@ -94,7 +93,7 @@ impl Default for StreamOptions {
     }
 }
 
-/// The names of a namespace's streams, and how to make them.
+/// The names of a namespace's streams, and their configuration.
 #[derive(Clone)]
 pub struct Streams {
     pub(crate) context: Context,
@@ -108,7 +107,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// `subjects` are those of the events stream; without any, the default ones.
+    /// `subjects` are the subjects of the events stream; if empty, the default ones are used.
     pub fn new(
         client: Client,
         namespace: &str,
@@ -136,15 +135,15 @@ impl Streams {
         }
     }
 
-    /// Marks produced events, so that this installation and namespace recognises them as its own.
+    /// Marks produced events, so that this installation and namespace recognises its own events.
     #[must_use]
     pub fn marked_by(mut self, installation: &str) -> Streams {
         self.installation = installation.into();
         self
     }
 
-    /// The mark of a produced event, by its [`message_id`](crate::message::message_id). Copying the headers to another event
-    /// doesn't mark that: the mark is for one event.
+    /// The mark of a produced event, derived from its [`message_id`](crate::message::message_id). It is valid for one
+    /// event only, so copying the headers to another event has no effect.
     pub(crate) fn mark(&self, message_id: &str) -> String {
         let parts = [&*self.installation, &self.namespace, message_id];
         blake3::hash(parts.join("\n").as_bytes()).to_hex()[..32].to_owned()
@@ -154,7 +153,7 @@ impl Streams {
         &self.namespace
     }
 
-    /// How long a message may go unacknowledged before another process gets it.
+    /// How long a message may go unacknowledged before it is delivered to another process.
     pub fn ack_wait(&self) -> Duration {
         self.options.ack_wait
     }
@@ -163,16 +162,16 @@ impl Streams {
         self.options.ack_pending_max
     }
 
-    /// The counts of this process's messages; clones share them.
+    /// The message counts of this process. Clones share them.
     pub fn counts(&self) -> &Arc<Counts> {
         &self.counts
     }
 
-    /// The number of waiting messages, for all processes together: tasks, and events, by the place up to which
+    /// The number of waiting messages, for all processes together: tasks, and events after the position up to which
     /// they are done.
     ///
     /// # Errors
-    /// JetStream doesn't answer, or a stream or consumer is gone.
+    /// JetStream doesn't respond, or a stream or consumer is gone.
     pub async fn backlog(&self, events: Option<&StreamPlace>) -> Result<(Backlog, Backlog), Error> {
         let tasks = self.tasks_backlog();
         let events = self.events_backlog(events);
@@ -184,7 +183,7 @@ impl Streams {
         let state = &stream.cached_info().state;
         let place = place.filter(|place| place.stream == name_of(stream.cached_info()));
         let (done, read) = place.map_or((0, 0), |place| (place.done, place.read));
-        // Messages that were removed unread don't wait.
+        // Messages that were removed unread don't count.
         let gone = state.first_sequence.saturating_sub(1);
         let (done, read) = (done.max(gone), read.max(gone));
         let pending = state.last_sequence.saturating_sub(read);
@@ -209,7 +208,7 @@ impl Streams {
         Ok(usize::try_from(backlog.pending).unwrap_or(usize::MAX))
     }
 
-    /// Those of the queue and of all lanes.
+    /// The backlog of the queue and all lanes.
     async fn tasks_backlog(&self) -> Result<Backlog, Error> {
         let mut all = self.backlog_of(&self.tasks(), WORKERS, ">").await?;
         let lanes = self.lanes();
@@ -228,10 +227,10 @@ impl Streams {
         Ok(all)
     }
 
-    /// Forks that no coordinator has joined yet.
+    /// The forks that no coordinator has joined yet.
     ///
     /// # Errors
-    /// As [`Streams::backlog`].
+    /// As for [`Streams::backlog`].
     pub async fn joins_backlog(&self) -> Result<Backlog, Error> {
         self.backlog_of(&self.joins(), JOINERS, ">").await
     }
@@ -263,8 +262,7 @@ impl Streams {
         })
     }
 
-    /// The subjects of events begin with this unless something else is configured. The default
-    /// namespace has the short name.
+    /// The prefix of event subjects unless another one is configured. The default namespace has the short prefix.
     pub fn default_events(namespace: &str) -> String {
         match namespace {
             "default" => "swirl.events".to_owned(),
@@ -276,12 +274,12 @@ impl Streams {
         format!("SWIRL_{}_TASKS", self.namespace)
     }
 
-    /// Tasks of workflows that have their share of a worker.
+    /// The stream of tasks whose workflows have used up their share of a worker.
     pub fn lanes(&self) -> String {
         format!("SWIRL_{}_LANES", self.namespace)
     }
 
-    /// Forks whose results a coordinator joins.
+    /// The stream of forks for coordinators to join.
     pub fn joins(&self) -> String {
         format!("SWIRL_{}_JOINS", self.namespace)
     }
@@ -298,7 +296,7 @@ impl Streams {
         format!("SWIRL_{}_LIFECYCLE", self.namespace)
     }
 
-    /// A stream that is created and removed to check for room.
+    /// The stream that is created and removed to check for room.
     pub(crate) fn probe(&self) -> String {
         format!("SWIRL_{}_DOCTOR", self.namespace)
     }
@@ -328,24 +326,24 @@ impl Streams {
         for wanted in self.wanted() {
             self.ensure_stream(wanted).await?;
         }
-        self.task_consumer(Line::Queue).await?;
+        self.task_consumer(TaskQueueKind::Main).await?;
         for lane in 0..LANES {
-            self.task_consumer(Line::Lane(lane)).await?;
+            self.task_consumer(TaskQueueKind::Lane(lane)).await?;
         }
-        self.task_consumer(Line::Joins).await?;
+        self.task_consumer(TaskQueueKind::Joins).await?;
         Ok(())
     }
 
-    /// The consumer of a queue of tasks, with its stream; both are created if they are missing.
-    pub(crate) async fn ensure_tasks(&self, line: Line) -> Result<PullConsumer, Error> {
+    /// Returns the consumer of a queue of tasks. Creates it and its stream if they are missing.
+    pub(crate) async fn ensure_tasks(&self, queue: TaskQueueKind) -> Result<PullConsumer, Error> {
         let [tasks, lanes, joins, ..] = self.wanted();
-        let wanted = match line {
-            Line::Queue => tasks,
-            Line::Lane(_) => lanes,
-            Line::Joins => joins,
+        let wanted = match queue {
+            TaskQueueKind::Main => tasks,
+            TaskQueueKind::Lane(_) => lanes,
+            TaskQueueKind::Joins => joins,
         };
         self.ensure_stream(wanted).await?;
-        self.task_consumer(line).await
+        self.task_consumer(queue).await
     }
 
     pub(crate) async fn ensure_stream(&self, wanted: Config) -> Result<(), Error> {
@@ -365,7 +363,7 @@ impl Streams {
         self.options.duplicate_window
     }
 
-    /// The settings that all streams have.
+    /// The settings that all streams have in common.
     pub(crate) fn common(&self) -> Config {
         let storage = if self.options.memory {
             StorageType::Memory
@@ -389,7 +387,7 @@ impl Streams {
                 description: Some("Swirl: scopes to look at; losing it costs time only".to_owned()),
                 subjects: vec![self.task_subject()],
                 retention: RetentionPolicy::WorkQueue,
-                // New tasks are refused when it is full: the reconciler sends them later.
+                // A full stream refuses new tasks, and the reconciler sends them later.
                 discard: DiscardPolicy::New,
                 max_bytes: options.tasks_bytes_max,
                 ..common.clone()
@@ -430,7 +428,9 @@ impl Streams {
             },
             Config {
                 name: self.dead(),
-                description: Some("Swirl: what could not be used, with the reason".to_owned()),
+                description: Some(
+                    "Swirl: messages that could not be processed, with the reason".to_owned(),
+                ),
                 subjects: vec![self.dead_subject(">")],
                 retention: RetentionPolicy::Limits,
                 discard: DiscardPolicy::Old,
@@ -441,26 +441,25 @@ impl Streams {
         ]
     }
 
-    pub(crate) async fn task_consumer(&self, line: Line) -> Result<PullConsumer, Error> {
-        match line {
-            Line::Lane(lane) => {
+    pub(crate) async fn task_consumer(&self, queue: TaskQueueKind) -> Result<PullConsumer, Error> {
+        match queue {
+            TaskQueueKind::Lane(lane) => {
                 let subject = self.lane_subject(lane);
                 self.consumer(self.lanes(), &lane_name(lane), subject).await
             }
-            Line::Queue => self.consumer(self.tasks(), WORKERS, String::new()).await,
-            Line::Joins => self.consumer(self.joins(), JOINERS, String::new()).await,
+            TaskQueueKind::Main => self.consumer(self.tasks(), WORKERS, String::new()).await,
+            TaskQueueKind::Joins => self.consumer(self.joins(), JOINERS, String::new()).await,
         }
     }
 
-    /// The stream of events, with its current information.
+    /// Returns the stream of events, with its current information.
     pub(crate) async fn events_stream(&self) -> Result<Stream, Error> {
         let name = self.events();
         let stream = self.context.get_stream(&name).await;
         stream.map_err(|error| Error::JetStream(format!("{name}: {error}")))
     }
 
-    /// The last event that coordinators of older builds have processed, and its time, if that is still
-    /// known.
+    /// The last event that coordinators of older builds have processed, and its time if it is still known.
     pub(crate) async fn taken_before(&self, stream: &Stream) -> Result<(u64, i64), Error> {
         let done = match stream.consumer_info(COORDINATORS).await {
             Ok(info) => info.ack_floor.stream_sequence,
@@ -502,11 +501,11 @@ impl Streams {
     }
 }
 
-/// The problem of an existing stream; None if it is suitable.
+/// The problem of an existing stream; `None` if the stream is suitable.
 pub fn check(wanted: &Config, found: &Config) -> Option<String> {
     if found.retention != wanted.retention {
         return Some(format!(
-            "its retention is {:?} and must be {:?}",
+            "its retention is {:?} but must be {:?}",
             found.retention, wanted.retention
         ));
     }
@@ -516,12 +515,12 @@ pub fn check(wanted: &Config, found: &Config) -> Option<String> {
         .find(|subject| !found.subjects.contains(subject));
     if let Some(missing) = missing {
         return Some(format!(
-            "it doesn't take in the subject {missing}, only {}",
+            "it doesn't have the subject {missing}, only {}",
             found.subjects.join(", ")
         ));
     }
     if found.no_ack {
-        return Some("it must answer publishers (no_ack is set)".to_owned());
+        return Some("it must acknowledge messages to publishers (no_ack is set)".to_owned());
     }
     if found.sealed {
         return Some("it is sealed".to_owned());
@@ -534,7 +533,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_matters_is_checked() {
+    fn only_settings_that_affect_correctness_are_checked() {
         let wanted = Config {
             subjects: vec!["a.>".to_owned()],
             retention: RetentionPolicy::WorkQueue,
@@ -554,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_namespaces_have_subjects_of_their_own() {
+    fn namespaces_have_separate_event_subjects() {
         assert_eq!(Streams::default_events("default"), "swirl.events");
         assert_eq!(Streams::default_events("team-a"), "swirl.team-a.events");
     }

@@ -2,7 +2,7 @@
 
 use swirl_model::CloudEvent;
 
-/// A subject with parts of the event in it: `swirl.events.{type}`.
+/// A subject that contains parts of the event: `swirl.events.{type}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
@@ -16,7 +16,7 @@ enum Part {
     Attribute(String),
 }
 
-/// The reason why a text is not a valid template of a subject.
+/// Why a text is not a valid template of a subject.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     #[error("a '{{' in '{0}' has no '}}'")]
@@ -69,7 +69,7 @@ impl Template {
         Ok(template)
     }
 
-    /// The subject of an event. Dots of a type stay; characters that a subject cannot have become `_`.
+    /// Returns the subject of an event. Dots of a type stay; characters that a subject can't contain become `_`.
     pub fn subject(&self, event: &CloudEvent) -> String {
         self.with(|part| match part {
             Part::Text(text) => text.clone(),
@@ -90,7 +90,7 @@ impl Template {
     }
 }
 
-/// A text as parts of a subject: none of them empty or with special characters.
+/// Turns a text into tokens of a subject: none is empty or has special characters.
 pub(crate) fn tokens(text: &str) -> String {
     let clean: String = text
         .chars()
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template() {
+    fn invalid_templates_are_rejected() {
         for text in [
             "a.{type",
             "a.{}",

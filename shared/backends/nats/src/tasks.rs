@@ -1,14 +1,14 @@
 //! The task queue.
 //!
-//! A message is `["instance","scope"]`. It is published without waiting for JetStream's answer:
-//! a task that is lost is a scope that is late, until the reconciler's next sweep.
+//! A message is `["instance","scope"]`. It is published without waiting for JetStream's response. If a task is lost,
+//! its scope is late until the reconciler's next sweep.
 //!
-//! A header counts the failures of a task that are its own fault: JetStream's count of deliveries also grows
-//! when the store is away or a worker dies. So a task that failed is acknowledged, and published
-//! again with the next number; its receiver puts it off, once, for the time in its header.
+//! A header counts the failures that are the task's own fault, since JetStream's count of deliveries also grows when
+//! the store is unavailable or a worker dies. So a failed task is acknowledged and published again with the next
+//! number; its receiver then postpones it once, for the time in its header.
 //!
-//! A task whose workflow has its share of a worker goes to a lane: a queue beside the first one, by a hash of
-//! the workflow. So the first one never fills up with tasks that wait for others of the same workflow.
+//! Tasks of workflows that have used up their share of a worker go to a lane: an extra queue, chosen by a hash of the
+//! workflow. So the main queue never fills up with tasks that wait for others of the same workflow.
 
 use async_nats::jetstream::{AckKind, Message};
 use async_nats::{Client, HeaderMap};
@@ -21,26 +21,27 @@ use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_ports::{Queue, Receipt, Task, Tasks};
 use tokio::sync::Mutex;
 
-use crate::counts::Which;
+use crate::counts::MessageKind;
 use crate::dead::DeadLetters;
 use crate::pulling::Pulling;
-use crate::streams::{LANES, Line, Streams};
+use crate::streams::{LANES, Streams, TaskQueueKind};
 
 /// A task that fails this often becomes a dead letter.
 const FAILURES_MAX: u64 = 20;
 const FAILURES: &str = "Swirl-Failures";
-/// How long a republished task is put off.
+/// How long a republished task is postponed.
 const AFTER_MS: &str = "Swirl-After-Ms";
 const AGAIN_MS_MAX: u64 = 30_000;
-/// Header of a task for a scope that should have been running.
+/// The header of a task for a scope that should have been running.
 const LATE: &str = "Swirl-Late";
 
-/// How many tasks of a lane are requested ahead. JetStream gets no sign of life for them, and the lane may stand still.
+/// The number of tasks of a lane that are requested ahead. Progress isn't reported for them, and the lane may be
+/// blocked.
 const LANE_AHEAD: usize = 1;
-/// A queue with this many waiting tasks is behind.
+/// A queue with this many waiting tasks has a backlog.
 const BEHIND: usize = 5_000;
 
-/// The sending end of the queue.
+/// The sending side of the queue.
 #[derive(Clone)]
 pub struct TaskQueue {
     client: Client,
@@ -77,7 +78,7 @@ impl Queue for TaskQueue {
     async fn room(&self) -> usize {
         match self.streams.tasks_pending().await {
             Ok(pending) => BEHIND.saturating_sub(pending),
-            // A stream that is gone has none.
+            // A missing stream has no tasks.
             Err(_) => BEHIND,
         }
     }
@@ -98,13 +99,13 @@ impl TaskQueue {
             };
             if let Err(error) = published {
                 let ScopeRef { instance, scope } = &task;
-                tracing::warn!(%instance, %scope, %error, "a task is left to the reconciler");
+                tracing::warn!(%instance, %scope, %error, "a task could not be published; the reconciler recovers it");
             }
         }
     }
 }
 
-/// The receiving end of the queue, for a worker.
+/// The receiving side of the queue, for a worker.
 pub struct TaskSource {
     queue: Mutex<Pulling>,
     lanes: Vec<Mutex<Pulling>>,
@@ -117,9 +118,15 @@ impl TaskSource {
     pub fn new(streams: Streams, ahead: usize) -> TaskSource {
         TaskSource {
             dead: DeadLetters::new(streams.clone()),
-            queue: Mutex::new(Pulling::new(streams.clone(), Line::Queue, ahead)),
+            queue: Mutex::new(Pulling::new(streams.clone(), TaskQueueKind::Main, ahead)),
             lanes: (0..LANES)
-                .map(|lane| Pulling::new(streams.clone(), Line::Lane(lane), ahead.min(LANE_AHEAD)))
+                .map(|lane| {
+                    Pulling::new(
+                        streams.clone(),
+                        TaskQueueKind::Lane(lane),
+                        ahead.min(LANE_AHEAD),
+                    )
+                })
                 .map(Mutex::new)
                 .collect(),
             streams,
@@ -132,7 +139,7 @@ impl TaskSource {
     }
 }
 
-/// `again`: the subject to which a task that failed is published again.
+/// `again`: the subject to which a failed task is published again.
 async fn next_task(
     pulling: &Mutex<Pulling>,
     streams: &Streams,
@@ -152,7 +159,7 @@ async fn next_task(
             if receipt.delivered() == 1
                 && let Some(after_ms) = number(&receipt.message, AFTER_MS)
             {
-                receipt.put_off(after_ms.min(AGAIN_MS_MAX)).await;
+                receipt.redeliver_after(after_ms.min(AGAIN_MS_MAX)).await;
                 continue;
             }
             return Task {
@@ -161,12 +168,13 @@ async fn next_task(
                 receipt: Some(Box::new(receipt)),
             };
         }
-        let reason = "this is not a task: it must be [\"instance\",\"scope\"]";
-        dead.bury_delivered(&message, Which::Tasks, reason).await;
+        let reason = "this is not a task; it must be [\"instance\",\"scope\"]";
+        dead.bury_delivered(&message, MessageKind::Tasks, reason)
+            .await;
     }
 }
 
-/// The receiving end of join messages, for a coordinator.
+/// The receiving side of join messages, for a coordinator.
 pub struct JoinSource {
     pulling: Mutex<Pulling>,
     streams: Streams,
@@ -178,7 +186,7 @@ impl JoinSource {
     pub fn new(streams: Streams, ahead: usize) -> JoinSource {
         JoinSource {
             dead: DeadLetters::new(streams.clone()),
-            pulling: Mutex::new(Pulling::new(streams.clone(), Line::Joins, ahead)),
+            pulling: Mutex::new(Pulling::new(streams.clone(), TaskQueueKind::Joins, ahead)),
             streams,
         }
     }
@@ -223,12 +231,12 @@ struct TaskReceipt {
     message: Message,
     streams: Streams,
     dead: DeadLetters,
-    /// The subject to which it is published again after a failure.
+    /// The subject to which the task is published again after a failure.
     again: String,
 }
 
 impl TaskReceipt {
-    /// A process may have begun it without ever finishing.
+    /// Whether a process may have begun the task without finishing it.
     fn is_late(&self) -> bool {
         self.delivered() > 1 || number(&self.message, LATE).is_some()
     }
@@ -237,13 +245,13 @@ impl TaskReceipt {
         self.message.info().map_or(1, |info| info.delivered)
     }
 
-    async fn put_off(&self, after_ms: u64) {
+    async fn redeliver_after(&self, after_ms: u64) {
         let after = Duration::from_millis(after_ms);
-        self.say(AckKind::Nak(Some(after))).await;
+        self.acknowledge(AckKind::Nak(Some(after))).await;
     }
 
-    /// Publishes the same task again, with its number of failures. False if it was not accepted.
-    async fn publish_anew(&self, failures: u64, after_ms: u64) -> bool {
+    /// Publishes the same task again, with its number of failures. Returns false if that failed.
+    async fn republish(&self, failures: u64, after_ms: u64) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(FAILURES, failures.to_string());
         headers.insert(AFTER_MS, after_ms.to_string());
@@ -258,12 +266,12 @@ impl TaskReceipt {
             Err(error) => Err(error),
         };
         if let Err(error) = &stored {
-            tracing::debug!(%error, "a task stays where it is: it could not be published again");
+            tracing::debug!(%error, "a task could not be published again and stays in its queue");
         }
         stored.is_ok()
     }
 
-    async fn say(&self, kind: AckKind) {
+    async fn acknowledge(&self, kind: AckKind) {
         if let Err(error) = self.message.ack_with(kind).await {
             tracing::debug!(%error, "a task will be delivered again");
         }
@@ -273,11 +281,11 @@ impl TaskReceipt {
 #[async_trait]
 impl Receipt for TaskReceipt {
     async fn progress(&self) {
-        self.say(AckKind::Progress).await;
+        self.acknowledge(AckKind::Progress).await;
     }
 
     async fn done(&self) {
-        self.say(AckKind::Ack).await;
+        self.acknowledge(AckKind::Ack).await;
     }
 
     async fn put_into_lane(&self, workflow: &str) -> bool {
@@ -292,48 +300,49 @@ impl Receipt for TaskReceipt {
         self.publish_to(lane, headers).await
     }
 
-    async fn later(&self, after_ms: u64) {
+    async fn postpone(&self, after_ms: u64) {
         let times = u64::try_from(self.delivered()).unwrap_or(0);
-        self.put_off(longer_ms(after_ms, times)).await;
+        self.redeliver_after(longer_ms(after_ms, times)).await;
     }
 
     async fn give_up(&self, reason: &str) {
         self.dead
-            .bury_delivered(&self.message, Which::Tasks, reason)
+            .bury_delivered(&self.message, MessageKind::Tasks, reason)
             .await;
     }
 
-    async fn again(&self, after_ms: u64, reason: &str) -> bool {
+    async fn failed(&self, after_ms: u64, reason: &str) -> bool {
         let failures = number(&self.message, FAILURES).unwrap_or(0) + 1;
         if failures >= FAILURES_MAX {
             self.dead
-                .bury_delivered(&self.message, Which::Tasks, reason)
+                .bury_delivered(&self.message, MessageKind::Tasks, reason)
                 .await;
             return true;
         }
         let after_ms = longer_ms(after_ms, failures);
-        if self.publish_anew(failures, after_ms).await {
+        if self.republish(failures, after_ms).await {
             self.done().await;
         } else {
-            self.put_off(after_ms).await;
+            self.redeliver_after(after_ms).await;
         }
         false
     }
 }
 
-/// Workflows that have the same lane wait for each other, if both have their share of a worker.
+/// The lane of a workflow. Workflows with the same lane wait for each other, if both have used up their share of a
+/// worker.
 fn lane_of(workflow: &str) -> usize {
     let hash = blake3::hash(workflow.as_bytes());
     usize::from(hash.as_bytes()[0]) % LANES
 }
 
-/// Longer each time.
+/// The time multiplied by a growing factor, up to a maximum.
 fn longer_ms(after_ms: u64, times: u64) -> u64 {
     let factor = 1u64 << times.min(10);
     after_ms.saturating_mul(factor).min(AGAIN_MS_MAX)
 }
 
-/// One of our headers; None if it is absent, or is not a number.
+/// The value of one of Swirl's headers; `None` if it is missing or not a number.
 fn number(message: &Message, name: &str) -> Option<u64> {
     let value = message.headers.as_ref()?.get(name)?;
     value.as_str().parse::<u32>().ok().map(u64::from)
@@ -345,7 +354,7 @@ pub fn write_task(task: &ScopeRef) -> Bytes {
     serde_json::to_vec(&pair).unwrap_or_default().into()
 }
 
-/// The task of a message; None if it is something else.
+/// Parses the task of a message; `None` if it isn't one.
 pub fn read_task(payload: &[u8]) -> Option<ScopeRef> {
     let [instance, scope]: [String; 2] = serde_json::from_slice(payload).ok()?;
     Some(ScopeRef {

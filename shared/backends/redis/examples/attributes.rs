@@ -1,5 +1,5 @@
-//! Measures what search attributes cost Redis, in processor time, so that other load on the machine matters little.
-//! Starts its own server. `cargo run --release -p swirl-redis --example attributes`
+//! Measures the processor time of Redis for search attributes, so that other load on the machine matters little. Starts
+//! its own server. `cargo run --release -p swirl-redis --example attributes`
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
 
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use swirl_ports::Committed;
 use swirl_redis::{Options, Redis};
 use swirl_servers::{RedisOptions, RedisServer};
 
-/// Instances of each kind in a round; rounds of all kinds in turn.
+/// The number of instances of each kind in a round, and the number of rounds.
 const INSTANCES: u64 = 100;
 const ROUNDS: usize = 9;
-/// Commits of an instance that change nothing that it is found by.
+/// The number of commits of an instance that don't change its attributes.
 const COMMITS: usize = 4;
 const KINDS: [u32; 4] = [0, 1, 5, 16];
 
@@ -35,7 +35,7 @@ async fn measure(server: &RedisServer) -> anyhow::Result<()> {
     let redis = Redis::connect(Options::single(server.url())).await?;
     let b = Backend::of(Arc::new(redis), ());
     let mut used: Vec<Vec<f64>> = vec![Vec::new(); KINDS.len()];
-    // Functions are loaded, and the first round isn't counted.
+    // Functions are loaded now, and the first round isn't counted.
     for round in 0..=ROUNDS {
         for (place, count) in KINDS.into_iter().enumerate() {
             let before = cpu(server)?;
@@ -68,7 +68,7 @@ async fn measure(server: &RedisServer) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Creation, a commit that says what it is found by, some that don't, and the end.
+/// One instance: its creation, a commit that sets its attributes, some that don't, and its end.
 async fn instance(b: &Backend, id: &str, count: u32, number: u64) {
     b.create(kit::new(id)).await;
     let attributes: Attributes = (0..count)
@@ -110,7 +110,7 @@ fn quantile(values: &[f64], at: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * at).round() as usize]
 }
 
-/// Seconds of processor time that the server has used.
+/// The processor time that the server has used, in seconds.
 fn cpu(server: &RedisServer) -> anyhow::Result<f64> {
     let info = server.cli(&["INFO", "cpu"])?;
     let of = |name: &str| -> f64 {

@@ -1,5 +1,6 @@
-//! Measures what a commit costs Redis, in processor time and by its own count, so that other load on the machine
-//! matters little. Each kind is measured in turn with guarded writes and with the general function. A record has some 600 bytes, an element of history some 300. Starts its own server.
+//! Measures the cost of a commit in Redis, in processor time and by Redis' own count, so that other load on the machine
+//! matters little. Each kind is measured alternately with guarded writes and with the general function. A record has
+//! some 600 bytes, an element of history some 300. Starts its own server.
 //! `cargo run -p swirl-redis --example commit`: the program itself may be slow.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
 
@@ -15,23 +16,23 @@ use swirl_servers::{RedisOptions, RedisServer};
 
 const AT_ONCE: usize = 32;
 const ROUNDS: usize = 5;
-/// Commits, or forks, of each instance in a round.
+/// The number of commits, or forks, of each instance in a round.
 const EACH: u32 = 20;
 const BRANCHES: u32 = 10;
 
 #[derive(Clone, Copy)]
-enum What {
-    /// An answer that came, and the next call: the lease is kept.
+enum Workload {
+    /// An answer and the next call. The lease is kept.
     Call,
     /// A turn without a lease.
     Turn,
-    /// A call with a timeout: its timer is disarmed, and the next one armed.
+    /// A call with a timeout: its timer is disarmed, and the next one is armed.
     Timer,
-    /// An event is produced. It is removed from the outbox, which isn't part of the function's time.
+    /// A produced event. It is removed from the outbox outside the function's time.
     Effect,
-    /// A wait that is over, and the next one. The index of waits follows.
+    /// The end of a wait, and the next wait, including the index of waits.
     Wait,
-    /// Forks of ten, whose branches report at their first commit.
+    /// Forks of ten branches, which report with their first commit.
     Fork,
 }
 
@@ -55,19 +56,22 @@ async fn measure(server: &RedisServer) -> anyhow::Result<()> {
         };
         stores.push((name, Redis::connect(options).await?));
     }
-    for (what, name) in [
-        (What::Call, "a call's answer and the next call"),
-        (What::Turn, "a turn without a lease (read and commit)"),
-        (What::Timer, "the same with a timeout"),
-        (What::Effect, "a produced event"),
-        (What::Wait, "a wait after another"),
-        (What::Fork, "a fork of ten and its join (reads and commits)"),
+    for (workload, name) in [
+        (Workload::Call, "a call's answer and the next call"),
+        (Workload::Turn, "a turn without a lease (read and commit)"),
+        (Workload::Timer, "the same with a timeout"),
+        (Workload::Effect, "a produced event"),
+        (Workload::Wait, "a wait after another"),
+        (
+            Workload::Fork,
+            "a fork of ten and its join (reads and commits)",
+        ),
     ] {
         let mut found = [Costs::default(), Costs::default()];
         for round in 0..=ROUNDS {
             for ((_, redis), costs) in stores.iter().zip(&mut found) {
-                let (function, process) = cost_of(server, redis, what, round).await?;
-                // Functions are loaded in the first one.
+                let (function, process) = cost_of(server, redis, workload, round).await?;
+                // Functions are loaded in the first round.
                 if round > 0 {
                     costs.functions.push(function);
                     costs.processes.push(process);
@@ -95,18 +99,18 @@ async fn measure(server: &RedisServer) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Microseconds.
+/// Times in microseconds.
 #[derive(Default)]
 struct Costs {
     functions: Vec<f64>,
     processes: Vec<f64>,
 }
 
-/// Microseconds of a function, and of Redis' process for a commit.
+/// The time of a function, and of Redis' process per commit, in microseconds.
 async fn cost_of(
     server: &RedisServer,
     redis: &Redis,
-    what: What,
+    workload: Workload,
     round: usize,
 ) -> anyhow::Result<(f64, f64)> {
     let tasks = (0..AT_ONCE).map(|n| {
@@ -121,7 +125,7 @@ async fn cost_of(
     let before = (function(server)?, cpu(server)?);
     let tasks = workers
         .into_iter()
-        .map(|worker| tokio::spawn(worker.work(what)));
+        .map(|worker| tokio::spawn(worker.work(workload)));
     let done = futures::future::try_join_all(tasks).await?;
     let done: u32 = done.into_iter().sum();
     let after = (function(server)?, cpu(server)?);
@@ -137,8 +141,8 @@ struct Worker {
 }
 
 impl Worker {
-    /// Returns the number of commits.
-    async fn work(self, what: What) -> u32 {
+    /// Works through one round. Returns the number of commits.
+    async fn work(self, workload: Workload) -> u32 {
         let root = ScopeRef::root(InstanceId::new(self.id.as_str()));
         let text = Data::string("x".repeat(400));
         let mut held: Option<(Lease, Scope)> = None;
@@ -149,15 +153,15 @@ impl Worker {
                 None => self.read(&root).await,
             };
             scope.data = text.clone();
-            match what {
-                What::Call | What::Timer | What::Effect => {
+            match workload {
+                Workload::Call | Workload::Timer | Workload::Effect => {
                     scope.cursor = kit::calling(number);
-                    let commands = match what {
-                        What::Timer => vec![
+                    let commands = match workload {
+                        Workload::Timer => vec![
                             Command::Disarm(number - 1),
                             Command::Arm(kit::timer(number, 4_000_000_000_000)),
                         ],
-                        What::Effect => vec![Command::Publish(kit::event("e", "told", &[]))],
+                        Workload::Effect => vec![Command::Publish(kit::event("e", "told", &[]))],
                         _ => Vec::new(),
                     };
                     let token = self.commit(&lease, &scope, commands, &[], false).await;
@@ -166,12 +170,12 @@ impl Worker {
                     held = Some((lease, scope));
                     commits += 1;
                 }
-                What::Turn => {
+                Workload::Turn => {
                     scope.cursor = kit::blocked(Work::Sleep);
                     self.commit(&lease, &scope, vec![], &[], true).await;
                     commits += 1;
                 }
-                What::Wait => {
+                Workload::Wait => {
                     scope.cursor = kit::blocked(Work::Events);
                     let slots = vec![kit::filter("paid", &[])];
                     let commands = vec![
@@ -181,7 +185,7 @@ impl Worker {
                     self.commit(&lease, &scope, commands, &[], true).await;
                     commits += 1;
                 }
-                What::Fork => {
+                Workload::Fork => {
                     scope.cursor = kit::forked(number, BRANCHES);
                     let fork = kit::fork("r", number, BRANCHES, BRANCHES, BRANCHES);
                     self.commit(&lease, &scope, vec![fork], &[], true).await;
@@ -268,7 +272,7 @@ impl Worker {
     }
 }
 
-/// Calls of functions, and the microseconds that they took.
+/// The number of function calls, and their time in microseconds.
 fn function(server: &RedisServer) -> anyhow::Result<(f64, f64)> {
     let info = server.cli(&["INFO", "commandstats"])?;
     let line = info
@@ -284,7 +288,7 @@ fn function(server: &RedisServer) -> anyhow::Result<(f64, f64)> {
     Ok((of("calls="), of("usec=")))
 }
 
-/// Seconds of processor time that the server has used.
+/// The processor time that the server has used, in seconds.
 fn cpu(server: &RedisServer) -> anyhow::Result<f64> {
     let info = server.cli(&["INFO", "cpu"])?;
     let of = |name: &str| -> f64 {

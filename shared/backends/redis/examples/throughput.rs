@@ -20,12 +20,12 @@ use swirl_servers::{RedisOptions, RedisServer};
 const TIME: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Copy, PartialEq)]
-enum What {
+enum Workload {
     /// Create, acquire, commit the end, release.
     Instance,
     /// Acquire, commit, release.
     Transition,
-    /// Commit only: the scope stays held.
+    /// Commit only. The scope stays held.
     Commit,
 }
 
@@ -42,20 +42,30 @@ fn main() -> anyhow::Result<()> {
 
 async fn measure(server: &RedisServer) -> anyhow::Result<()> {
     let redis = Redis::connect(Options::single(server.url())).await?;
-    for (what, name) in [
+    for (workload, name) in [
         (
-            What::Instance,
+            Workload::Instance,
             "instances (create, acquire, commit, release)",
         ),
-        (What::Transition, "transitions (acquire, commit, release)"),
-        (What::Commit, "transitions (commit, scope held)"),
+        (
+            Workload::Transition,
+            "transitions (acquire, commit, release)",
+        ),
+        (Workload::Commit, "transitions (commit, scope held)"),
     ] {
         for in_flight in [1, 64, 256] {
             server.cli(&["FLUSHALL"])?;
             let (count, before) = (Arc::new(AtomicUsize::new(0)), cpu(server)?);
             let begun = Instant::now();
-            let tasks = (0..in_flight)
-                .map(|n| tokio::spawn(work(redis.clone(), what, n, count.clone(), begun + TIME)));
+            let tasks = (0..in_flight).map(|n| {
+                tokio::spawn(work(
+                    redis.clone(),
+                    workload,
+                    n,
+                    count.clone(),
+                    begun + TIME,
+                ))
+            });
             futures::future::try_join_all(tasks.collect::<Vec<_>>()).await?;
             let (done, time) = (count.load(Ordering::Relaxed), begun.elapsed());
             let used = (cpu(server)? - before) / done as f64 * 1e6;
@@ -70,7 +80,7 @@ async fn measure(server: &RedisServer) -> anyhow::Result<()> {
     memory(server, &redis).await
 }
 
-/// Seconds of CPU that the server has used.
+/// The processor time that the server has used, in seconds.
 fn cpu(server: &RedisServer) -> anyhow::Result<f64> {
     let info = server.cli(&["INFO", "cpu"])?;
     let of = |name: &str| -> f64 {
@@ -81,15 +91,21 @@ fn cpu(server: &RedisServer) -> anyhow::Result<f64> {
     Ok(of("used_cpu_sys:") + of("used_cpu_user:"))
 }
 
-async fn work(redis: Redis, what: What, worker: u32, count: Arc<AtomicUsize>, until: Instant) {
+async fn work(
+    redis: Redis,
+    workload: Workload,
+    worker: u32,
+    count: Arc<AtomicUsize>,
+    until: Instant,
+) {
     let mut number = 0;
     let own = format!("own{worker}");
     redis.create(kit::new(&own)).await.unwrap();
     let mut kept: Option<(Lease, Scope)> = None;
     while Instant::now() < until {
         number += 1;
-        match what {
-            What::Instance => {
+        match workload {
+            Workload::Instance => {
                 let id = format!("{worker}-{number}");
                 redis.create(kit::new(&id)).await.unwrap();
                 let held = hold(&redis, &id).await;
@@ -102,12 +118,12 @@ async fn work(redis: Redis, what: What, worker: u32, count: Arc<AtomicUsize>, un
                 commit(&redis, &lease, &scope, Cursor::Ended, vec![end]).await;
                 redis.release(&lease).await.unwrap();
             }
-            What::Transition => {
+            Workload::Transition => {
                 let (lease, scope) = parts(hold(&redis, &own).await);
                 commit(&redis, &lease, &scope, kit::blocked(Work::Sleep), vec![]).await;
                 redis.release(&lease).await.unwrap();
             }
-            What::Commit => {
+            Workload::Commit => {
                 let (lease, mut scope) = match kept.take() {
                     Some(kept) => kept,
                     None => parts(hold(&redis, &own).await),
@@ -174,7 +190,7 @@ async fn commit(
     assert!(matches!(committed, Committed::Done { .. }));
 }
 
-/// Instances that sleep until a timer.
+/// Instances that sleep until a timer fires.
 async fn memory(server: &RedisServer, redis: &Redis) -> anyhow::Result<()> {
     const COUNT: usize = 20_000;
     let used = || -> anyhow::Result<i64> {

@@ -1,4 +1,4 @@
-//! Operations of processes and tests on the servers themselves.
+//! Operations of processes and tests that concern the servers themselves.
 
 use redis::Cmd;
 use swirl_model::time::Timestamp;
@@ -7,12 +7,12 @@ use swirl_ports::{Error, Result};
 use crate::Redis;
 
 impl Redis {
-    /// Names this process: leases are taken under it.
+    /// The name of this process, under which it takes leases.
     pub fn process_id(&self) -> &str {
         self.process()
     }
 
-    /// The server's clock. Of a cluster, that of any node: its operator keeps them in sync.
+    /// The time of the server's clock. In a cluster it is that of any node, since operators keep them in sync.
     pub async fn now(&self) -> Result<Timestamp> {
         let mut cmd = Cmd::new();
         cmd.arg("TIME");
@@ -20,7 +20,7 @@ impl Redis {
         Ok(Timestamp(seconds * 1000 + micros / 1000))
     }
 
-    /// Removes all keys of this namespace, for tests: it scans all keys of the server.
+    /// Removes all keys of this namespace, for tests. Scans all keys of the server.
     ///
     /// # Errors
     /// The server fails, or is a cluster.

@@ -1,5 +1,5 @@
-//! Listings by a search attribute. A shard's index is one sorted set of equal scores, whose members are
-//! name, value, time of creation and instance: in the order of values, then of time.
+//! Listings by a search attribute. A shard's index is one sorted set with equal scores. Its members consist of name,
+//! value, time of creation and instance, so they are ordered by value, then by time.
 
 use futures::future::try_join_all;
 use redis::Cmd;
@@ -17,24 +17,24 @@ pub(crate) const INDEX: &str = "sa";
 /// As in `listing.rs`.
 const PAGE_MIN: usize = 20;
 const PAGE_MAX: usize = 1000;
-const SEEN_MAX: usize = 100_000;
+const EXAMINED_MAX: usize = 100_000;
 
-/// The search attributes of an instance, as in its hash: the beginnings of its members of the index, each with a zero
-/// behind it.
+/// The search attributes of an instance, as its hash has them: the beginnings of its members in the index, each
+/// followed by a zero byte.
 pub(crate) fn heads(attributes: &Attributes) -> String {
     let all = attributes.iter();
     all.map(|(name, value)| format!("{name}\x01{}\0", value.sortable()))
         .collect()
 }
 
-/// A commit's changes of the index of attributes: the position of its key in the call's keys, beginnings of members
-/// that leave, and of those that join.
+/// The changes that a commit makes to the index of attributes: the position of its key among the call's keys, and the
+/// beginnings of members to remove and to add.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct IndexChange {
     pub key: usize,
     removed: Vec<String>,
     added: Vec<String>,
-    /// The heads afterwards.
+    /// The heads after the commit.
     #[serde(skip)]
     pub text: String,
 }
@@ -45,7 +45,7 @@ impl IndexChange {
     }
 }
 
-/// From the heads of before to these attributes.
+/// The change from the previous heads to these attributes.
 pub(crate) fn change(before: &str, attributes: &Attributes) -> IndexChange {
     let text = heads(attributes);
     let beyond = |these: &str, those: &str| -> Vec<String> {
@@ -61,7 +61,7 @@ pub(crate) fn change(before: &str, attributes: &Attributes) -> IndexChange {
     }
 }
 
-/// The attributes of which `text` has the heads.
+/// Reads attributes from the heads in `text`.
 pub(crate) fn read_heads(text: &str, what: &str) -> Result<Attributes> {
     let all = text.split_terminator('\0').map(|head| {
         let (name, value) = head.split_once('\x01')?;
@@ -71,7 +71,7 @@ pub(crate) fn read_heads(text: &str, what: &str) -> Result<Attributes> {
     all.ok_or_else(|| damaged(what, "its search attributes"))
 }
 
-/// Members within: `ZRANGE`'s ends.
+/// The range of members that match: the ends for `ZRANGE`.
 fn ends(filter: &AttributeFilter) -> (Vec<u8>, Vec<u8>) {
     let name = &filter.name;
     let of = |sign: char, value: &Attribute, end: char| {
@@ -83,7 +83,7 @@ fn ends(filter: &AttributeFilter) -> (Vec<u8>, Vec<u8>) {
             let first = format!("[{name}\x01{}", Attribute::sortable_prefix(prefix));
             let mut last = first.clone().into_bytes();
             last[0] = b'(';
-            // Above all bytes of UTF-8.
+            // Greater than all bytes of UTF-8.
             last.push(0xff);
             (first.into_bytes(), last)
         }
@@ -106,7 +106,7 @@ fn ends(filter: &AttributeFilter) -> (Vec<u8>, Vec<u8>) {
     }
 }
 
-/// The first letter of the values of a kind.
+/// The letter that begins the values of a kind.
 fn letter(kind: AttributeKind) -> u8 {
     match kind {
         AttributeKind::Text => b's',
@@ -129,18 +129,18 @@ impl Redis {
             let member = member.ok_or_else(|| Error::UnknownPlace(from.clone()))?;
             last = [b"(", member.as_slice()].concat();
         }
-        let seen_max = match filter.seen_max {
-            0 => SEEN_MAX,
+        let examined_max = match filter.examined_max {
+            0 => EXAMINED_MAX,
             most => most,
         };
         let mut size = filter.limit.clamp(PAGE_MIN, PAGE_MAX);
         let mut found = Page::default();
         while found.rows.len() < filter.limit {
-            if found.seen >= seen_max {
+            if found.examined >= examined_max {
                 found.next = Some(cursor(&last[1..]));
                 return Ok(found);
             }
-            let size_max = size.min(seen_max - found.seen);
+            let size_max = size.min(examined_max - found.examined);
             let members = self.members(&first, &last, size_max).await?;
             let Some(lowest) = members.last() else {
                 return Ok(found);
@@ -149,8 +149,8 @@ impl Redis {
             let ids = ids.collect::<Result<Vec<_>>>()?;
             let mut summaries = self.summaries(ids.clone()).await?.into_iter().peekable();
             for (id, member) in ids.iter().zip(&members) {
-                found.seen += 1;
-                // An instance that is gone has no summary.
+                found.examined += 1;
+                // A removed instance has no summary.
                 let Some((_, row)) = summaries.next_if(|(_, row)| row.header.id == *id) else {
                     continue;
                 };
@@ -168,7 +168,7 @@ impl Redis {
         Ok(found)
     }
 
-    /// The highest values of all shards together, highest first.
+    /// The greatest members of all shards together, greatest first.
     async fn members(&self, first: &[u8], last: &[u8], limit: usize) -> Result<Vec<Vec<u8>>> {
         let pages = (0..self.keys().shards()).map(|shard| {
             let mut read = Cmd::new();

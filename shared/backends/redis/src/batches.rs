@@ -1,5 +1,5 @@
-//! Batches of operators' actions, and the marks that they leave at instances. All keys of batches have one hash tag:
-//! few are under way at a time.
+//! Batches of operators' actions, and the marks that they leave on instances. All keys of batches share one hash tag,
+//! since few batches run at a time.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ pub(crate) fn freeing() -> [&'static Script; 1] {
     [&ENDING]
 }
 
-/// How many ids a command sends.
+/// The number of ids in one command.
 const IDS_AT_ONCE: usize = 1_000;
 /// A draft whose creator died is dropped after this time.
 const DRAFT_MS: u64 = 3_600_000;
@@ -105,7 +105,7 @@ impl Redis {
         }
     }
 
-    /// Those of an index, the newest first.
+    /// The batches of an index, newest first.
     async fn indexed(&self, index: &str) -> Result<Vec<Batch>> {
         let mut read = Cmd::new();
         read.arg("ZRANGE").arg(self.batch_key(index));
@@ -117,7 +117,7 @@ impl Redis {
             read
         });
         let found: Vec<Fields> = self.read_all(&reads.collect::<Vec<_>>()).await?;
-        // One may have been dropped between the two reads.
+        // A batch may have been dropped between the two reads.
         let found = found.into_iter().map(batch_of);
         found.filter_map(Result::transpose).collect()
     }
@@ -195,9 +195,9 @@ impl Batches for Redis {
         match self.run::<i64>(&CREATE, call).await? {
             0 => Ok(false),
             1 => Ok(true),
-            // An answer was lost, and the command was sent again.
+            // A response was lost, and the command was sent again.
             _ => Err(Error::Unavailable(
-                "the instances of the batch were not stored as they are".to_owned(),
+                "the instances of the batch were not stored completely".to_owned(),
             )),
         }
     }
@@ -255,7 +255,7 @@ impl Batches for Redis {
         batch_of(self.run(&CHANGE, call).await?)
     }
 
-    /// By Redis' clock.
+    /// Uses the clock of Redis.
     async fn lease_batch(&self, id: &str, carrier: &str, _now: Timestamp, ms: u64) -> Result<bool> {
         let keys = self.batch_keys(id);
         let mut call = LEASE.call(&[keys.lease, keys.record]);
@@ -294,7 +294,7 @@ impl Batches for Redis {
     }
 
     async fn drop_batch(&self, id: &str) -> Result<()> {
-        // The indexes come last: until then it can be dropped again.
+        // The indexes come last, so that an interrupted removal can be repeated.
         let keys = self.batch_keys(id);
         let mut delete = Cmd::new();
         delete.arg("DEL").arg(keys.record).arg(keys.instances);

@@ -1,6 +1,5 @@
-//! Records of branches: their data is stored as the difference from that of their fork, which may have
-//! the list that is iterated over. With a copy in each, a list would be written as often as it has
-//! items.
+//! Records of branches. The data of a branch is stored as the difference from its fork's data, which may contain the
+//! list that is iterated over. If each record had a copy, the list would be written once for each of its items.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,25 +16,25 @@ use crate::fork_bases::ForkBase;
 use crate::record::encode;
 use crate::reply::{Reply, json};
 
-/// For a fork with a smaller origin and header, differences are not worthwhile.
+/// Differences are not worthwhile if the fork's origin and header are smaller than this.
 const WORTH: usize = 1_024;
 
-/// When the fork was made, how the data differs from the fork's, and the scope without data. Other records
-/// are objects.
+/// The creation time of the fork, the difference from its data, and the scope without data. It is stored as an array,
+/// while full scopes are objects.
 pub(crate) type Differing = (String, Difference, Scope);
 
-/// Whether the record only says how it differs.
+/// Whether the record contains only a difference.
 pub(crate) fn differs(record: &[u8]) -> bool {
     record.first() == Some(&b'[')
 }
 
-/// The fork of a branch, by the scope's name.
+/// The fork of a branch, from the scope's name.
 pub(crate) fn fork_of(scope: &str) -> Option<&str> {
     let (fork, _) = scope.rsplit_once('.')?;
     fork.contains('.').then_some(fork)
 }
 
-/// `fork`: the fork around it, with its stamp; needed if the record [`differs`].
+/// `fork`: the fork that the scope is a branch of, with its stamp; needed if the record [`differs`].
 pub(crate) fn read_scope(record: &[u8], what: &str, fork: Option<(&str, &Fork)>) -> Result<Scope> {
     if !differs(record) {
         return json(record, what);
@@ -43,13 +42,13 @@ pub(crate) fn read_scope(record: &[u8], what: &str, fork: Option<(&str, &Fork)>)
     let (stamp, difference, mut scope): Differing = json(record, what)?;
     let (_, fork) = fork
         .filter(|(made, _)| *made == stamp)
-        .ok_or_else(|| damaged(what, "the fork that it is a branch of isn't there"))?;
+        .ok_or_else(|| damaged(what, "the fork of this branch is missing"))?;
     let data = difference.apply(&fork.data);
     scope.data = data.map_err(|error| damaged(what, error))?;
     Ok(scope)
 }
 
-/// Records of an instance, and then name, origin and numbers of each fork that they need.
+/// Reads records of an instance, followed by name, origin and numbers of each fork that they need.
 pub(crate) fn read_scopes(
     mut records: Reply,
     mut forks: Reply,
@@ -88,12 +87,12 @@ impl Redis {
         let Some((difference, rest)) = Difference::of_scope(&fork_base.fork.data, scope) else {
             return encode(scope, what, limit);
         };
-        // Names of members may make it larger than the whole value.
+        // The names of members may make it larger than the whole value.
         encode(&(fork_base.stamp, difference, rest), what, limit)
             .or_else(|_| encode(scope, what, limit))
     }
 
-    /// The known origin of the fork around a scope; read and kept if it isn't known.
+    /// The cached origin of the fork that a scope is a branch of. If it isn't cached, it is read and cached.
     pub(crate) fn fork_base(
         &self,
         scope: &ScopeRef,

@@ -1,5 +1,5 @@
-//! The instance that has a business key. Each business key has its own Redis key, outside of the
-//! shards: it is known before the instance is.
+//! The instances that have business keys. Each business key has its own Redis key outside the shards, because it is
+//! known before its instance.
 
 use redis::Cmd;
 use swirl_model::ids::InstanceId;
@@ -13,8 +13,8 @@ use crate::script::{Lazy, Script};
 static TAKE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/business_keys.lua")]));
 
 impl Redis {
-    /// The name is short, regardless of the lengths of workflow and key. The length distinguishes
-    /// pairs that would otherwise be the same text.
+    /// The key's name is short, however long workflow and key are. The length distinguishes pairs that would otherwise
+    /// give the same text.
     pub(crate) fn named_key(&self, key: &InstanceKey) -> String {
         let InstanceKey { workflow, key } = key;
         let text = format!("{}/{workflow}/{key}", workflow.len());
@@ -48,7 +48,7 @@ impl Redis {
         Ok(taken == 1)
     }
 
-    /// Another instance that has taken the key since keeps it.
+    /// Does nothing if another instance has taken the key since.
     pub(crate) async fn give_up_key(&self, key: &str, id: &InstanceId) -> Result<()> {
         let args = ["", "", id.as_str()];
         self.eval::<i64>(&TAKE, &[key.to_owned()], &args).await?;

@@ -1,4 +1,4 @@
-//! Checks whether the servers are configured to keep instances safely, and reports findings.
+//! Checks whether the servers are configured to store instances safely, and reports findings.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,26 +16,25 @@ use crate::options::{ConnectError, Options};
 
 const OLDEST: (u32, u32) = (7, 0);
 
-/// The result of examining servers without changing anything.
+/// The result of examining the servers, which changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Examined {
     pub findings: Vec<Finding>,
-    /// `host:port` and version of each server that answered.
+    /// `host:port` and version of each server that responded.
     pub servers: Vec<(String, String)>,
-    /// The servers' clock, and the time that the request took.
+    /// The servers' clock, and the duration of the request.
     pub clock: Option<(Timestamp, Duration)>,
-    /// The number of shards of the namespace; None if it isn't in use yet.
+    /// The number of shards of the namespace; `None` if it isn't in use yet.
     pub shards: Option<u16>,
 }
 
 impl Redis {
-    /// Examines the configured servers; nothing is changed. A server that doesn't answer is a
-    /// finding, too.
+    /// Examines the configured servers without changing anything. A server that doesn't respond is a finding too.
     pub async fn check(&self) -> Vec<Finding> {
         self.inner.link.examine().await.0
     }
 
-    /// The same without a handle: it leaves no trace in a namespace that isn't in use yet.
+    /// The same without a handle, so that an unused namespace stays unused.
     ///
     /// # Errors
     /// There is no connection.
@@ -59,7 +58,7 @@ impl Redis {
 }
 
 impl Link {
-    /// Findings, and the servers that answered with their versions.
+    /// The findings, and the servers that responded, with their versions.
     async fn examine(&self) -> (Vec<Finding>, Vec<(String, String)>) {
         let (mut findings, mut servers) = (Vec::new(), Vec::new());
         let (nodes, failed) = self.nodes().await;
@@ -67,7 +66,7 @@ impl Link {
             findings.push(Finding {
                 severity: Severity::Error,
                 code: "cluster",
-                message: format!("the other nodes have given up the node {node}"),
+                message: format!("the other nodes consider the node {node} failed"),
                 hint: "start it again, or forget it (CLUSTER FORGET)",
             });
         }
@@ -82,8 +81,8 @@ impl Link {
                 Err(error) => findings.push(Finding {
                     severity: Severity::Error,
                     code: "unreachable",
-                    message: format!("Redis at {server} doesn't answer: {error}"),
-                    hint: "look at its address, its user and whether it runs",
+                    message: format!("Redis at {server} doesn't respond: {error}"),
+                    hint: "check its address, its user and whether it is running",
                 }),
             }
         }
@@ -100,7 +99,7 @@ impl Link {
         let mut connection = self.connect(client).await?;
         let info: String = ask(&mut connection, &["INFO"]).await?;
         let mut facts = read_info(&info);
-        // A user may lack the right to see these.
+        // A user may lack the permission to read these.
         for name in ["appendfsync", "save"] {
             let answer: RedisResult<HashMap<String, String>> =
                 ask(&mut connection, &["CONFIG", "GET", name]).await;
@@ -151,11 +150,16 @@ fn judge(server: &str, facts: &HashMap<String, String>) -> Vec<Finding> {
             "use Redis 7.0 or newer",
         );
     }
-    // A replica of a cluster redirects clients to its master.
+    // A replica in a cluster redirects clients to its master.
     let in_cluster = fact("cluster_enabled") == Some("1");
     if fact("role") == Some("slave") && !in_cluster {
-        let message = "is a replica, which takes no writes".to_owned();
-        find(Severity::Error, "replica", message, "name the master");
+        let message = "is a replica, which accepts no writes".to_owned();
+        find(
+            Severity::Error,
+            "replica",
+            message,
+            "configure the master's address",
+        );
     }
     match fact("maxmemory_policy") {
         Some("noeviction") | None => {}
@@ -170,7 +174,7 @@ fn judge(server: &str, facts: &HashMap<String, String>) -> Vec<Finding> {
     match (fact("aof_enabled"), fact("appendfsync"), fact("save")) {
         (Some("1"), Some("always") | None, _) => {}
         (Some("1"), Some(fsync), _) => {
-            let message = format!("writes to disk now and then (appendfsync {fsync})");
+            let message = format!("writes to disk only from time to time (appendfsync {fsync})");
             let hint = "a crash of the machine may lose the last second: set appendfsync to always, or accept that";
             find(Severity::Warning, "fsync", message, hint);
         }
@@ -182,7 +186,7 @@ fn judge(server: &str, facts: &HashMap<String, String>) -> Vec<Finding> {
         }
         (_, _, Some(_)) => {
             let message = "keeps only snapshots on disk".to_owned();
-            let hint = "set appendonly to yes and appendfsync to always: a crash loses what came after the last snapshot";
+            let hint = "set appendonly to yes and appendfsync to always: a crash loses all changes since the last snapshot";
             find(Severity::Error, "persistence", message, hint);
         }
     }
@@ -190,14 +194,14 @@ fn judge(server: &str, facts: &HashMap<String, String>) -> Vec<Finding> {
         find(severity, code, message, hint);
     }
     if let Some(state) = fact("cluster_state").filter(|state| *state != "ok") {
-        let message = format!("belongs to a cluster that isn't well (cluster_state {state})");
-        let hint = "some slots have no server: look at CLUSTER NODES";
+        let message = format!("belongs to an unhealthy cluster (cluster_state {state})");
+        let hint = "some slots have no server: check CLUSTER NODES";
         find(Severity::Error, "cluster", message, hint);
     }
     findings
 }
 
-/// Free memory for future writes: a server without any refuses all writes, or is killed.
+/// Free memory for future writes. A server without any refuses all writes, or is killed.
 fn memory(
     facts: &HashMap<String, String>,
 ) -> Option<(Severity, &'static str, String, &'static str)> {
@@ -205,13 +209,12 @@ fn memory(
     let (used, limit) = (number("used_memory")?, number("maxmemory")?);
     if limit == 0 {
         let message = "has no limit for its memory (maxmemory 0)".to_owned();
-        let hint =
-            "set maxmemory to less than the machine has: Redis is killed when there is no more";
+        let hint = "set maxmemory below the machine's memory: Redis is killed when that runs out";
         return Some((Severity::Warning, "maxmemory", message, hint));
     }
     let percent = used.saturating_mul(100) / limit;
     let message = format!("uses {percent} % of its memory (maxmemory)");
-    let hint = "raise maxmemory, or keep less: redis.keep_ended, redis.keep_faulted, redis.retain, redis.history_max";
+    let hint = "raise maxmemory, or lower redis.keep_ended, redis.keep_faulted, redis.retain, redis.history_max";
     match percent {
         ..80 => None,
         80..95 => Some((Severity::Warning, "memory", message, hint)),

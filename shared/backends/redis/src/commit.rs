@@ -39,7 +39,7 @@ pub(crate) fn freeing() -> &'static Script {
     &LAST_COMMIT
 }
 
-/// Whether an instance ends with it.
+/// Whether the commit ends the instance.
 pub(crate) fn is_last(commands: &[Command]) -> bool {
     commands
         .iter()
@@ -52,12 +52,12 @@ pub(crate) fn is_bounded(commit: &Commit, instance_bytes: usize) -> bool {
     instance_bytes > 0 && !commit.fits && !commit.commands.iter().any(closes)
 }
 
-/// Anything smaller counts as zero.
+/// The size in KiB. Anything smaller counts as zero.
 pub(crate) fn kib(bytes: usize) -> usize {
     bytes >> 10
 }
 
-/// The KiB that these commands add to an instance.
+/// The size that these commands add to an instance, in KiB.
 fn added_by(commands: &[Command]) -> usize {
     let added = commands.iter().map(|command| match command {
         Command::Fork(fork) => kib(json_bytes(fork)),
@@ -75,7 +75,7 @@ pub(crate) struct Arguments<'a> {
     /// The instance's search attributes.
     attributes: &'a Attributes,
     limit: usize,
-    /// Effects that the script gives numbers to.
+    /// The effects to which the script assigns numbers.
     effects: Vec<Command>,
 }
 
@@ -142,10 +142,10 @@ impl Redis {
             (false, true) => "r",
             (true, true) => "qr",
         });
-        // For a lease that is taken now.
+        // For a lease that this commit takes.
         call.arg(lease_ms).arg(self.process()).arg(attempt);
         call.arg(match lease.read_stamp {
-            // Of a branch that has no record: its fork's.
+            // For a branch without a record, the stamp of its fork.
             0 => lease.fork_stamp,
             seen => seen,
         });
@@ -183,8 +183,8 @@ impl Redis {
         Ok(committed)
     }
 
-    /// The answer to a commit. A commit without an answer may have been carried out, with a lease that no
-    /// process knows about.
+    /// Returns the result of a commit. If there is no response, the commit may have been carried out with a lease that
+    /// no process knows about, so the lease is released.
     pub(crate) async fn sure(
         &self,
         answer: Result<Value>,
@@ -193,7 +193,7 @@ impl Redis {
     ) -> Result<Value> {
         if answer.is_err() && !lease.is_taken() {
             let given_back = self.settle_scope(&lease.scope, Some(attempt)).await;
-            tracing::debug!(scope = %lease.scope, ok = given_back.is_ok(), "a commit is unsure");
+            tracing::debug!(scope = %lease.scope, ok = given_back.is_ok(), "the outcome of a commit is unknown");
         }
         answer
     }
@@ -226,7 +226,7 @@ impl Redis {
             let command = match effects.next() {
                 Some(effect) if child.is_empty() => Some(effect),
                 _ if child.is_empty() => None,
-                // Children end last: the effects that the caller knows are before them.
+                // The ends of children come last, after the effects that the caller knows.
                 _ => Some(Command::EndInstance {
                     id: InstanceId::new(child),
                     status: EndStatus::Terminated,
@@ -246,7 +246,7 @@ impl Redis {
         let joins = self.large_joins(instance, reply.list()?)?;
         self.settle_waits(instance, freed, mark, waits, &mut wake)
             .await;
-        // The holder of the scope sees new inputs when it releases it.
+        // The holder of the scope sees new inputs when it releases the scope.
         if !released {
             wake.retain(|found| found != scope);
         }
@@ -265,8 +265,8 @@ impl Redis {
 }
 
 impl Redis {
-    /// Updates the index of events after a commit. `mark`: empty if it has changed no waits; otherwise they come with
-    /// it.
+    /// Updates the index of events after a commit. `mark` is empty if the commit changed no waits; otherwise `waits`
+    /// has them.
     pub(crate) async fn settle_waits(
         &self,
         instance: &InstanceId,
@@ -277,7 +277,7 @@ impl Redis {
     ) {
         let settled = async {
             for digest in freed {
-                self.free_event(instance, digest).await?;
+                self.release_event(instance, digest).await?;
             }
             if !freed.is_empty() {
                 self.reindex(instance, wake).await
@@ -289,7 +289,7 @@ impl Redis {
         };
         if let Err(error) = settled.await {
             // The commit is valid; the reconciler handles the mark that the script left.
-            tracing::warn!(%instance, %error, "the index of events is late");
+            tracing::warn!(%instance, %error, "the index of events could not be updated yet");
         }
     }
 }
@@ -414,8 +414,8 @@ impl<'a> Arguments<'a> {
                 self.record(&command, "an effect")?;
                 self.effects.push(command);
             }
-            // The driver queues a scope that yields when it has released the lease; a dropped scope is
-            // removed after everything else.
+            // The driver queues a scope that yields after releasing the lease. A dropped scope is removed after
+            // everything else.
             Command::Yield | Command::Drop => {}
         }
         Ok(())

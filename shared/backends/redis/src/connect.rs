@@ -1,8 +1,8 @@
-//! Connections: to one server, a cluster, or the master that sentinels name.
+//! Connections to one server, to a cluster, or to the master that sentinels name.
 //!
-//! All commands share a few connections and are pipelined there. A lost connection is renewed in the
-//! background; commands that were under way on it fail, and may or may not have been carried out. Only
-//! commands that a server refused before it did anything are retried here.
+//! All commands share a few connections and are pipelined there. A lost connection is renewed in the background.
+//! Commands in flight on it fail, and may or may not have been carried out. Only commands that a server refused before
+//! it did anything are retried here.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +38,7 @@ enum Servers {
         next: AtomicUsize,
     },
     Cluster {
-        // Knows the nodes that were named, for messages.
+        // Knows the configured nodes, for messages.
         seeds: Vec<ConnectionInfo>,
         tls: TlsCertificates,
         connections: Vec<ClusterConnection>,
@@ -62,7 +62,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
 impl Link {
     pub async fn open(options: &Options) -> Result<Link, ConnectError> {
-        // Another provider may be set already, which is fine.
+        // Another provider may already be set, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let limits = Limits {
             connect: Duration::from_millis(options.connect_timeout_ms),
@@ -106,7 +106,7 @@ impl Link {
                 if options.tls != Tls::default() {
                     return Err(ConnectError::Option {
                         name: "tls",
-                        reason: "sentinels are asked with the system's certificates only"
+                        reason: "connections to sentinels support only the system's certificates"
                             .to_owned(),
                     });
                 }
@@ -155,12 +155,12 @@ impl Link {
         }
     }
 
-    /// Asks the sentinels where the master is now.
+    /// Asks the sentinels for the current master.
     async fn follow_master(&self) {
         let Servers::Sentinel { client, master } = &self.servers else {
             return;
         };
-        // One task asks; the others continue with the known master, and fail or succeed with it.
+        // One task asks. The others continue with the known master, and succeed or fail with it.
         let Ok(mut client) = client.try_lock() else {
             return;
         };
@@ -176,24 +176,24 @@ impl Link {
             if found.get_connection_info().addr().to_string() != before {
                 let manager = self.limits.manager(&found).await?;
                 *master.write().await = (found, manager);
-                tracing::info!("the Redis master is another one now");
+                tracing::info!("the Redis master has changed");
             }
             Ok::<(), RedisError>(())
         };
         match tokio::time::timeout(self.limits.response, look).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the sentinels name no master"),
-            Err(_) => tracing::warn!("the sentinels don't answer"),
+            Err(_) => tracing::warn!("the sentinels don't respond"),
         }
     }
 
-    /// Sends a command; temporary refusals of a server are retried for a while.
+    /// Sends a command. Temporary refusals of a server are retried for a while.
     pub async fn send(&self, cmd: &Cmd) -> RedisResult<Value> {
         let until = Instant::now() + self.limits.retry;
         let mut wait = BACKOFF_MIN;
         loop {
             let sent = self.try_send(cmd).await;
-            // An error that the server answered with is an answer at first.
+            // An error of the server arrives as a value.
             match sent.and_then(Value::extract_error) {
                 Err(error) if not_carried_out(&error) && Instant::now() + wait < until => {
                     sleep(wait).await;
@@ -204,8 +204,7 @@ impl Link {
         }
     }
 
-    /// Sends commands that only read: as one message to a single server, and if that fails, each by
-    /// itself.
+    /// Sends commands that only read: to a single server as one message, and if that fails, one by one.
     pub async fn send_reads(&self, cmds: &[Cmd]) -> RedisResult<Vec<Value>> {
         if let Some(values) = self.try_send_together(cmds).await {
             return Ok(values);
@@ -213,8 +212,8 @@ impl Link {
         futures::future::try_join_all(cmds.iter().map(|cmd| self.send(cmd))).await
     }
 
-    /// Sends writes, then reads, whose answers are returned: as one message to a single server, which keeps their order.
-    /// The writes must change nothing when they are repeated.
+    /// Sends writes and then reads, and returns the responses to the reads. A single server gets them as one message,
+    /// which keeps their order. The writes must be idempotent.
     pub async fn send_writes_and_reads(
         &self,
         writes: &[Cmd],
@@ -232,15 +231,15 @@ impl Link {
         self.send_reads(reads).await
     }
 
-    /// Sends commands that are carried out in their order, and returns the answer of each: as one message to a single
-    /// server. Nothing is repeated but what a server refused; an error of the connection is that of all.
+    /// Sends commands that are carried out in order, and returns the response to each. A single server gets them as one
+    /// message. Only commands that a server refused are repeated; an error of the connection applies to all.
     pub async fn send_in_order(&self, cmds: &[Cmd]) -> RedisResult<Vec<RedisResult<Value>>> {
         let mut manager = match &self.servers {
             Servers::Single { managers, next, .. } => {
                 managers[next.fetch_add(1, Ordering::Relaxed) % managers.len()].clone()
             }
             Servers::Sentinel { master, .. } => master.read().await.1.clone(),
-            // Each may be for another server.
+            // Each command may be for another server.
             Servers::Cluster { .. } => {
                 let mut answers = Vec::with_capacity(cmds.len());
                 for cmd in cmds {
@@ -273,7 +272,7 @@ impl Link {
                 managers[next.fetch_add(1, Ordering::Relaxed) % managers.len()].clone()
             }
             Servers::Sentinel { master, .. } => master.read().await.1.clone(),
-            // Each goes to another server.
+            // Each command goes to another server.
             Servers::Cluster { .. } => return None,
         };
         let mut all = redis::Pipeline::with_capacity(cmds.len());
@@ -288,7 +287,7 @@ impl Link {
         (values.len() == cmds.len() && !values.iter().any(is_error)).then_some(values)
     }
 
-    /// A server to subscribe to.
+    /// Returns a server to subscribe to.
     pub async fn subscriber(&self, attempt: usize) -> RedisResult<Client> {
         match &self.servers {
             Servers::Single { client, .. } => Ok(client.clone()),
@@ -315,7 +314,7 @@ impl Link {
         }
     }
 
-    /// The certificates for connections to nodes of a cluster; None without a cluster.
+    /// The certificates for connections to cluster nodes; `None` without a cluster.
     pub(crate) fn cluster_tls(&self) -> Option<&TlsCertificates> {
         match &self.servers {
             Servers::Cluster { tls, .. } => Some(tls),
@@ -423,7 +422,7 @@ fn is(error: &RedisError, kind: ServerErrorKind) -> bool {
     error.kind() == ErrorKind::Server(kind)
 }
 
-/// Whether the server did nothing, and may succeed in a moment.
+/// Whether the server did nothing and may succeed in a moment.
 fn not_carried_out(error: &RedisError) -> bool {
     use ServerErrorKind::{BusyLoading, ClusterDown, MasterDown, ReadOnly, TryAgain};
     [BusyLoading, ClusterDown, MasterDown, ReadOnly, TryAgain]
@@ -432,7 +431,7 @@ fn not_carried_out(error: &RedisError) -> bool {
         || error.is_connection_refusal()
 }
 
-/// Addresses may contain passwords: only the part after them is shown.
+/// Shows only the part of a URL that can't contain a password.
 fn url_error(url: &str, error: &RedisError) -> ConnectError {
     let shown = url
         .split_whitespace()
@@ -448,7 +447,7 @@ fn url_error(url: &str, error: &RedisError) -> ConnectError {
 
 pub(crate) fn error(error: RedisError) -> Error {
     let text = error.to_string();
-    // The prelude's error for unreadable records.
+    // The prelude raises this error for unreadable records.
     if let Some((_, what)) = text.split_once("DAMAGED ") {
         return Error::Damaged {
             what: "an instance in Redis".to_owned(),
@@ -464,7 +463,7 @@ pub(crate) fn error(error: RedisError) -> Error {
             "Redis has no memory left: raise maxmemory or shorten the retention ({text})"
         )),
         Some("NOPERM") => Error::Unavailable(format!(
-            "the Redis user may not do this: widen its ACL ({text})"
+            "the Redis user is not allowed to do this: extend its ACL ({text})"
         )),
         _ => Error::Unavailable(format!("Redis: {text}")),
     }

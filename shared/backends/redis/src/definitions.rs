@@ -1,4 +1,4 @@
-//! Deployed definitions. All of them have one hash tag: they are few, and read together.
+//! Deployed definitions. All of them share one hash tag, since they are few and read together.
 
 use async_trait::async_trait;
 use swirl_model::ids::DefinitionId;
@@ -15,7 +15,7 @@ static REPLACE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/replace.lua"
 
 static CHANGES: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/changes.lua")]));
 
-/// How many heads are read at once.
+/// The number of heads read at once.
 const PAGE: usize = 200;
 
 impl Redis {
@@ -23,7 +23,7 @@ impl Redis {
         format!("{{{}:d}}:{name}", self.keys().namespace())
     }
 
-    /// Writes a definition, and its place among the changes.
+    /// Writes a definition, and its position among the changes.
     async fn write<T: redis::FromRedisValue>(
         &self,
         script: &Script,
@@ -53,7 +53,7 @@ impl Redis {
         rows.iter().map(row).collect()
     }
 
-    /// Older builds keep none.
+    /// Older builds store no heads.
     async fn head(&self, field: &str, head: &str) -> Result<DefinitionHead> {
         if !head.is_empty() {
             return serde_json::from_str(head).map_err(|error| damaged("a definition", error));
@@ -61,12 +61,12 @@ impl Redis {
         let mut cmd = redis::cmd("HGET");
         cmd.arg(self.definition_key("records")).arg(field);
         let found: Option<String> = self.query(cmd).await?;
-        let text = found.ok_or_else(|| damaged("a definition", "it isn't there"))?;
+        let text = found.ok_or_else(|| damaged("a definition", "it is missing"))?;
         Ok(read(&text)?.head())
     }
 }
 
-/// No name holds a line feed.
+/// Names never contain a line feed.
 fn field(id: &DefinitionId) -> String {
     format!("{}\n{}", id.workflow, id.version)
 }
@@ -98,7 +98,7 @@ impl Definitions for Redis {
         cmd.arg(self.definition_key("revision"));
         let last = self.query::<Option<u64>>(cmd).await?.unwrap_or_default();
         let mut changes = Changes {
-            // The database was replaced: all of it is new.
+            // The database was replaced, so everything counts as new.
             revision: if last < since { 0 } else { since },
             heads: Vec::new(),
         };

@@ -1,4 +1,4 @@
-//! The activity of running instances, for operators of a cluster.
+//! The activity of running instances, for a cluster's operators.
 
 use futures::future::try_join_all;
 use redis::Cmd;
@@ -11,27 +11,27 @@ use crate::script::{Lazy, Script};
 
 static DOING: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/doing.lua")));
 
-/// How many entries of a shard's index are assigned to their instances; the rest is counted by entry.
+/// The number of entries of a shard's index that are assigned to their instances. The rest is counted by entry.
 const ENTRIES_MAX: usize = 1_000;
-/// How many suspended instances of a shard are examined each time, to see whether they still are.
+/// The number of suspended instances of a shard that are examined each time, to remove those that no longer are.
 const TIDIED: usize = 50;
 
 /// The running instances, each counted once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Doing {
-    /// Have a step to be made, or a call under way. Where a shard has more than a thousand scopes to be driven, the
-    /// others are counted by scope.
+    /// Instances with a step to make or a call in flight. If a shard has more than a thousand scopes to drive, the rest
+    /// is counted by scope.
     pub ready: u64,
     pub suspended: u64,
-    /// For an event, a time or a sub-workflow.
+    /// Instances that wait for an event, a time or a sub-workflow.
     pub waiting: u64,
 }
 
 impl Redis {
-    /// The activity of the running instances in the shards of this process.
+    /// Counts the running instances by activity, in the shards of this process.
     ///
     /// # Errors
-    /// Redis doesn't answer.
+    /// Redis doesn't respond.
     pub async fn count_doing(&self) -> Result<Doing> {
         let shards = self.shards();
         let counts = shards.iter().map(|shard| self.doing_in(*shard));
@@ -57,7 +57,7 @@ impl Redis {
         let mut call = DOING.call(&keys);
         call.arg(ENTRIES_MAX).arg(some);
         let (running, ready, suspended): (u64, u64, u64) = self.run(&DOING, call).await?;
-        // They are counted by other indexes, which a crash may leave behind for a while.
+        // These are counted from other indexes, which may be out of date for a while after a crash.
         let ready = ready.min(running.saturating_sub(suspended));
         Ok(Doing {
             ready,

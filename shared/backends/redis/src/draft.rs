@@ -1,10 +1,10 @@
-//! A plan that is being put together: what must still hold, what is read, what is written.
+//! A plan under construction: the conditions, the reads and the writes.
 
 use swirl_ports::Lease;
 
 use crate::snapshot::Snapshot;
 
-/// A plan that is being put together.
+/// A plan under construction.
 pub(crate) struct Draft<'a> {
     pub scope: &'a str,
     pub compared: Vec<(String, Vec<u8>)>,
@@ -45,7 +45,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Once, even if several parts of a plan need it: an end counts the fields that are there.
+    /// Adds a field only once, even if several parts of a plan need it, since an end counts the existing fields.
     pub fn read(&mut self, field: &str) {
         let is_known = self.compared.iter().any(|(other, _)| other == field);
         if !is_known && !self.read.iter().any(|other| other == field) {

@@ -1,7 +1,7 @@
-//! Instances whose histories have entries that nobody has read yet. An index of each shard has them (`unread`), by when
-//! the first of these entries was written, and a field of the instance says how many entries have been read (`le`).
-//! Everything that adds to a history adds to the index in the same atomic step, provided that histories are followed:
-//! the namespace's notes say so, and all processes look there regularly.
+//! Instances with unread history entries. An index in each shard (`unread`) has these instances, by the time when the
+//! first of the entries was written, and the field `le` of an instance is the number of entries that were read.
+//! Everything that adds to a history adds to the index in the same atomic step, if histories are followed. The
+//! namespace's notes say whether they are, and all processes check these regularly.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -22,7 +22,7 @@ pub(crate) const INDEX: &str = "unread";
 #[derive(Default)]
 pub(crate) struct Following {
     is_on: AtomicBool,
-    /// Instances that were removed although their histories had not been read to the end.
+    /// The number of instances that were removed before their histories were read to the end.
     lost: AtomicU64,
 }
 
@@ -31,12 +31,12 @@ impl Redis {
         self.inner.following.is_on.store(on, Ordering::Relaxed);
     }
 
-    /// Whether what is added to a history must be noted.
+    /// Whether additions to histories must be recorded in the index.
     pub(crate) fn follows(&self) -> bool {
         self.inner.following.is_on.load(Ordering::Relaxed)
     }
 
-    /// Turns it on or off for all processes of the namespace. The others notice within
+    /// Turns following on or off for all processes of the namespace. The others notice within
     /// [`NOTICED`](crate::NOTICED). Returns whether that is a change.
     pub async fn set_following(&self, on: bool) -> Result<bool> {
         let mut note = Cmd::new();
@@ -50,18 +50,18 @@ impl Redis {
         Ok(changed > 0)
     }
 
-    /// An instance was removed, and entries of its history were not read.
+    /// Records that an instance was removed although entries of its history were not read.
     pub(crate) fn lose(&self, id: &InstanceId) {
         if self.follows() {
             self.inner.following.lost.fetch_add(1, Ordering::Relaxed);
             tracing::error!(
                 instance = %id,
-                "its time is over, and it is removed although its history was not published to the end"
+                "an expired instance was removed although its history was not published to the end"
             );
         }
     }
 
-    /// How many instances this process has removed although their histories had not been read to the end.
+    /// The number of instances that this process removed before their histories were read to the end.
     pub fn lost_histories(&self) -> u64 {
         self.inner.following.lost.load(Ordering::Relaxed)
     }

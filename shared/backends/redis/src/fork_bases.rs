@@ -1,10 +1,10 @@
-//! A cache of the common data of a fork's branches: the instance's header and the fork's origin, which may
-//! be as large as the list that is iterated over. Reading them for each branch would take quadratic time.
+//! A cache of the common data of a fork's branches: the instance's header and the fork's origin, which may be as large
+//! as the list that is iterated over. Reading them for each branch would take quadratic time.
 //!
-//! Both are written once, with the fork or before it; when the instance is moved to another version of its definition, the
-//! fork gets another time. So a cached origin is valid as long as the fork's creation time, in microseconds, is the same.
-//! A later fork of the same name, because an instance was removed and started again or a failover lost the first, has
-//! another time.
+//! Both are written once, with the fork or before it. If the instance is moved to another version of its definition,
+//! the fork gets a new creation time. So a cached origin is valid as long as the fork's creation time, in microseconds,
+//! is the same. A later fork with the same name, after an instance was removed and started again or after a failover
+//! lost the first fork, has another time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use swirl_model::ids::InstanceId;
 use swirl_model::instance::Header;
 use swirl_model::scope::Fork;
 
-/// Size of the stored JSON; in memory it is ten times as much, thirty times for small objects. One entry may
+/// The size of the stored JSON. In memory it is ten times as much, or thirty times for small objects. One entry may
 /// take nearly all of it.
 const BYTES_MAX: u64 = 8 << 20;
 /// The expected number of entries, of a few kilobytes each.
@@ -23,15 +23,15 @@ const USUAL: usize = 1_024;
 
 #[derive(Debug, Clone)]
 pub(crate) struct ForkBase {
-    /// When the fork was made.
+    /// The creation time of the fork.
     pub stamp: String,
     pub header: Arc<Header>,
     pub fork: Arc<Fork>,
-    /// Length of both as they are stored.
+    /// The stored size of both.
     pub bytes: usize,
 }
 
-/// An instance, and a fork's name within it.
+/// An instance, and the name of a fork within it.
 type Place = (InstanceId, Box<str>);
 
 #[derive(Clone)]
@@ -50,7 +50,7 @@ pub(crate) struct ForkBases {
 
 impl ForkBases {
     pub fn new() -> ForkBases {
-        // Several parts would divide the bytes, and refuse entries larger than a part.
+        // Several segments would divide the size, and refuse entries larger than a segment.
         let options = OptionsBuilder::new()
             .shards(1)
             .estimated_items_capacity(USUAL)
@@ -63,7 +63,7 @@ impl ForkBases {
                 DefaultHashBuilder::default(),
                 DefaultLifecycle::default(),
             ),
-            // Only if an option is missing.
+            // This occurs only if an option is missing.
             Err(_) => Cache::with_weighter(USUAL, BYTES_MAX, ByBytes),
         };
         ForkBases {
@@ -76,8 +76,7 @@ impl ForkBases {
         self.cache.get(&(instance.clone(), fork.into()))
     }
 
-    /// Keeps it, unless another task was faster: then all use that one, so that the common data is in memory
-    /// once.
+    /// Adds an entry. If another task was faster, returns its entry instead, so that all tasks share one copy.
     pub fn settle(&self, instance: &InstanceId, fork: &str, fork_base: ForkBase) -> ForkBase {
         if let Some(known) = self.get(instance, fork)
             && known.stamp == fork_base.stamp

@@ -1,6 +1,8 @@
-//! Builds of several versions in one namespace. Records have a format, a number that rises whenever an older build
-//! would misread the records of a newer one; all builds of one format work side by side. A build of a newer format
-//! announces this in the namespace's notes before it writes anything, and waits until processes of older formats, which
+//! Lets builds of several versions share a namespace. Records have a format, a number that rises whenever an older
+//! build would misread the records of a newer one. All builds with the same format work side by side. A build with a
+//! newer format announces it in the namespace's notes before it writes anything, and waits until processes with older
+//! formats have stopped; these check the notes regularly. A process with an older format that connects later is
+//! refused.
 //! check the notes regularly, have stopped. A process that connects later with an older format is refused.
 
 use std::time::Duration;
@@ -11,9 +13,9 @@ use crate::Redis;
 use crate::connect::damaged;
 use crate::options::ConnectError;
 
-/// How often a running process checks whether the format has risen.
+/// How often a running process checks the format.
 const LOOK: Duration = Duration::from_secs(3);
-/// The longest time until a process has noticed.
+/// The maximum time until a process has noticed a change.
 pub const NOTICED: Duration = Duration::from_secs(5);
 
 impl Redis {
@@ -35,7 +37,7 @@ impl Redis {
             tracing::info!(
                 from = found,
                 to = own,
-                "records get a newer format: processes of older builds stop first"
+                "records get a newer format; waiting for processes of older builds to stop"
             );
             let pause = self.options().takeover_ms.max(1);
             tokio::time::sleep(Duration::from_millis(pause)).await;
@@ -43,14 +45,14 @@ impl Redis {
         Ok(())
     }
 
-    /// Waits until the namespace has records of a newer format than this build reads; gives that format.
+    /// Waits until the namespace has a newer format than this build reads. Returns that format.
     pub async fn outdated(&self) -> u32 {
         loop {
             tokio::time::sleep(LOOK).await;
             let mut read = Cmd::new();
             read.arg("HMGET").arg(self.keys().global("meta"));
             read.arg("format").arg("followed");
-            // If the server is away, all other operations notice that, too.
+            // If the server is unavailable, all other operations notice that too.
             let Ok((found, followed)) = self.query::<(Option<u32>, Option<String>)>(read).await
             else {
                 continue;

@@ -1,5 +1,5 @@
-//! The stored history: a list whose elements hold the lines of one commit, or a part of them. One element
-//! costs a script little more than one line would: `<number of lines> <line>\n<line>..`.
+//! The stored history: a list whose elements contain the lines of one commit, or some of them. An element costs a
+//! script little more than a single line would: `<number of lines> <line>\n<line>..`.
 
 use redis::Cmd;
 use swirl_model::event::HistoryEntry;
@@ -10,11 +10,11 @@ use crate::connect::damaged;
 use crate::record::encode;
 use crate::reply::json;
 
-/// An element has no more lines, and gets no more when it has this many bytes: the oldest is dropped as a whole.
+/// The limits of an element. It takes no more lines once it has this many bytes, and it is dropped as a whole.
 const LINES: usize = 100;
 const BYTES: usize = 64 * 1024;
 
-/// Adds the number of lines, the number of elements, and the elements. `limit`: bytes of a line.
+/// Adds the number of lines, the number of elements, and the elements. `limit`: the maximum size of a line in bytes.
 pub(crate) fn add(
     call: &mut Cmd,
     history: &[HistoryEntry],
@@ -26,7 +26,7 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// The elements that hold these lines.
+/// The elements that contain these lines.
 pub(crate) fn elements(
     history: &[HistoryEntry],
     id: &InstanceId,
@@ -52,7 +52,7 @@ pub(crate) fn elements(
     Ok(elements.into_iter().map(with_number).collect())
 }
 
-/// The one element that holds these lines, however many they are: it replaces one that did.
+/// The single element that contains these lines, however many they are. It replaces an existing element.
 pub(crate) fn element(history: &[HistoryEntry], id: &InstanceId, limit: usize) -> Result<Vec<u8>> {
     let mut element = format!("{} ", history.len()).into_bytes();
     for (place, entry) in history.iter().enumerate() {
@@ -64,7 +64,7 @@ pub(crate) fn element(history: &[HistoryEntry], id: &InstanceId, limit: usize) -
     Ok(element)
 }
 
-/// The newest lines of such a list, oldest first.
+/// The newest lines of a list of elements, oldest first.
 pub(crate) fn read(
     elements: &[Vec<u8>],
     id: &InstanceId,
@@ -73,7 +73,7 @@ pub(crate) fn read(
     let what = || format!("the history of {id}");
     let mut history = Vec::new();
     for element in elements {
-        let short = || damaged(what(), "an element has other lines than it says");
+        let short = || damaged(what(), "an element has a wrong number of lines");
         let at = element.iter().position(|byte| *byte == b' ');
         let (count, text) = element.split_at(at.ok_or_else(short)?);
         let count = std::str::from_utf8(count).ok();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_history_is_read_back() {
         for (lines, elements) in [(0, 0), (1, 1), (100, 1), (101, 2), (350, 4)] {
             let history = entries(lines);
             let args = added(&history);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_lost_is_found_out() {
+    fn a_missing_line_is_detected() {
         let args = added(&entries(3));
         let text = String::from_utf8(args[2].clone()).unwrap();
         let id = InstanceId::new("a");

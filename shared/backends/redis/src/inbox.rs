@@ -1,13 +1,13 @@
-//! The inbox of a scope, as a commit leaves it, and the ids of consumed inputs that the scope remembers.
+//! The inbox of a scope after a commit, and the ids of consumed inputs that the scope remembers.
 
 use swirl_ports::Commit;
 
-use crate::given::Unplanned;
+use crate::plan_input::Unplanned;
 use crate::snapshot::{Item, Snapshot};
 
-/// Ids of consumed inputs that are remembered, in bytes.
+/// The limit on remembered ids of consumed inputs, in bytes.
 const REMEMBERED: usize = 4_096;
-/// Between ids, and around them.
+/// Separates and surrounds the ids.
 const MARK: char = '\u{1}';
 
 /// The items of an inbox, in order.
@@ -24,17 +24,17 @@ impl<'a> Inbox<'a> {
         Ok(Inbox { consumed, left })
     }
 
-    /// Some items haven't been given to the holder of this token.
+    /// Whether some items haven't been handed to the holder with this token.
     pub fn has_news(&self, token: u64) -> bool {
         let token = token.to_string();
-        self.left.iter().any(|item| item.given != token)
+        self.left.iter().any(|item| item.handed_to != token)
     }
 
     pub fn consumed_kib(&self) -> usize {
         self.consumed.iter().map(|item| item.kib).sum()
     }
 
-    /// The items that are left, as stored.
+    /// The remaining items, in their stored form.
     pub fn text(&self) -> Result<Option<Vec<u8>>, Unplanned> {
         if self.left.is_empty() {
             return Ok(None);
@@ -42,13 +42,13 @@ impl<'a> Inbox<'a> {
         let items = self
             .left
             .iter()
-            .map(|item| (&item.number, &item.id, &item.kind, &item.given));
+            .map(|item| (&item.number, &item.id, &item.kind, &item.handed_to));
         let items: Vec<_> = items.collect();
         let text = rmp_serde::to_vec(&items);
         text.map(Some).map_err(|_| Unplanned::General)
     }
 
-    /// Ids that are remembered from now on are among the consumed ones.
+    /// Whether some of the consumed ids must be remembered.
     pub fn is_remembered(&self) -> bool {
         self.consumed.iter().any(|item| is_remembered(item))
     }
@@ -58,7 +58,8 @@ fn is_remembered(item: &Item) -> bool {
     !matches!(item.kind.as_str(), "o" | "t")
 }
 
-/// The ids of consumed inputs, with those of these; the oldest go. `None`: nothing is to be remembered.
+/// The remembered ids with those of the consumed items added; the oldest are dropped. `None` if nothing has to be
+/// remembered.
 pub(crate) fn remembered(seen: Option<&str>, consumed: &[&Item]) -> Option<String> {
     let mut text = seen.unwrap_or("\u{1}").to_owned();
     for item in consumed.iter().filter(|item| is_remembered(item)) {

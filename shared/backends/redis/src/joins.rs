@@ -1,6 +1,6 @@
-//! The results of forks, as their parents read them: from the fields where the branches left them, a page at a time.
+//! Reads the results of forks for their parents, page by page, from the fields that the branches wrote.
 //!
-//! A commit that completes a fork only notifies the parent, since reading the results would hold up the server.
+//! A commit that completes a fork only notifies the parent, since reading the results would block the server.
 
 use redis::Cmd;
 use swirl_model::event::Input;
@@ -12,7 +12,7 @@ use crate::Redis;
 use crate::reply::{Reply, json, unpack};
 use crate::snapshot::Numbers;
 
-/// Results of one page, and about how many bytes it may have. The answer is held in memory by both sides.
+/// The limits of a page of results: their number, and their approximate size. Both sides hold a page in memory.
 const PAGE_RESULTS: u32 = 500;
 const PAGE_BYTES: u64 = 1 << 20;
 
@@ -21,7 +21,7 @@ impl Redis {
         self.options().join_limits.are_exceeded(results, bytes)
     }
 
-    /// The parents of complete forks whose results are left to a coordinator. `forks`: parent, number of results, bytes.
+    /// The parents of complete forks that a coordinator has to join. `forks`: parent, number of results, bytes.
     pub(crate) fn large_joins(
         &self,
         instance: &InstanceId,
@@ -60,8 +60,8 @@ impl Redis {
         }
     }
 
-    /// Results are written once, and removed only by a commit of the parent: pages that are read one after another
-    /// belong together, or the parent's commit is refused.
+    /// Reads results in pages. Results are written once, and only a commit of the parent removes them, so the pages
+    /// belong together; otherwise the parent's commit is refused.
     pub(crate) async fn result_pages(
         &self,
         parent: &ScopeRef,
@@ -93,7 +93,7 @@ impl Redis {
         items: &mut [InboxItem],
     ) -> Result<()> {
         for item in items {
-            // An older build stored them with the input.
+            // An older build stored the results with the input.
             if let Input::Joined { fork, results, .. } = &mut item.input
                 && results.is_empty()
             {

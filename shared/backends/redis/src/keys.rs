@@ -1,19 +1,19 @@
 //! Names of keys. `docs/adr/0008-redis-layout.md` has the table.
 //!
-//! All keys of an instance, and the indexes that contain it, have the hash tag of the
-//! instance's shard, `{namespace:shard}`: one script may change all of them, on a cluster too.
+//! All keys of an instance, and the indexes that contain it, have the hash tag of the instance's shard,
+//! `{namespace:shard}`, so that one script may change all of them, in a cluster too.
 
 use swirl_model::ids::InstanceId;
 
-/// The keys that every script of an instance gets first, in this order; the prelude names them.
-/// A script that needs fewer gets the first ones.
+/// The keys that every script of an instance gets first, in this order, which the prelude names. A script that needs
+/// fewer gets the first ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Span {
-    /// The instance and the index of scopes that should run.
+    /// The instance, and the index of scopes that should run.
     Ready = 2,
-    /// Also waits: timers, events.
+    /// Also the waits: timers and events.
     Waits = 6,
-    /// Also the keys that an end changes.
+    /// Also the keys that the end of an instance changes.
     All = 9,
 }
 
@@ -86,7 +86,7 @@ impl Keys {
         keys
     }
 
-    /// The keys of a plain commit; with the letter of the status with which it ends.
+    /// The keys of a plain commit. `end`: the letter of the status with which it ends the instance.
     pub fn of_plain(&self, instance: &InstanceId, end: Option<&str>) -> Vec<String> {
         let tag = self.tag(instance);
         let id = instance.as_str();
@@ -107,12 +107,12 @@ impl Keys {
         keys
     }
 
-    /// The instance's hash alone.
+    /// The key of the instance's hash.
     pub fn hash_of(&self, instance: &InstanceId) -> String {
         [&self.tag(instance), ":i:", instance.as_str()].concat()
     }
 
-    /// The instance's history alone.
+    /// The key of the instance's history.
     pub fn history_of(&self, instance: &InstanceId) -> String {
         [&self.tag(instance), ":h:", instance.as_str()].concat()
     }
@@ -127,7 +127,7 @@ impl Keys {
     }
 }
 
-/// Letters of statuses in keys and records: running, completed, faulted, cancelled (x), terminated.
+/// The letters of statuses in keys and records: running, completed, faulted, cancelled (x), terminated.
 pub(crate) const STATUSES: [&str; 5] = ["r", "c", "f", "x", "t"];
 
 #[cfg(test)]
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn an_instance_stays_in_its_shard() {
         let keys = Keys::new("ns", 64);
-        // Fixed for ever: stored instances would not be found any more.
+        // Fixed for ever, since stored instances could not be found otherwise.
         assert_eq!(keys.tag(&InstanceId::new("a")), "{ns:23}");
         let all = keys.of(&InstanceId::new("a"), Span::All);
         assert_eq!(all.len(), Span::All as usize);

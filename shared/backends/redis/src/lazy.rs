@@ -1,5 +1,5 @@
-//! Reads a scope without a lease, for a turn that may end with its first commit: by one command, which writes
-//! nothing. The commit detects whether another process was faster.
+//! Reads a scope without a lease, for a turn that may end with its first commit, by one command that writes nothing.
+//! The commit detects whether another process was faster.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ use crate::joins::{add_results, result_fields};
 use crate::reply::{json, unpack};
 use crate::snapshot::{self, Joining, Numbers, Snapshot};
 
-/// Fields before those of forks around the scope.
+/// The fields before those of the enclosing forks.
 const OWN: [&str; 7] = ["s", "p", "m:", "l:", "q:", "t:", "r:"];
 
-/// An item of an inbox: number, id, kind, token of the lease that it was handed to.
+/// An item of an inbox: number, id, kind, and the token of the lease that it was handed to.
 pub(crate) type Item = (String, String, String, String);
 
-/// The forks around a scope, innermost first: parent, fork, index of the branch.
-fn forks_around(scope: &str) -> Vec<(&str, &str, u32)> {
+/// The forks that enclose a scope, innermost first: parent, fork, index of the branch.
+fn enclosing_forks(scope: &str) -> Vec<(&str, &str, u32)> {
     let mut forks = Vec::new();
     let mut rest = scope;
     while let Some((fork, index)) = rest.rsplit_once('.')
@@ -41,19 +41,19 @@ fn forks_around(scope: &str) -> Vec<(&str, &str, u32)> {
     forks
 }
 
-/// Neither ended nor detached: `<revision> <flags> <stamp>`.
+/// Whether the scope has neither ended nor been detached. Marks: `<revision> <flags> <stamp>`.
 fn is_plain(marks: &[u8]) -> bool {
     !marks.contains(&b'e') && !marks.contains(&b'd')
 }
 
-/// When it was written.
+/// The time when it was written.
 fn stamp(marks: &[u8]) -> u64 {
     let text = std::str::from_utf8(marks).unwrap_or_default();
     let stamp = text.rsplit(' ').next().unwrap_or_default();
     stamp.parse().unwrap_or_default()
 }
 
-/// Reads the stored state of a scope and of the forks around it.
+/// The command that reads the stored state of a scope and of the enclosing forks.
 fn command(key: &str, scope: &ScopeRef, forks: &[(&str, &str, u32)], with_fork_base: bool) -> Cmd {
     let name = scope.scope.as_str();
     let mut read = Cmd::new();
@@ -82,17 +82,17 @@ fn command(key: &str, scope: &ScopeRef, forks: &[(&str, &str, u32)], with_fork_b
 
 enum Look {
     Held(Box<Held>),
-    /// Acquiring it gives the reason.
+    /// Acquiring the scope gives the reason.
     Refused,
-    /// The known origin belongs to another fork of this name.
+    /// The cached origin belongs to another fork with this name.
     Stale,
 }
 
 impl Redis {
-    /// `None`: it cannot be read without a lease (it is held, over, suspended, or a call is under way);
-    /// acquiring it gives the reason.
+    /// Returns `None` if the scope cannot be read without a lease: it is held, over or suspended, or a call is in
+    /// flight. Acquiring it gives the reason.
     pub(crate) async fn look_at_scope(&self, scope: &ScopeRef) -> Result<Option<Held>> {
-        let forks = forks_around(scope.scope.as_str());
+        let forks = enclosing_forks(scope.scope.as_str());
         let fork = forks.first().map(|(_, fork, _)| fork);
         let fork_base = fork.and_then(|fork| self.fork_bases().get(&scope.instance, fork));
         let look = match self.look_with(scope, &forks, fork_base).await? {
@@ -105,7 +105,7 @@ impl Redis {
         })
     }
 
-    /// `fork_base`: the innermost fork, if it is known; otherwise it is read with the rest.
+    /// `fork_base`: the innermost fork, if it is cached. Otherwise it is read with the rest.
     async fn look_with(
         &self,
         scope: &ScopeRef,
@@ -130,12 +130,12 @@ impl Redis {
         }
         let mut innermost: Option<Numbers> = None;
         for (_, fork, _) in forks {
-            let (Some(numbers), Some(around)) = (next(), next()) else {
+            let (Some(numbers), Some(marks)) = (next(), next()) else {
                 return Ok(Look::Refused);
             };
             let numbers: Numbers = unpack(&numbers, &format!("fork {fork} of {scope}"))?;
             let is_closed = numbers.closed == 1;
-            if is_closed || !is_plain(&around) {
+            if is_closed || !is_plain(&marks) {
                 return Ok(Look::Refused);
             }
             innermost.get_or_insert(numbers);
@@ -155,7 +155,7 @@ impl Redis {
                 };
                 let bytes = header.len() + fork.as_ref().map_or(0, Vec::len);
                 let header: Arc<Header> = json::<Header>(&header, &what)?.into();
-                // A single branch is the only one that will ever ask for it.
+                // The common data of a single branch is parsed only if it is needed now, since no other branch will need it.
                 let others = numbers.as_ref().filter(|numbers| numbers.total > 1);
                 let fork: Option<Arc<Fork>> = match fork {
                     Some(fork) if record.as_deref().is_none_or(differs) || others.is_some() => {
@@ -241,10 +241,10 @@ impl Redis {
         })))
     }
 
-    /// Whether a holder surely has nothing new: no input waits, and nothing around the scope has changed.
+    /// Whether the holder can't have missed anything: no input is waiting, and no enclosing fork has changed.
     pub(crate) async fn is_quiet(&self, lease: &Lease) -> Result<bool> {
         let name = lease.scope.scope.as_str();
-        let forks = forks_around(name);
+        let forks = enclosing_forks(name);
         let mut read = Cmd::new();
         read.arg("HMGET")
             .arg(self.keys().hash_of(&lease.scope.instance));
@@ -254,21 +254,21 @@ impl Redis {
             read.arg(format!("g:{fork}"));
         }
         let found: Vec<Option<Vec<u8>>> = self.query(read).await?;
-        let [Some(status), None, None, Some(held), around @ ..] = &*found else {
+        let [Some(status), None, None, Some(held), enclosing @ ..] = &*found else {
             return Ok(false);
         };
-        // Its token, its end, and that its holder hasn't been notified of a closed fork.
+        // The lease has its token, its expiry, and whether its holder was notified that the scope is closed.
         let mut held = held.split(|byte| *byte == b' ');
         let token = lease.token.to_string();
         let is_held = held.next() == Some(token.as_bytes()) && held.nth(1) == Some(b"0");
         if status != b"r" || !is_held {
             return Ok(false);
         }
-        for numbers in around {
+        for numbers in enclosing {
             let Some(numbers) = numbers else {
                 return Ok(false);
             };
-            let numbers: Numbers = unpack(numbers, &format!("a fork around {}", lease.scope))?;
+            let numbers: Numbers = unpack(numbers, &format!("a fork enclosing {}", lease.scope))?;
             if numbers.closed == 1 {
                 return Ok(false);
             }
@@ -276,8 +276,8 @@ impl Redis {
         Ok(true)
     }
 
-    /// `None`: the waiting items were taken meanwhile. Also returns the forks whose results are many or large, and are left
-    /// out.
+    /// Reads the inbox. Returns `None` if the waiting items were consumed meanwhile. Also returns the forks whose
+    /// results are left out because they are many or large.
     async fn inbox_of(
         &self,
         key: &str,
@@ -292,7 +292,7 @@ impl Redis {
         let name = scope.scope.as_str();
         let waiting: Vec<Item> = unpack(&inbox, &what)?;
         let joined = waiting.iter().find_map(|(_, id, ..)| joined_fork(id));
-        // A worker that has driven a branch knows how many there are: it saves a request.
+        // A worker that has driven a branch knows the number of results, which saves a request.
         let ahead = joined.and_then(|fork| self.joined_ahead(scope, fork));
         let mut read = Cmd::new();
         read.arg("HMGET").arg(key);
@@ -336,9 +336,9 @@ impl Redis {
         let mut found = Vec::with_capacity(waiting.len());
         let mut items = Vec::with_capacity(waiting.len());
         let mut large = Vec::new();
-        for ((number, id, kind, given), input) in waiting.into_iter().zip(parts) {
+        for ((number, id, kind, handed_to), input) in waiting.into_iter().zip(parts) {
             let Some(input) = input else { return Ok(None) };
-            // Results of branches count where they are kept.
+            // The results of branches count where they are stored.
             let is_counted = !id.starts_with("fork-");
             let kib = if is_counted { kib(input.len()) } else { 0 };
             let mut input: Input = json(&input, &what)?;
@@ -350,7 +350,7 @@ impl Redis {
                 let joining = snapshot.joining.as_ref();
                 let numbers = joining.filter(|joining| joining.fork == *fork);
                 match numbers.map(|joining| &joining.numbers) {
-                    // Another fork that is complete at the same time.
+                    // This is another fork that is complete at the same time.
                     None => *own = self.results_of(scope, *fork).await?,
                     Some(numbers) if !numbers.passes_results() => {}
                     Some(numbers) if self.is_large_join(numbers.reported(), numbers.bytes) => {
@@ -364,7 +364,7 @@ impl Redis {
                 number,
                 id: id.clone(),
                 kind,
-                given,
+                handed_to,
                 kib,
             });
             found.push(InboxItem { id, input });
@@ -374,7 +374,7 @@ impl Redis {
         Ok(Some((found, large)))
     }
 
-    /// The fork, if this process knows it and its results are few.
+    /// The fork, if its origin is cached and its results are few.
     fn joined_ahead(&self, scope: &ScopeRef, fork: u32) -> Option<Ahead> {
         let name = format!("{}.{fork}", scope.scope);
         let known = self.fork_bases().get(&scope.instance, &name)?;

@@ -1,7 +1,7 @@
 //! The store, the event log and the definitions on Redis 7: a single server, a server behind Sentinel, or Redis
 //! Cluster.
 //!
-//! One script at a time changes an instance, and carries out its operation completely or not at all.
+//! One script at a time changes an instance, and its operation takes effect completely or not at all.
 //! `docs/adr/0008-redis-layout.md` has the keys and the reasons.
 //!
 //! Invariants: all keys of a script share a hash tag; leases use the clock of Redis, never that of a process; the size
@@ -22,7 +22,6 @@ mod events;
 mod following;
 mod fork_bases;
 mod format;
-mod given;
 mod history;
 mod inbox;
 mod joins;
@@ -38,6 +37,7 @@ mod outbox;
 mod overdue;
 mod pending_starts;
 mod plan;
+mod plan_input;
 mod reading;
 mod record;
 mod recorded;
@@ -143,14 +143,16 @@ impl Redis {
         redis.take_over(format).await?;
         redis.prepare(&store::freeing()).await;
         redis.prepare(&batches::freeing()).await;
-        // Without messages everything still works, only later, so this isn't worth failing for.
+        // Everything works without messages, only later, so an error here isn't worth failing for.
         let limit = Duration::from_millis(redis.options().connect_timeout_ms);
         let mut connected = redis.news().connected();
         if tokio::time::timeout(limit, connected.wait_for(|on| *on))
             .await
             .is_err()
         {
-            tracing::warn!("no messages from Redis: what others do is noticed late");
+            tracing::warn!(
+                "cannot subscribe to Redis, so changes by other processes are noticed late"
+            );
         }
         Ok(redis)
     }
@@ -200,8 +202,8 @@ impl Redis {
             .fetch_max(generation, Ordering::Relaxed);
     }
 
-    /// Checks shards and layout: with a different number of shards no instance would be found, and with a different
-    /// layout none could be read.
+    /// Checks the number of shards and the layout. With another number of shards no instance would be found, and with
+    /// another layout none could be read.
     async fn check_namespace(&self) -> Result<String, ConnectError> {
         let Options {
             namespace, shards, ..
@@ -262,7 +264,10 @@ fn check_options(options: &Options) -> Result<(), ConnectError> {
         return bad("shards", "it must be from 1 to 4096");
     }
     if options.response_timeout_ms == 0 || options.connect_timeout_ms == 0 {
-        return bad("response_timeout_ms", "a limit of 0 lets nothing succeed");
+        return bad(
+            "response_timeout_ms",
+            "with a limit of 0 nothing could succeed",
+        );
     }
     Ok(())
 }

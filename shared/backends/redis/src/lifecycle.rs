@@ -43,7 +43,7 @@ pub(crate) fn freeing() -> [&'static Script; 3] {
     [&SUSPEND, &REMOVE, &CLEAR]
 }
 
-/// The first attempt may only put an instance of an earlier build in its place in the index.
+/// An instance of an earlier build is first moved to its position.
 const REMOVAL_ATTEMPTS: usize = 2;
 
 impl Redis {
@@ -94,7 +94,7 @@ impl Redis {
         if are_kept {
             self.started(&id, events, !correlation.is_empty()).await?;
         }
-        // Also if it exists: a crash may have come before the steps that follow its creation.
+        // Even if it exists, since a crash may have occurred before the steps that follow its creation.
         if created != (Created::Exists { conflict: true }) {
             if !correlation.is_empty() {
                 self.reindex(&id, &mut Vec::new()).await?;
@@ -122,8 +122,8 @@ impl Redis {
         self.beginning(&mut call, header, root, watched)?;
         let key = InstanceKey::of(header).map(|key| self.named_key(&key));
         call.arg(key.unwrap_or_default());
-        call.arg(begun.had.len());
-        for (generation, digest) in &begun.had {
+        call.arg(begun.consumed.len());
+        for (generation, digest) in &begun.consumed {
             call.arg(generation).arg(digest);
         }
         call.arg(begun.correlation.len());
@@ -158,7 +158,7 @@ impl Redis {
         let mut call = START.call(&keys);
         call.arg(id.as_str());
         self.beginning(&mut call, header, root, watched)?;
-        for (generation, digest) in &begun.had {
+        for (generation, digest) in &begun.consumed {
             call.arg(generation).arg(digest);
         }
         Ok(call)
@@ -237,8 +237,8 @@ impl Redis {
         Ok(())
     }
 
-    /// Records at the parent that an instance ends with it. If the parent was faster, its end
-    /// reaches the instance too.
+    /// Records at the parent that the instance ends with it. If the parent has ended meanwhile, that ends the instance
+    /// too.
     async fn follow(&self, child: &InstanceId, parent: &InstanceId) -> Result<()> {
         let keys = self.keys().of(parent, Span::Ready);
         let mut call = self.call_instance(&CHILD, &keys, parent, None);
@@ -292,7 +292,7 @@ impl Redis {
         Ok(added == 1)
     }
 
-    /// The keys of a script that adds to the history and is no commit.
+    /// The keys of a script that adds to the history without a commit.
     pub(crate) fn keys_of_lines(&self, id: &InstanceId) -> Vec<String> {
         let mut keys = self.keys().of(id, Span::All);
         if self.follows() {
@@ -308,7 +308,7 @@ impl Redis {
         self.run(&ATTEMPTS, call).await
     }
 
-    /// Removes those without leftovers, which are most; returns the places of the others.
+    /// Removes instances without leftovers, which are most, and returns the positions of the others.
     pub(crate) async fn clear(
         &self,
         shard: u16,
@@ -355,7 +355,7 @@ impl Redis {
                 .take_away(self.keys().shard(id), id, at, self.follows())
                 .await?
             {
-                // Of one that failed the notes of its waits are left.
+                // The notes of the waits remain if the instance failed.
                 self.reindex(id, &mut Vec::new()).await?;
                 return Ok(Removed::Done);
             }
@@ -363,8 +363,8 @@ impl Redis {
         Ok(Removed::Busy)
     }
 
-    /// Whether it is gone; otherwise it still has something to do, or its place in the index is behind this one.
-    /// `holds`: it stays while its history has unread entries.
+    /// Removes an instance. Returns false if it still has something to do, or if its position in the index is later
+    /// than this one. `holds`: the instance stays while its history has unread entries.
     pub(crate) async fn take_away(
         &self,
         shard: u16,

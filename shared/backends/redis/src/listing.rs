@@ -21,18 +21,18 @@ use crate::script::{Lazy, Script};
 static PAGE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/page.lua")]));
 static COUNT: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/count.lua")]));
 
-/// The minimum page of one shard, so that few rounds are needed if most instances are filtered out.
+/// The minimum page size of one shard, so that few rounds are needed if most instances are filtered out.
 const PAGE_MIN: usize = 20;
-/// The maximum page of one shard.
+/// The maximum page size of one shard.
 const PAGE_MAX: usize = 1000;
-/// The page for ids alone, such as for a search by the beginning of an id.
+/// The page size if only ids are read, for example to search by the beginning of an id.
 const PAGE_OF_PREFIX: usize = 2000;
-/// The default for how many instances are examined for one page.
-const SEEN_MAX: usize = 100_000;
-/// How many workflows are counted by one function: the server is blocked meanwhile.
+/// The default number of instances that are examined for one page.
+const EXAMINED_MAX: usize = 100_000;
+/// The number of workflows counted by one function. The server is blocked meanwhile.
 const COUNTED_AT_ONCE: usize = 100;
 
-/// Time of creation in microseconds, then the instance: the order of listings.
+/// The time of creation in microseconds, then the instance. This is the order of listings.
 type Place = (u64, String);
 
 impl Redis {
@@ -51,8 +51,8 @@ impl Redis {
         if let Some(key) = &filter.key {
             return self.listing_by_key(filter, key, after, keep).await;
         }
-        let seen_max = match filter.seen_max {
-            0 => SEEN_MAX,
+        let examined_max = match filter.examined_max {
+            0 => EXAMINED_MAX,
             most => most,
         };
         let least = filter.since.and_then(|since| u64::try_from(since.0).ok());
@@ -64,11 +64,11 @@ impl Redis {
             size = PAGE_OF_PREFIX;
         }
         while found.rows.len() < filter.limit {
-            if found.seen >= seen_max {
+            if found.examined >= examined_max {
                 found.next = below.as_ref().map(cursor_of_place);
                 return Ok(found);
             }
-            let size_max = size.min(seen_max - found.seen);
+            let size_max = size.min(examined_max - found.examined);
             let page = self.page_of_all(filter, below.as_ref(), size_max).await?;
             let Some(last) = page.last().cloned() else {
                 return Ok(found);
@@ -82,24 +82,24 @@ impl Redis {
                 if filter.passes(&summary) && keep(&summary) {
                     found.rows.push(summary);
                     if found.rows.len() == filter.limit {
-                        found.seen += page.iter().filter(|other| **other >= place).count();
+                        found.examined += page.iter().filter(|other| **other >= place).count();
                         found.next = Some(cursor_of_place(&place));
                         return Ok(found);
                     }
                 }
             }
-            found.seen += page.len();
+            found.examined += page.len();
             if is_last {
                 return Ok(found);
             }
             below = Some(last);
-            // Most are filtered out, otherwise the page would be full.
+            // Most were filtered out, otherwise the page would be full.
             size = (size * 2).clamp(PAGE_MIN, PAGE_MAX.max(size));
         }
         Ok(found)
     }
 
-    /// The number of instances: in total, and of some workflows.
+    /// The number of instances in total, and per workflow.
     pub(crate) async fn count_by_workflow(
         &self,
         workflows: &[Arc<str>],
@@ -161,8 +161,8 @@ impl Redis {
             let mut read = Cmd::new();
             read.arg("ZRANGE").arg(self.keys().index(shard, "keys"));
             read.arg(format!("[{key}\x01")).arg(format!("({key}\x02"));
-            // An instance is named after its workflow and key: there are few of a key.
-            read.arg("BYLEX").arg("LIMIT").arg(0).arg(SEEN_MAX);
+            // Instances are named by workflow and key, and a key has few instances.
+            read.arg("BYLEX").arg("LIMIT").arg(0).arg(EXAMINED_MAX);
             self.query::<Vec<String>>(read)
         });
         let members = try_join_all(pages).await?.concat();
@@ -178,7 +178,7 @@ impl Redis {
             if found.rows.len() == filter.limit {
                 break;
             }
-            found.seen += 1;
+            found.examined += 1;
             if filter.passes(&summary) && keep(&summary) {
                 found.rows.push(summary);
                 found.next = Some(cursor_of_place(&place));
@@ -190,7 +190,7 @@ impl Redis {
         Ok(found)
     }
 
-    /// The next of all shards together.
+    /// The next instances of all shards together.
     async fn page_of_all(
         &self,
         filter: &Filter,
@@ -253,7 +253,7 @@ impl Redis {
     }
 }
 
-/// `None`: it was removed meanwhile.
+/// Returns `None` if the instance was removed meanwhile.
 fn read_summary(id: &InstanceId, mut parts: Reply) -> Result<Option<(Place, Summary)>> {
     let status = match parts.value()? {
         Value::Nil => return Ok(None),

@@ -34,22 +34,23 @@ static MIGRATE: Lazy = Lazy::new(|| {
 
 type Fields = HashMap<String, Vec<u8>>;
 
-/// The fields that an instance was read from.
+/// The fields from which an instance was read.
 struct Read {
-    /// Fields that change with everything that happens to it: what was there.
+    /// The values of the fields that change with every change of the instance.
     guards: Vec<(String, Vec<u8>)>,
-    /// How the records of branches differ from those of their forks.
+    /// The differences of branch records from their forks.
     differences: HashMap<ScopeId, Difference>,
-    /// When forks were made.
+    /// The creation times of forks.
     stamps: HashMap<String, String>,
-    /// Results and inputs as they are stored.
+    /// Results and inputs in their stored form.
     results: HashMap<(String, u32), BranchResult>,
     inputs: HashMap<(ScopeId, String), (String, Input)>,
 }
 
 impl Redis {
     pub(crate) async fn whole_instance(&self, id: &InstanceId) -> Result<Option<Whole>> {
-        // Before the instance: a lease that has ended by then has ended in it.
+        // The time is read before the instance, so that a lease that has expired by then has also expired in the
+        // instance.
         let now: (u64, u64) = self.query(redis::cmd("TIME")).await?;
         let now_ms = now.0 * 1_000 + now.1 / 1_000;
         let mut read = Cmd::new();
@@ -118,7 +119,7 @@ impl Redis {
             let waits = answer.list()?;
             if let Err(error) = self.index_waits(id, mark, waits, &mut wake).await {
                 // The reconciler handles the mark that the script left.
-                tracing::warn!(instance = %id, %error, "the index of events is late");
+                tracing::warn!(instance = %id, %error, "the index of events could not be updated yet");
             }
         }
         wake.sort();
@@ -126,7 +127,7 @@ impl Redis {
         Ok(Migrated::Done(wake))
     }
 
-    /// Returns the forks' new stamps: what was read of them before is void.
+    /// Adds the forks with new stamps, so that everything that was read of them before is void. Returns the stamps.
     fn add_forks(
         &self,
         call: &mut Cmd,
@@ -185,7 +186,7 @@ impl Redis {
         };
         call.arg(name.as_str()).arg(record);
         call.arg(scope.rev).arg(flags(&scope));
-        // One that does several things counts as several.
+        // A command that does several things counts as several commands.
         let words = commands.iter().map(|command| match command {
             swirl_model::event::Command::Correlate(values) => values.len(),
             _ => 1,
@@ -271,7 +272,7 @@ fn whole(fields: &Fields, id: &InstanceId, now_ms: u64) -> Result<Whole> {
         let of = format!("{id}/{name}");
         let record = fields.get(&format!("r:{name}"));
         let record = record.ok_or_else(|| damaged(&of, "it has no record"))?;
-        let around = fork_of(&name).and_then(|fork| {
+        let enclosing = fork_of(&name).and_then(|fork| {
             let stamp = read.stamps.get(fork)?;
             Some((stamp.as_str(), forks.get(fork)?))
         });
@@ -280,7 +281,7 @@ fn whole(fields: &Fields, id: &InstanceId, now_ms: u64) -> Result<Whole> {
             read.differences
                 .insert(ScopeId::new(name.as_str()), difference);
         }
-        scopes.push(read_scope(record, &of, around)?);
+        scopes.push(read_scope(record, &of, enclosing)?);
     }
     let mut inbox = Vec::new();
     for name in named("q:") {

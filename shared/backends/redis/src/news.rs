@@ -1,5 +1,5 @@
-//! Notifications of other processes' changes: inputs of held scopes, timers that are due earlier. They come
-//! as messages, which may be lost, so waiting code also polls.
+//! Notifications of other processes' changes: inputs of held scopes, and timers that are due earlier. They are
+//! messages, which may be lost, so waiting code also polls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -20,12 +20,12 @@ const BACKOFF_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct News {
     /// Waiters in this process, by `<instance>/<scope>`.
     waiting: Mutex<HashMap<String, Vec<Weak<Notify>>>>,
-    /// Counts changes that may have made the next timer earlier.
+    /// Counts the changes that may have made the next timer earlier.
     timers: watch::Sender<u64>,
     connected: watch::Sender<bool>,
 }
 
-/// A registered waiter, until dropped.
+/// A registered waiter. Dropping it unregisters it.
 pub(crate) struct Listener<'a> {
     news: &'a News,
     member: String,
@@ -75,14 +75,14 @@ impl News {
         }
     }
 
-    /// Messages may have been missed.
+    /// Notifies all waiters, since messages may have been missed.
     fn notify_all(&self) {
         let members: Vec<String> = self.lock().keys().cloned().collect();
         members.iter().for_each(|member| self.notify(member));
         self.timers.send_modify(|count| *count += 1);
     }
 
-    /// Receives messages for ever; reconnects when the connection is lost.
+    /// Receives messages, and reconnects when the connection is lost. Never returns.
     pub async fn run(self: Arc<News>, link: Arc<Link>, namespace: String, process: String) {
         let timers = format!("{namespace}:timers");
         let mine = format!("{namespace}:p:{process}");
@@ -124,7 +124,7 @@ impl News {
                     }
                 }
                 Ok(None) => return Ok(()),
-                // A broken network between the ends reports nothing.
+                // A broken network doesn't report itself.
                 Err(_) => match timeout(link.response_limit(), sink.ping::<()>()).await {
                     Ok(answered) => answered?,
                     Err(_) => return Ok(()),

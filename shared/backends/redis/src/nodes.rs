@@ -1,4 +1,4 @@
-//! Each server by itself: nodes of a cluster may differ.
+//! Access to each server separately, since the nodes of a cluster may differ.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::Redis;
 use crate::check::{ask, read_info};
 use crate::connect::{Link, open};
 
-/// A node as another one lists it.
+/// A node in another node's list.
 #[derive(Debug, PartialEq, Eq)]
 struct Node {
     /// Empty for the node that sends the list.
@@ -17,7 +17,7 @@ struct Node {
     failed: bool,
 }
 
-/// A line of `CLUSTER NODES`: id, `ip:port@bus,hostname`, flags, and more.
+/// Parses a line of `CLUSTER NODES`: id, `ip:port@bus,hostname`, flags, and more.
 fn node(line: &str) -> Option<Node> {
     let mut words = line.split_ascii_whitespace().skip(1);
     let (place, flags) = (words.next()?, words.next()?);
@@ -58,8 +58,8 @@ fn at(seed: &ConnectionInfo, node: &Node) -> ConnectionInfo {
 }
 
 impl Link {
-    /// Every server in use: all nodes of a cluster, as listed by the first that answers, and the
-    /// addresses of those that it has dropped.
+    /// All servers in use: the nodes of a cluster, as listed by the first that responds, and the addresses of those
+    /// that the cluster considers failed.
     pub async fn nodes(&self) -> (Vec<Client>, Vec<String>) {
         let named = self.servers().await;
         let Some(tls) = self.cluster_tls() else {
@@ -95,11 +95,11 @@ impl Link {
     }
 }
 
-/// Memory that a server needs for its next request: below it, refusals depend on the size of the
-/// request and on the memory that the server frees meanwhile.
+/// The memory that a server needs for its next request. With less, refusals depend on the size of the request and on
+/// the memory that the server frees meanwhile.
 const ROOM_MIN: u64 = 1024 * 1024;
 
-/// Whether a server refuses requests that need memory, or is about to.
+/// Whether a server refuses requests that need memory, or soon will.
 fn is_full(info: &HashMap<String, String>) -> bool {
     let number = |name: &str| info.get(name).and_then(|text| text.parse::<u64>().ok());
     let limit = number("maxmemory").unwrap_or(0);
@@ -109,8 +109,8 @@ fn is_full(info: &HashMap<String, String>) -> bool {
 }
 
 impl Redis {
-    /// The servers that have no memory left, or less than a request may need: they refuse requests that need memory.
-    /// Instances can still be ended, and ended ones are removed. Servers that don't answer are left out.
+    /// The servers with no memory left, or less than a request may need. They refuse requests that need memory.
+    /// Instances can still be ended, and ended ones are removed. Servers that don't respond are left out.
     pub async fn full(&self) -> Vec<String> {
         let link = &self.inner.link;
         let (nodes, _) = link.nodes().await;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn full_is_what_has_no_room_for_a_request() {
+    fn a_server_without_room_for_a_request_is_full() {
         let full = |used: u64, apart: u64, limit: u64| {
             is_full(&read_info(&format!(
                 "used_memory:{used}\r\nmem_not_counted_for_evict:{apart}\r\nmaxmemory:{limit}\r\n"

@@ -2,7 +2,7 @@
 
 use swirl_ports::JoinLimits;
 
-/// The format that this build writes, and the newest that it reads. It reads all that are older.
+/// The format that this build writes. It reads this format and all older ones.
 pub const FORMAT: u32 = 3;
 
 /// The topology of the servers.
@@ -10,89 +10,88 @@ pub const FORMAT: u32 = 3;
 pub enum Topology {
     #[default]
     Single,
-    /// Redis Cluster: the URLs are those of some of its nodes.
+    /// Redis Cluster. The URLs are those of some of its nodes.
     Cluster,
-    /// The URLs are those of the sentinels; user and password in them are the servers' too.
+    /// The URLs are those of the sentinels. User and password in them apply to the servers too.
     Sentinel {
         /// The sentinels' name for the master.
         master: String,
     },
 }
 
-/// Certificates in PEM, if the system's are not enough.
+/// Certificates in PEM, for when the system's are not enough.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Trusted in place of the machine's CA certificates.
+    /// The trusted CA certificates, instead of the machine's.
     pub ca: Option<Vec<u8>>,
-    /// Shown to the server: certificate chain and key.
+    /// The client's certificate chain and key.
     pub client: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Addresses of the servers, and limits. Anything over a limit is refused or, where documented,
-/// dropped, the oldest first.
+/// Addresses of the servers, and limits. Anything beyond a limit is refused or, where documented, dropped, oldest
+/// first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// `redis://[user:password@]host[:port][/database]`, `rediss://` with TLS; also
-    /// `redis-sentinel://` and `rediss-sentinel://`.
+    /// `redis://[user:password@]host[:port][/database]`, or `rediss://` with TLS; also `redis-sentinel://` and
+    /// `rediss-sentinel://`.
     pub urls: Vec<String>,
-    /// Wins over the URLs'.
+    /// Overrides the user in the URLs.
     pub username: Option<String>,
-    /// Wins over the URLs'.
+    /// Overrides the password in the URLs.
     pub password: Option<String>,
     pub topology: Topology,
     pub tls: Tls,
-    /// Begins all keys: several systems can share a server.
+    /// The prefix of all keys, so that several systems can share a server.
     pub namespace: String,
-    /// The number of shards of the instances. Fixed when the namespace is first used.
+    /// The number of shards of the instances. It is fixed when the namespace is first used.
     pub shards: u16,
-    /// Connections for commands; more than one helps only if one core cannot send enough.
+    /// The number of connections for commands. More than one helps only if one core cannot send fast enough.
     pub connections: usize,
     pub connect_timeout_ms: u64,
-    /// For each command.
+    /// The time limit for each command.
     pub response_timeout_ms: u64,
-    /// How long commands that a server refused temporarily (it is loading, a replica takes over) are
+    /// How long commands that a server refused temporarily (because it is loading, or a replica is taking over) are
     /// retried.
     pub retry_ms: u64,
     /// How often the store is polled for changes whose message was lost.
     pub poll_ms: u64,
-    /// Scopes that became ready, or effects that were committed, less than this ago are left to the
-    /// processes that work on them.
+    /// Scopes that became ready, or effects that were committed, less than this time ago are left to the processes that
+    /// work on them.
     pub grace_ms: u64,
     /// The time before the reconciler gets the same finding again.
     pub repeat_ms: u64,
-    /// History entries of an instance; older ones are dropped.
+    /// The maximum number of history entries of an instance. Older ones are dropped.
     pub history_max: u64,
-    /// Inputs that wait in a scope's inbox.
+    /// The maximum number of inputs waiting in a scope's inbox.
     pub inbox_max: usize,
-    /// How much an instance may hold in all of its scopes, forks and their results; 0 for any.
+    /// The maximum total size of an instance's scopes, forks and results; 0 means no limit.
     pub instance_bytes: usize,
-    /// Bytes of one record: a scope, an input, a fork, an effect.
+    /// The maximum size in bytes of one record: a scope, an input, a fork, an effect.
     pub record_max: usize,
     /// How long events are kept for later waits.
     pub retain_ms: u64,
-    /// How many such events are kept; older ones are dropped.
+    /// The maximum number of such events. Older ones are dropped.
     pub retain_max: usize,
-    /// How long an event is known, so that it isn't accepted twice.
+    /// How long an event is remembered, so that it isn't accepted twice.
     pub dedup_ms: u64,
-    /// How many such events are known; older ones are dropped.
+    /// The maximum number of such events. Older ones are dropped.
     pub dedup_max: usize,
-    /// Sets of events that are not complete yet.
+    /// The maximum number of incomplete sets of events.
     pub sets_max: usize,
-    /// How long ended instances are kept. Faulted ones count as ended.
+    /// How long ended instances are kept, except faulted ones.
     pub keep_ended_ms: u64,
-    /// How many; older ones are dropped.
+    /// The maximum number of such instances. Older ones are dropped.
     pub keep_ended_max: usize,
-    /// How long faulted instances are kept, regardless of the number of instances.
+    /// How long faulted instances are kept, regardless of their number.
     pub keep_faulted_ms: u64,
-    /// Forks beyond these are for coordinators to join: a commit that completes one says so, and whoever reads the parent
-    /// doesn't get the results.
+    /// Forks beyond these limits are left to coordinators: a commit that completes one reports that, and the reader of
+    /// the parent doesn't get the results.
     pub join_limits: JoinLimits,
-    /// The format of the records that this build writes ([`FORMAT`]); another one only in tests.
+    /// The format of the records that this build writes ([`FORMAT`]). Only tests use another one.
     pub format: u32,
-    /// How long a build of a newer format waits until processes of older builds have stopped.
+    /// How long a build with a newer format waits for processes of older builds to stop.
     pub takeover_ms: u64,
-    /// Whether common commits take the fast path. It makes no other difference; a test compares
-    /// the two.
+    /// Whether common commits take the fast path. It makes no other difference; a test compares both paths.
     pub plain: bool,
 }
 
@@ -165,7 +164,7 @@ impl Options {
     }
 }
 
-/// The reason why there is no connection.
+/// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     #[error("the address '{url}' cannot be used: {reason}")]
@@ -193,7 +192,7 @@ pub enum ConnectError {
         found: u32,
         own: u32,
     },
-    /// Trying again can help.
+    /// Whether retrying can help.
     #[error(transparent)]
     Store(#[from] swirl_ports::Error),
 }

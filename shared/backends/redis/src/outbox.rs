@@ -1,4 +1,4 @@
-//! Effects of commits that have not been carried out yet.
+//! Effects of commits that were not carried out yet.
 
 use std::collections::BTreeMap;
 
@@ -32,8 +32,8 @@ impl Redis {
         Ok(())
     }
 
-    /// Effects that are overdue. A search puts off all that it finds; instances whose effects are not returned, or not
-    /// all of them, come first in the next one.
+    /// Overdue effects. A search postpones all that it finds. Instances with effects that are not returned come first
+    /// in the next search.
     pub(crate) async fn outbox(&self, limit: usize) -> Result<Vec<OutboxEntry>> {
         let mut entries: Vec<OutboxEntry> = Vec::new();
         for (shard, instances) in self.overdue("outbox", limit).await? {
@@ -72,7 +72,7 @@ impl Redis {
         Ok(entries)
     }
 
-    /// Only those that still have effects.
+    /// Makes instances first again, if they still have effects.
     async fn first_again(&self, shard: u16, instances: &[String]) -> Result<()> {
         if instances.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Entries that stay in an index for too long: a process died, or a message was lost.
+//! Entries that stay in an index for too long because a process died or a message was lost.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,11 +18,11 @@ static FREE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/free.lu
 /// The minimum number of members that are requested from each shard at once.
 const AT_LEAST: usize = 16;
 
-/// The shard that the next search for scopes begins with: if the first shards always fill the limit, the others have
-/// their turn, too.
+/// The shard with which the next search for scopes begins. It changes, so that all shards get their turn even if the
+/// first ones always fill the limit.
 static BEGINS: AtomicUsize = AtomicUsize::new(0);
 
-/// The shard that the next search of the other indexes begins with.
+/// The shard with which the next search of the other indexes begins.
 static OTHER_BEGINS: AtomicUsize = AtomicUsize::new(0);
 
 /// A scope that should be running.
@@ -32,7 +32,7 @@ pub(crate) struct Overdue {
 }
 
 impl Overdue {
-    /// Those that are returned if the workflows are to have so many at most.
+    /// The scopes to return if each workflow may have at most this many.
     pub fn of_each(all: Vec<Overdue>, most: usize) -> Vec<ScopeRef> {
         let mut counts: HashMap<String, usize> = HashMap::new();
         let few = all.into_iter().filter_map(|found| {
@@ -45,8 +45,8 @@ impl Overdue {
 }
 
 impl Redis {
-    /// Members of an index of our shards that have been there for longer than the grace time. Other shards come first
-    /// each time.
+    /// Members of an index that have been there for longer than the grace time, from the shards of this process. Each
+    /// search begins with other shards.
     pub(crate) async fn overdue(
         &self,
         index: &str,
@@ -62,7 +62,7 @@ impl Redis {
         try_join_all(pages).await
     }
 
-    /// Our shards, and how many members are requested from each: found members are put off, so they must
+    /// The shards of this process, and how many members to request from each. Found members are postponed, so they must
     /// not be many more than wanted.
     fn divided(&self, limit: usize) -> (Vec<u16>, usize) {
         let shards = self.shards();
@@ -78,7 +78,7 @@ impl Redis {
         self.run(&DUE, call).await
     }
 
-    /// Scopes of our shards that should be running, and that no process holds.
+    /// Scopes that should be running and that no process holds, from the shards of this process.
     pub(crate) async fn overdue_scopes(&self, limit: usize) -> Result<Vec<Overdue>> {
         let (mut shards, each) = self.divided(limit);
         let at_once = limit.div_ceil(each.max(1)).max(1);
@@ -88,7 +88,7 @@ impl Redis {
         for shards in shards.chunks(at_once) {
             let pages = shards.iter().map(|shard| self.free_in(*shard, each));
             found.extend(try_join_all(pages).await?.into_iter().flatten());
-            // More would be put off without being returned.
+            // More would be postponed without being returned.
             if found.len() >= limit {
                 break;
             }

@@ -1,5 +1,5 @@
-//! Starts that wait in outboxes, because their workflows are started too fast. They are counted outside of the shards, in
-//! sorted sets by the time at which each was recorded last.
+//! Starts that wait in outboxes because their workflows are started too fast. They are counted outside the shards, in
+//! sorted sets by the time at which each was last recorded.
 
 use futures::future::try_join_all;
 use redis::cmd;
@@ -39,7 +39,7 @@ impl Redis {
         Ok(())
     }
 
-    /// Those of the workflow, and all. The names of workflows may be long.
+    /// The keys for the workflow, and for all workflows. A workflow's name may be long, so its key has a digest.
     fn pending_keys(&self, start: PendingStart<'_>) -> [String; 2] {
         let hash = blake3::hash(start.workflow.as_bytes()).to_hex();
         let tag = format!("{{{}:s}}", self.keys().namespace());

@@ -1,7 +1,7 @@
-//! Turns a snapshot of a scope and a commit into a plan: the fields that must still be as they were read, and the
-//! fields to write and to remove. A pure function that knows nothing of servers. `lua/write.lua` applies the plan, and
-//! only works out values that branches change together, sizes, and the ends of scopes. Commits that need more than this
-//! are for the general function, and so are those whose fields have changed.
+//! Turns a snapshot of a scope and a commit into a plan: the fields that must be unchanged since they were read, and
+//! the fields to write and to remove. A pure function that knows nothing about servers. `lua/write.lua` applies the
+//! plan, and computes only values that branches change together, sizes, and the ends of scopes. Commits that need more
+//! than this are left to the general function, and so are commits whose fields have changed.
 
 use serde::Serialize;
 use swirl_model::event::Command;
@@ -10,15 +10,15 @@ use swirl_model::scope::{BranchResult, Fork};
 use crate::attributes::{self, IndexChange};
 use crate::commit::kib;
 use crate::draft::Draft;
-use crate::given::{Given, Unplanned};
 use crate::inbox::{Inbox, remembered};
+use crate::plan_input::{PlanInput, Unplanned};
 use crate::record::{end_letter, flags};
 use crate::snapshot::{Joining, Snapshot};
 use crate::steps::{WIDE, is_gone};
 use crate::timers::{self, TimerChange};
 use crate::waits::{self, WaitChange};
 
-/// As `lua/write.lua` lists them.
+/// `lua/write.lua` documents the fields.
 #[derive(Debug, Serialize, PartialEq)]
 pub(crate) struct Facts<'a> {
     fields: usize,
@@ -30,13 +30,13 @@ pub(crate) struct Facts<'a> {
     gone: usize,
     leaves: Option<String>,
     more: Option<More<'a>>,
-    /// The instance, when its history got entries, if that is followed, and when the first recorded data is due.
+    /// The instance, the time if its history is followed and got entries, and when the first recorded data expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     noted: Option<(&'a str, Option<i64>, Option<i64>)>,
 }
 
 impl Facts<'_> {
-    /// The indexes whose keys the call needs in addition, and where their positions among the keys belong.
+    /// The additional indexes whose keys the call needs, each with the field to set to the position of its key.
     pub fn indexes(&mut self) -> impl Iterator<Item = (&'static str, &mut usize)> {
         let parts = self.more.as_mut().map(|more| {
             let (timers, effects) = (more.timers.as_mut(), more.effects.as_mut());
@@ -51,10 +51,10 @@ impl Facts<'_> {
         parts.into_iter().flatten().flatten()
     }
 
-    /// Where the position of the events that the instance has had belongs, if any of them are freed.
-    pub fn had(&mut self) -> Option<&mut usize> {
+    /// The field to set to the position of the key of consumed events, if any are released.
+    pub fn consumed(&mut self) -> Option<&mut usize> {
         let waits = self.more.as_mut()?.waits.as_mut()?;
-        (!waits.freed.is_empty()).then_some(&mut waits.had)
+        (!waits.freed.is_empty()).then_some(&mut waits.consumed)
     }
 }
 
@@ -85,7 +85,7 @@ struct Branch {
     index: u32,
     stamp: String,
     live: i32,
-    /// `d` done, `f` failed.
+    /// `d` if it is done, `f` if it failed.
     result: &'static str,
     bytes: usize,
 }
@@ -93,48 +93,48 @@ struct Branch {
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     pub facts: Facts<'a>,
-    /// Fields, and the values that they must have: empty for none.
+    /// Fields and their required values; empty means that the field must not exist.
     pub compared: Vec<(String, Vec<u8>)>,
-    /// Fields whose present values are needed.
+    /// Fields whose current values are needed.
     pub read: Vec<String>,
     pub set: Vec<(String, Vec<u8>)>,
     pub gone: Vec<String>,
     /// Names of branches that can begin.
     pub wakes: Vec<String>,
-    /// The lease is given back, or not taken.
+    /// The lease is released, or not taken.
     pub released: bool,
-    /// Inputs wait for the scope, and nobody holds it.
+    /// Inputs are waiting for the scope, and no process holds it.
     pub is_woken: bool,
-    /// The scope as it is afterwards.
+    /// The scope after the commit.
     pub after: Snapshot,
 }
 
-pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, Unplanned> {
-    let commit = given.commit;
+pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a>, Unplanned> {
+    let commit = input.commit;
     let scope = commit.lease.scope.scope.as_str();
     let is_root = scope == "r";
     let gone = is_gone(&commit.scope, &commit.commands);
     let inbox = Inbox::of(commit, known)?;
     let (consumed, left) = (&inbox.consumed, &inbox.left);
     let token = commit.lease.token;
-    // Of a scope that is gone nothing may be left.
+    // Nothing may be left of a scope that is gone.
     let unusual = consumed.len() + left.len() > WIDE
         || commit.require_unchanged_inbox && inbox.has_news(token)
-        || !left.is_empty() && (gone || given.steps.end.is_some());
-    // A worker that continues could overtake effects that are still to be carried out.
+        || !left.is_empty() && (gone || input.steps.end.is_some());
+    // If the worker continued, it could overtake effects that haven't been carried out.
     let released = commit.release
-        && (gone || given.effects.is_empty())
+        && (gone || input.effects.is_empty())
         && !(commit.lease.is_taken() && inbox.has_news(token));
-    // A record that only says how it differs must mean this fork.
-    let means = std::str::from_utf8(&given.record).ok();
-    let means = means
+    // A record with a difference must refer to this fork.
+    let base = std::str::from_utf8(&input.record).ok();
+    let base = base
         .and_then(|text| text.strip_prefix("[\""))
         .and_then(|text| text.split_once('"'));
-    let around = match commit.lease.fork_stamp {
+    let fork_stamp = match commit.lease.fork_stamp {
         0 => String::new(),
-        around => around.to_string(),
+        fork_stamp => fork_stamp.to_string(),
     };
-    if unusual || means.is_some_and(|(means, _)| is_root || means != around) {
+    if unusual || base.is_some_and(|(base, _)| is_root || base != fork_stamp) {
         return Err(Unplanned::General);
     }
 
@@ -142,14 +142,14 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     draft.compare("s", b"r");
     draft.compare("p", b"");
     draft.compare_own("q:", known.inbox.as_deref().unwrap_or_default());
-    draft.read_if(given.lines > 0, "hn");
+    draft.read_if(input.lines > 0, "hn");
     let held = draft
-        .lease(&commit.lease, known, given.rev)
+        .lease(&commit.lease, known, input.rev)
         .ok_or(Unplanned::General)?;
     if !is_root {
         draft.compare_own("b:", b"");
     }
-    let timers = timers::change(commit, gone, known.timers.as_ref(), given.stamp)?;
+    let timers = timers::change(commit, gone, known.timers.as_ref(), input.stamp)?;
     let mut timers_after = known.timers.clone();
     if let (Some(change), Some(before)) = (&timers, &known.timers) {
         draft.compare_own("t:", before.as_deref().unwrap_or_default());
@@ -189,13 +189,13 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     }
 
     // The record.
-    let (before, record) = (kib(known.record), given.record.len());
+    let (before, record) = (kib(known.record), input.record.len());
     let mut gain = -(before as i64);
     let mut mark = None;
     if !gone || is_root {
-        draft.set_own("r:", given.record);
-        let (next, flags) = (given.rev + 1, flags(&commit.scope));
-        let text = format!("{next} {flags} {}", given.stamp).into_bytes();
+        draft.set_own("r:", input.record);
+        let (next, flags) = (input.rev + 1, flags(&commit.scope));
+        let text = format!("{next} {flags} {}", input.stamp).into_bytes();
         draft.set_own("m:", text.clone());
         mark = Some(text);
         gain += kib(record) as i64;
@@ -205,52 +205,52 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     }
     gain -= inbox.consumed_kib() as i64;
 
-    // Forks of its own.
+    // The scope's own forks.
     let mut forks = known.forks.clone();
     let mut rest = 0;
-    if given.steps.close.is_some() || given.steps.fork.is_some() || gone {
+    if input.steps.close.is_some() || input.steps.fork.is_some() || gone {
         draft.compare_own("F:", forks.as_deref().unwrap_or_default().as_bytes());
         let mut numbers = numbers(forks.as_deref()).ok_or(Unplanned::General)?;
-        let had = !numbers.is_empty();
-        if let Some(number) = given.steps.close {
+        let had_forks = !numbers.is_empty();
+        if let Some(number) = input.steps.close {
             let joining = known.joining.as_ref().ok_or(Unplanned::Unknown)?;
             let (results, kib) = draft.close(number, joining).ok_or(Unplanned::General)?;
             rest += results;
             gain -= kib;
             numbers.retain(|other| *other != number);
         }
-        if let (Some(fork), Some(record)) = (given.steps.fork, given.fork) {
+        if let (Some(fork), Some(record)) = (input.steps.fork, input.fork) {
             gain += kib(record.len()) as i64;
             draft
-                .fork(scope, fork, record, given.stamp)
+                .fork(scope, fork, record, input.stamp)
                 .ok_or(Unplanned::General)?;
             numbers.push(fork.fork);
             numbers.sort_unstable();
         }
-        if (gone || given.steps.end.is_some()) && !numbers.is_empty() {
+        if (gone || input.steps.end.is_some()) && !numbers.is_empty() {
             return Err(Unplanned::General);
         }
         let text: Vec<String> = numbers.iter().map(u32::to_string).collect();
         forks = (!text.is_empty()).then(|| text.join(" "));
         match &forks {
             Some(text) => draft.set_own("F:", text.clone().into_bytes()),
-            None if had => draft.remove_own("F:"),
+            None if had_forks => draft.remove_own("F:"),
             None => {}
         }
     }
 
-    // The fork that it is a branch of.
+    // The fork that the scope is a branch of.
     let branch = match is_root {
         true => None,
         false => {
-            let (report, result) = (&given.steps.report, given.result);
-            let branch = draft.branch(&around, gone, known.recorded, report, result);
+            let (report, result) = (&input.steps.report, input.result);
+            let branch = draft.branch(&fork_stamp, gone, known.recorded, report, result);
             Some(branch.ok_or(Unplanned::General)?)
         }
     };
 
     // The end.
-    let ends = match given.steps.end {
+    let ends = match input.steps.end {
         Some(Command::End { status, .. }) => {
             for field in ["k", "out", "err"] {
                 draft.compare(field, b"");
@@ -258,17 +258,17 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
             let status = end_letter(*status);
             draft.set("s", status.as_bytes().to_vec());
             draft.set("end", commit.at.0.to_string().into_bytes());
-            for (field, value) in [("out", given.output), ("err", given.error)] {
+            for (field, value) in [("out", input.output), ("err", input.error)] {
                 if let Some(value) = value {
                     draft.set(field, value);
                 }
             }
-            // Header and record; fields that are neither compared nor read.
+            // These are the header, the record, and fields that are neither compared nor read.
             Some((status, commit.at.0, 2 + consumed.len() + rest))
         }
         _ => None,
     };
-    let index = match given.steps.index {
+    let index = match input.steps.index {
         true => {
             let before = known.attributes.as_ref().ok_or(Unplanned::Unknown)?;
             let change = attributes::change(before, &commit.scope.attributes);
@@ -290,16 +290,16 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
 
     let takes = !commit.lease.is_taken() && !released;
     let member = format!("{}/{scope}", commit.lease.scope.instance);
-    // A faulted instance stands still.
+    // A faulted instance doesn't continue by itself.
     let goes = !gone && ends.is_none() && flags(&commit.scope).contains('g');
     let has_work = goes || !left.is_empty();
     if released && commit.lease.is_taken() {
         draft.remove_own("l:");
     }
     let room =
-        (given.adds > before).then(|| given.adds as i64 - (before + inbox.consumed_kib()) as i64);
+        (input.adds > before).then(|| input.adds as i64 - (before + inbox.consumed_kib()) as i64);
     let numbered = takes
-        || !given.effects.is_empty()
+        || !input.effects.is_empty()
         || branch
             .as_ref()
             .is_some_and(|branch| !branch.result.is_empty());
@@ -312,12 +312,12 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     if let Some(branch) = &branch {
         draft.read.push(format!("g:{}", branch.fork));
     }
-    draft.read_if(!given.effects.is_empty() || ends.is_some(), "O");
+    draft.read_if(!input.effects.is_empty() || ends.is_some(), "O");
     // A branch without a record never waited for anything.
     let leaves = gone && known.recorded;
     let is_over = gone && ends.is_some();
-    let begins = !given.waits.is_empty();
-    let waits = waits::change(scope, leaves, is_over, given.waits, given.freed);
+    let begins = !input.waits.is_empty();
+    let waits = waits::change(scope, leaves, is_over, input.waits, input.freed);
     draft.read_if(index.is_some() || begins || ends.is_some(), "lw");
     if ends.is_some() {
         let own = ["t:r", "x:r", "a:r"];
@@ -328,7 +328,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
             draft.read(field);
         }
     }
-    // A scope that goes on under its lease is in the index already.
+    // A scope that continues under its lease is in the index already.
     let had_work = known.goes || !consumed.is_empty() || !left.is_empty() || !known.recorded;
     let stays = (has_work && (released || !had_work)).then(|| member.clone());
     let is_simple = held.is_none()
@@ -339,39 +339,39 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         && branch.is_none()
         && ends.is_none()
         && timers.is_none()
-        && given.effects.is_empty()
+        && input.effects.is_empty()
         && index.is_none()
         && draft.wakes.is_empty();
     let more = More {
         instance: commit.lease.scope.instance.as_str(),
-        namespace: given.namespace,
+        namespace: input.namespace,
         held,
         taken: takes.then(|| {
             (
                 format!("l:{scope}"),
                 commit.lease_ms,
-                after_till(given.holder, given.attempt),
+                after_till(input.holder, input.attempt),
             )
         }),
         numbered,
         gain: sized.then_some(gain),
         room,
-        most: given.most,
+        most: input.most,
         waits,
         stays,
         branch,
         ends,
         timers,
-        effects: (!given.effects.is_empty()).then_some((0, given.effects)),
+        effects: (!input.effects.is_empty()).then_some((0, input.effects)),
         index,
     };
-    let noted = given.lines > 0 && (given.is_followed || given.due.is_some());
+    let noted = input.lines > 0 && (input.is_followed || input.due.is_some());
     let facts = Facts {
         fields: draft.compared.len() + draft.read.len(),
         compared: draft.compared.len(),
-        lines: given.lines,
-        elements: given.elements,
-        keep: given.history_max,
+        lines: input.lines,
+        elements: input.elements,
+        keep: input.history_max,
         words: 2 * draft.set.len(),
         gone: draft.gone.len(),
         leaves: (!has_work).then_some(member),
@@ -380,8 +380,8 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
             let instance = commit.lease.scope.instance.as_str();
             (
                 instance,
-                given.is_followed.then_some(commit.at.0),
-                given.due,
+                input.is_followed.then_some(commit.at.0),
+                input.due,
             )
         }),
     };
@@ -390,7 +390,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         goes,
         mark,
         lease: takes
-            .then(|| after_till(given.holder, given.attempt))
+            .then(|| after_till(input.holder, input.attempt))
             .or(known.lease.clone()),
         inbox: inbox_after,
         items: Some(left.iter().map(|item| (*item).clone()).collect()),
@@ -401,7 +401,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         record,
         joining: None,
     };
-    // It is free, and has something to do.
+    // The scope is free and has something to do.
     let goes_on = released && !commit.lease.is_taken() && !left.is_empty();
     Ok(Plan {
         facts,
@@ -417,8 +417,8 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
 }
 
 impl Draft<'_> {
-    /// A fork whose branches are all done and gone. Returns how many fields of it are neither compared nor read, and
-    /// how many KiB it takes.
+    /// Removes a fork whose branches are all done and gone. Returns how many fields of it are neither compared nor
+    /// read, and its size in KiB.
     fn close(&mut self, number: u32, joining: &Joining) -> Option<(usize, i64)> {
         let numbers = &joining.numbers;
         let reported = numbers.reported();
@@ -494,7 +494,7 @@ impl Draft<'_> {
     }
 }
 
-/// The rest of the text of a lease, whose holder hasn't been notified of a closed fork.
+/// The last part of a lease's text. The 0 says that its holder wasn't notified that the scope is closed.
 fn after_till(holder: &str, attempt: u64) -> String {
     format!(" 0 {holder} {attempt}")
 }

@@ -1,8 +1,8 @@
-//! The process that reads the events, and the place up to which they have been processed.
+//! The process that reads the events, and the position up to which they have been processed.
 //!
-//! The place is stored with the effects of the events, so a backup has both as of one moment. Two processes
-//! that read at once cost time, never order: each begins after a place up to which all is done, processes the
-//! events of a key one after another, and an event that is processed twice does nothing the second time.
+//! The position is stored with the effects of the events, so a backup has both from the same moment. Two processes that
+//! read at once cost time, never order: each begins after a position up to which everything is done, processes the
+//! events of a key one after another, and processing an event twice has no effect the second time.
 
 use swirl_ports::{Result, StreamPlace};
 
@@ -16,20 +16,20 @@ static READING: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/read
 /// The role of a process in reading the events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
-    /// Another process reads them.
+    /// Another process reads the events.
     Other,
     /// This process continues reading.
     On,
-    /// This process begins after this place; without one, no process has read yet.
+    /// This process begins after this position. `None` if no process has read yet.
     Begin(Option<StreamPlace>),
 }
 
 impl Redis {
-    /// Makes this process the reader of the events for `ttl_ms`, unless another one is. `place` is
-    /// stored if it already was.
+    /// Makes this process the reader of the events for `ttl_ms`, unless another process is. `place` is stored if this
+    /// process already was the reader.
     ///
     /// # Errors
-    /// Redis doesn't answer, or the stored place cannot be parsed.
+    /// Redis doesn't respond, or the stored position cannot be parsed.
     pub async fn read_events(&self, ttl_ms: u64, place: Option<&StreamPlace>) -> Result<Reading> {
         let mut args = vec![self.process_id().to_owned(), ttl_ms.to_string()];
         match place {
@@ -59,7 +59,7 @@ impl Redis {
         })
     }
 
-    /// Gives up the role: another process may read the events from now on.
+    /// Gives up the role, so that another process may read the events.
     ///
     /// # Errors
     /// As for [`Redis::read_events`].
@@ -67,7 +67,7 @@ impl Redis {
         self.read_events(0, place).await.map(drop)
     }
 
-    /// The stored place up to which the events have been processed.
+    /// The stored position up to which the events have been processed.
     ///
     /// # Errors
     /// As for [`Redis::read_events`].
@@ -85,7 +85,12 @@ fn place_of(parts: [Option<String>; 4]) -> Result<Option<StreamPlace>> {
     if stream.is_empty() {
         return Ok(None);
     }
-    let bad = |_| damaged("the place up to which events are done", "it has no number");
+    let bad = |_| {
+        damaged(
+            "the position up to which events are done",
+            "it has no number",
+        )
+    };
     Ok(Some(StreamPlace {
         stream,
         done: done.parse().map_err(bad)?,

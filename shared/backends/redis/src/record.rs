@@ -1,4 +1,4 @@
-//! Records as they are stored: JSON, and the few facts about them that scripts use.
+//! Stored records: JSON, and the few facts about them that scripts use.
 
 use serde::Serialize;
 use swirl_model::Data;
@@ -13,7 +13,7 @@ use crate::attributes;
 use crate::connect::damaged;
 use crate::reply::{Reply, json};
 
-/// As JSON, if it isn't too large.
+/// Encodes a value as JSON, if it isn't too large.
 pub(crate) fn encode(
     value: &impl Serialize,
     what: impl FnOnce() -> String,
@@ -33,7 +33,7 @@ pub(crate) fn encode(
     Ok(bytes)
 }
 
-/// As [`encode`], for texts within other records.
+/// Like [`encode`], for texts within other records.
 pub(crate) fn encode_text(
     value: &impl Serialize,
     what: impl Fn() -> String,
@@ -58,7 +58,7 @@ pub(crate) fn flags(scope: &Scope) -> String {
     flags
 }
 
-/// The kind of an input, as the inbox knows it.
+/// The kind of an input in the inbox.
 pub(crate) fn kind(input: &Input) -> &'static str {
     match input {
         input if input.is_operator() => "o",
@@ -83,7 +83,7 @@ pub(crate) fn timer_kind(kind: TimerKind) -> &'static str {
     }
 }
 
-/// A member of the index of timers: order, scope, sequence number, kind, instance.
+/// Parses a member of the index of timers: order, scope, sequence number, kind, instance.
 pub(crate) fn read_timer(member: &str, due: Timestamp) -> Result<(String, ScopeRef, Timer)> {
     let bad = || damaged("a timer", format!("'{member}' isn't one"));
     let mut parts = member.splitn(5, ' ');
@@ -101,7 +101,7 @@ pub(crate) fn read_timer(member: &str, due: Timestamp) -> Result<(String, ScopeR
     Ok((order.to_owned(), scope, timer))
 }
 
-/// `<instance>/<scope>`, as in the index of ready scopes.
+/// Parses `<instance>/<scope>`, as in the index of ready scopes.
 pub(crate) fn read_scope_ref(member: &str) -> Result<ScopeRef> {
     let bad = || damaged("the index of what should run", format!("'{member}'"));
     let (instance, scope) = member.rsplit_once('/').ok_or_else(bad)?;
@@ -136,7 +136,7 @@ pub(crate) fn read_status(letter: &str) -> Result<Status> {
     })
 }
 
-/// Empty means none.
+/// Empty bytes mean `None`.
 fn optional<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<Option<T>> {
     if bytes.is_empty() {
         return Ok(None);
@@ -183,7 +183,7 @@ pub(crate) fn read_branch(mut parts: Reply, fork_base: &Fork) -> Result<(Fork, u
     Ok((fork, parts.number()?))
 }
 
-/// Ids and inputs in turn.
+/// Reads pairs of id and input.
 pub(crate) fn read_items(mut parts: Reply, what: &str) -> Result<Vec<InboxItem>> {
     let mut items = Vec::new();
     while !parts.is_empty() {

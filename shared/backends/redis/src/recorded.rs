@@ -1,9 +1,9 @@
-//! Recorded data that is removed before its entries are ([`HistoryEntry::data_until`]). An index of each shard has the
-//! instances that hold such data, by when the first of it is due (`recorded`). The commit that adds the data adds to the
-//! index in the same atomic step.
+//! Removes recorded data that expires before its entries do ([`HistoryEntry::data_until`]). An index of each shard
+//! (`recorded`) has the instances with such data, by the time when the first of it expires. The commit that adds the
+//! data adds to the index in the same atomic step.
 //!
-//! A history is read from its end: entries that are added meanwhile move no element that is still to be read, so none is
-//! passed over. Each element is replaced only if it is still as it was read.
+//! A history is read from its end, so that entries added meanwhile don't move any element that is still to be read.
+//! Each element is replaced only if it hasn't changed since it was read.
 
 use futures::future::join_all;
 use redis::Cmd;
@@ -21,14 +21,14 @@ static SETTLE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/strip
 /// The name of the index.
 pub(crate) const INDEX: &str = "recorded";
 
-/// How many instances of a shard are worked on in one turn.
+/// The number of instances of a shard that are processed in one turn.
 const INSTANCES_AT_ONCE: usize = 50;
-/// How many elements of a history are read at a time, of up to 64 KB each.
+/// The number of history elements read at a time, of up to 64 KB each.
 const ELEMENTS_AT_ONCE: isize = 32;
-/// A history that can't be read is looked at again after this time.
+/// A history that can't be read is tried again after this time.
 const DAMAGED_MS: i64 = 3_600_000;
 
-/// When the first data of these entries is due.
+/// When the first data of these entries expires.
 pub(crate) fn first_due(history: &[HistoryEntry]) -> Option<i64> {
     let with_data = history.iter().filter(|entry| entry.data.is_some());
     with_data
@@ -38,7 +38,7 @@ pub(crate) fn first_due(history: &[HistoryEntry]) -> Option<i64> {
 }
 
 impl Redis {
-    /// Removes recorded data whose time is over, of a limited number of instances.
+    /// Removes expired data of a limited number of instances.
     pub(crate) async fn expire_recorded(&self, now: Timestamp) -> Result<()> {
         let shards = self.shards().into_iter();
         join_all(shards.map(|shard| self.expire_recorded_of(shard, now)))
@@ -57,9 +57,9 @@ impl Redis {
         for id in due {
             let id = InstanceId::new(id);
             match self.strip(&index, &id, now).await {
-                // It doesn't hold up others.
+                // An instance that cannot be processed doesn't delay others.
                 Err(error @ Error::Damaged { .. }) => {
-                    tracing::error!(instance = %id, %error, "its recorded data stays, although its time is over");
+                    tracing::error!(instance = %id, %error, "expired data of an instance cannot be removed");
                     let mut later = Cmd::new();
                     later.arg("ZADD").arg(&index).arg("XX");
                     later.arg(now.0.saturating_add(DAMAGED_MS)).arg(id.as_str());
@@ -71,7 +71,7 @@ impl Redis {
         Ok(())
     }
 
-    /// The instances are gone. One that is left here after a crash goes when its data is due.
+    /// Removes deleted instances from the index. If a crash leaves one behind, it is removed when its data expires.
     pub(crate) async fn forget_recorded(&self, shard: u16, gone: &[&InstanceId]) -> Result<()> {
         if gone.is_empty() {
             return Ok(());
@@ -129,7 +129,7 @@ impl Redis {
         Ok(())
     }
 
-    /// When the first data that stays is due, and the element without the data whose time is over, if it has any.
+    /// When the first remaining data expires, and the element without the expired data, if it had any.
     fn stripped(
         &self,
         id: &InstanceId,

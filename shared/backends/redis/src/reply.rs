@@ -8,7 +8,7 @@ use swirl_ports::Result;
 
 use crate::connect::damaged;
 
-/// A list that an answer is or holds.
+/// A list in a reply.
 pub(crate) struct Reply {
     parts: std::vec::IntoIter<Value>,
 }
@@ -23,7 +23,7 @@ impl Reply {
         }
     }
 
-    /// `None`: there is none.
+    /// Returns `None` if the value is nil.
     pub fn optional(value: Value) -> Result<Option<Reply>> {
         match value {
             Value::Nil => Ok(None),
@@ -67,7 +67,7 @@ pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|error| damaged(what, error))
 }
 
-/// From msgpack, as scripts pack it.
+/// Reads msgpack, which scripts write.
 pub(crate) fn unpack<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
     rmp_serde::from_slice(bytes).map_err(|error| damaged(what, error))
 }
@@ -86,7 +86,7 @@ pub(crate) fn text(value: Value) -> Result<String> {
 }
 
 fn unexpected(wanted: &str, found: &Value) -> swirl_ports::Error {
-    // The value may be large, and user data: only its kind is shown.
+    // The value may be large, and it is user data, so only its kind is shown.
     let kind = match found {
         Value::Nil => "nothing",
         Value::Int(_) => "a number",
@@ -96,6 +96,6 @@ fn unexpected(wanted: &str, found: &Value) -> swirl_ports::Error {
     };
     damaged(
         "an answer of Redis",
-        format!("{wanted} was expected, {kind} came"),
+        format!("expected {wanted}, but got {kind}"),
     )
 }

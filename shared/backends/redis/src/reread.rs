@@ -1,5 +1,5 @@
-//! Reads the stored state of a scope again for a commit: the commit needs a part of it that isn't known, or something
-//! has changed since it was read. It doesn't matter who holds the scope: the plan decides.
+//! Reads the stored state of a scope again for a commit, because the commit needs a part of it that isn't known, or
+//! because something has changed since it was read. It doesn't matter who holds the scope, since the plan decides.
 
 use redis::Cmd;
 use swirl_ports::{Lease, Result};
@@ -12,11 +12,11 @@ use crate::reply::unpack;
 use crate::snapshot::{self, Joining, Snapshot};
 use crate::steps::Steps;
 
-/// Fields of the instance, and those of the scope by their prefixes.
+/// Fields of the instance, and prefixes of fields of the scope.
 const FIELDS: [&str; 10] = ["s", "p", "z", "at", "m:", "l:", "q:", "t:", "x:", "F:"];
 
 impl Redis {
-    /// `None`: the general function decides, as the instance isn't running.
+    /// Returns `None` if the general function must decide, because the instance isn't running.
     pub(crate) async fn read_again(
         &self,
         lease: &Lease,
@@ -70,14 +70,14 @@ impl Redis {
             length
         });
         let lengths: Vec<usize> = self.read_all(&lengths.collect::<Vec<_>>()).await?;
-        // An instance without a size has no part of a KiB.
+        // An instance without a size has no part larger than a KiB.
         let kib_at = |at: usize| match size {
             Some(_) => lengths.get(at).map_or(0, |bytes| kib(*bytes)),
             None => 0,
         };
         let items = items.into_iter().enumerate();
-        let items = items.map(|(at, (number, id, kind, given))| snapshot::Item {
-            // Results of branches count where they are kept.
+        let items = items.map(|(at, (number, id, kind, handed_to))| snapshot::Item {
+            // The results of branches count where they are stored.
             kib: match id.starts_with("fork-") {
                 true => 0,
                 false => kib_at(own + at),
@@ -85,7 +85,7 @@ impl Redis {
             number,
             id,
             kind,
-            given,
+            handed_to,
         });
         let items = items.collect();
         let joining = match (fork, numbers) {

@@ -1,6 +1,6 @@
-//! How long ended instances are kept. The index of a shard has them by when they ended, and faulted ones below zero, so
-//! that others never displace them: `-1 - end`. Instances whose definition says how long they are kept come after all
-//! others, by when they go: `OWN + end + time`, or `-1 - (OWN + end + time)`.
+//! The retention of ended instances. The index of a shard has ended instances by the time of their end. Faulted ones
+//! are below zero (`-1 - end`), so that other instances never displace them. Instances whose definition sets the
+//! retention come after all others, by the time when they expire: `OWN + end + time`, or `-1 - (OWN + end + time)`.
 
 use futures::future::join_all;
 use redis::Cmd;
@@ -12,14 +12,14 @@ use swirl_ports::Result;
 use crate::Redis;
 use crate::record::end_letter;
 
-/// How many ended instances of a shard are removed at a time.
+/// The number of ended instances of a shard removed at a time.
 const REMOVED_AT_ONCE: usize = 500;
-/// How many are removed by one function: the server is blocked meanwhile.
+/// The number of instances removed by one function. The server is blocked meanwhile.
 const CLEARED_AT_ONCE: usize = 50;
-/// Beyond all instants; a score holds such numbers exactly. The scripts know it, too.
+/// Greater than all instants. A score can represent such numbers exactly. The scripts use this number too.
 const OWN: i64 = 4_000_000_000_000_000;
 
-/// As the instance has it in its field `kp`: letters of outcomes, each with its milliseconds. Empty if there are none.
+/// The form in the instance's field `kp`: letters of outcomes, each with its milliseconds. Empty if there are none.
 pub(crate) fn text(retention: &Retention) -> String {
     let own = |outcome: EndStatus| {
         let ms = retention.of(outcome)?;
@@ -28,7 +28,7 @@ pub(crate) fn text(retention: &Retention) -> String {
     Retention::OUTCOMES.into_iter().filter_map(own).collect()
 }
 
-/// The place of an ended instance in the index, without the sign of faulted ones.
+/// The position of an ended instance in the index, without the sign of faulted ones.
 pub(crate) fn of_ended(status: &str, at: i64, kept: Option<&str>) -> i64 {
     let own = kept
         .and_then(|kept| kept.split_once(status))
@@ -43,11 +43,11 @@ pub(crate) fn of_ended(status: &str, at: i64, kept: Option<&str>) -> i64 {
 }
 
 impl Redis {
-    /// Removes ended instances that are too old or too many, oldest first. One that still has work
-    /// or effects stays.
+    /// Removes ended instances that are too old or too many, oldest first. Instances that still have work or effects
+    /// stay.
     pub async fn expire_instances(&self, now: Timestamp) -> Result<()> {
         let shards = self.shards().into_iter();
-        // An instance that cannot be removed doesn't hold up others.
+        // An instance that cannot be removed doesn't delay others.
         join_all(shards.map(|shard| self.expire_shard(shard, now)))
             .await
             .into_iter()
@@ -61,7 +61,7 @@ impl Redis {
             .div_ceil(usize::from(self.keys().shards()));
         let old = self.oldest_ended(shard, now, options.keep_ended_ms, most);
         let ended = self.remove_all(shard, &old.await?).await;
-        // A history that nobody has read is kept twice as long, and twice as many are.
+        // Instances with unread histories are kept twice as long, and twice as many of them.
         let keep_ms = options.keep_faulted_ms;
         let before = now.0.saturating_sub_unsigned(keep_ms);
         let last = before.saturating_sub_unsigned(keep_ms);
@@ -77,7 +77,7 @@ impl Redis {
         ended.and(faulted).and(own).and(own_faulted)
     }
 
-    /// Those that ended too long ago, and the first of those that are too many.
+    /// The instances that ended too long ago, and the oldest ones if there are too many.
     async fn oldest_ended(
         &self,
         shard: u16,
@@ -103,7 +103,7 @@ impl Redis {
         Ok(old.collect())
     }
 
-    /// The first of those that are not faulted, from one place to before another one.
+    /// The first instances that aren't faulted, from one position to before another.
     async fn oldest(&self, shard: u16, from: i64, to: i64) -> Result<Vec<(InstanceId, i64)>> {
         let mut read = Cmd::new();
         read.arg("ZRANGE").arg(self.keys().index(shard, "ended"));
@@ -117,7 +117,7 @@ impl Redis {
             .collect())
     }
 
-    /// The same for those that are.
+    /// The same for faulted instances.
     async fn oldest_faulted(
         &self,
         shard: u16,
@@ -161,10 +161,10 @@ impl Redis {
     }
 }
 
-/// An instance that should go, with its place in the index.
+/// An instance to remove, with its position in the index.
 struct Old {
     one: (InstanceId, i64),
-    /// It stays while its history has unread entries.
+    /// Stays while its history has unread entries.
     holds: bool,
 }
 
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_says_when_an_instance_goes() {
+    fn a_position_says_when_an_instance_expires() {
         let retention = Retention {
             completed: Some(1_000),
             cancelled: Some(50),

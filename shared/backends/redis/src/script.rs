@@ -1,6 +1,7 @@
-//! Scripts and functions that run within Redis. Operations on instances are functions, whose code is compiled
-//! once, when it is loaded: compiling it at each call would cost more than running it. Small scripts are called
-//! by their hashes. A server that doesn't know one (because it is new, or another one took over) gets it once.
+//! Scripts and functions that run within Redis. Operations on instances are functions, whose code is compiled once,
+//! when it is loaded; compiling it for each call would cost more than running it. Small scripts are called by their
+//! hashes. If a server doesn't know a script or function (because it is new, or another one took over), it is sent
+//! once.
 
 use std::sync::LazyLock;
 
@@ -10,18 +11,18 @@ use swirl_ports::Result;
 use crate::Redis;
 use crate::connect::damaged;
 
-/// The code that every operation on an instance begins with.
+/// The code with which every operation on an instance begins.
 pub(crate) const PRELUDE: &str = include_str!("lua/prelude.lua");
 
 pub(crate) struct Script {
     source: String,
-    /// The hash of a script, the name of a function.
+    /// The hash of a script, or the name of a function.
     name: String,
     kind: Kind,
 }
 
-/// Suffix of a function that also runs when a server has no memory left. It is for operations that free memory,
-/// and for the small writes on the way there.
+/// The suffix of a function that also runs when a server has no memory left. It is for operations that free memory, and
+/// for the small writes that lead to them.
 const FREEING: &str = "_f";
 
 #[derive(Clone, Copy, PartialEq)]
@@ -31,7 +32,7 @@ enum Kind {
 }
 
 impl Script {
-    /// The parts, one after another. When a server has no memory left it may only delete.
+    /// Joins the parts. When a server has no memory left, the script may only delete.
     pub fn new(parts: &[&str]) -> Script {
         Script::small(parts.join("\n"))
     }
@@ -50,9 +51,8 @@ impl Script {
         }
     }
 
-    /// An operation on an instance. The last part is its body; those before it contain functions,
-    /// and no state that outlives a call. The name changes with the code, so that two versions can
-    /// coexist.
+    /// An operation on an instance. The last part is its body; the parts before it contain functions, and no state that
+    /// outlives a call. The name changes with the code, so that two versions can coexist.
     pub fn of_instance(parts: &[&str]) -> Script {
         let (body, libraries) = parts.split_last().unwrap_or((&"", &[]));
         let libraries = libraries.join("\n");
@@ -63,7 +63,7 @@ impl Script {
         )
     }
 
-    /// An operation that needs nothing of the prelude: `main(KEYS, ARGV)`.
+    /// An operation that doesn't need the prelude: `main(KEYS, ARGV)`.
     pub fn alone(code: &str) -> Script {
         Script::function(code, "main")
     }
@@ -104,7 +104,7 @@ impl Script {
         cmd
     }
 
-    /// The same call with the whole script.
+    /// The same call with the source of the script.
     fn whole(&self, call: &Cmd) -> Cmd {
         let mut cmd = Cmd::new();
         cmd.arg("EVAL").arg(&self.source);
@@ -146,14 +146,14 @@ impl Redis {
             return self.send(&script.whole(call)).await;
         }
         let mut load = Cmd::new();
-        // On a cluster this goes to all masters.
+        // In a cluster this goes to all masters.
         load.arg("FUNCTION").arg("LOAD").arg("REPLACE");
         load.arg(&script.source);
         self.send(&load).await?;
         self.send(call).await
     }
 
-    /// Makes functions known before they are needed: a server that has no memory left refuses new ones.
+    /// Loads functions before they are needed, since a server without memory refuses new ones.
     pub(crate) async fn prepare(&self, scripts: &[&Script]) {
         for script in scripts {
             let mut load = Cmd::new();
@@ -161,7 +161,9 @@ impl Redis {
             match self.send(&load).await {
                 Ok(_) => {}
                 Err(error) if error.to_string().contains("already exists") => {}
-                Err(error) => tracing::debug!(%error, "a function is sent when it is needed"),
+                Err(error) => {
+                    tracing::debug!(%error, "a function cannot be loaded yet; it is sent when it is needed")
+                }
             }
         }
     }
@@ -188,7 +190,7 @@ impl Redis {
         values.map(read).collect()
     }
 
-    /// Carries out writes, then reads, whose answers are returned. Writes may be carried out twice.
+    /// Carries out writes and then reads, and returns the responses to the reads. Writes may be carried out twice.
     pub(crate) async fn write_then_read<T: FromRedisValue>(
         &self,
         writes: &[Cmd],
@@ -200,8 +202,8 @@ impl Redis {
         values.map(read).collect()
     }
 
-    /// Carries out commands, then the call of a script, which comes last. On a single server that is one trip. All
-    /// answers but the call's are dropped.
+    /// Carries out commands, and then the call of a script. On a single server that is one round trip. Returns only the
+    /// response to the call.
     pub(crate) async fn run_after<T: FromRedisValue>(
         &self,
         mut first: Vec<Cmd>,

@@ -1,6 +1,6 @@
-//! The shards that this process is responsible for: their timers, their reconciling, their retention.
+//! The shards that this process is responsible for: their timers, their reconciliation, their retention.
 //!
-//! A shard with two responsible processes for a moment costs time, never correctness.
+//! If two processes are responsible for a shard for a moment, that costs time, never correctness.
 
 use std::sync::PoisonError;
 
@@ -12,9 +12,9 @@ use crate::script::{Lazy, Script};
 static SHARDS: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/shards.lua")));
 
 impl Redis {
-    /// Leases this process' fair share of the shards for `ttl_ms`, and returns them. Call
-    /// it at least three times in that time, and give the answer to [`Redis::set_shards`]. Shards
-    /// of processes that don't call any more are divided among the others.
+    /// Leases this process's fair share of the shards for `ttl_ms`, and returns them. Call this at least three times in
+    /// that time, and pass the result to [`Redis::set_shards`]. Shards of processes that no longer call this are
+    /// divided among the others.
     pub async fn lease_shards(&self, process: &str, ttl_ms: u64) -> Result<Vec<u16>> {
         let keys = ["{shards}:processes", "{shards}:owners"];
         let keys = keys.map(|name| self.keys().global(name));
@@ -26,12 +26,12 @@ impl Redis {
         self.eval(&SHARDS, &keys, &args).await
     }
 
-    /// Gives all shards back, for others to take at once.
+    /// Releases all shards, so that others can take them at once.
     pub async fn release_shards(&self, process: &str) -> Result<()> {
         self.lease_shards(process, 0).await.map(drop)
     }
 
-    /// Sets the shards that this handle and its clones are responsible for; all, until this is called.
+    /// Sets the shards that this handle and its clones are responsible for. By default these are all shards.
     pub fn set_shards(&self, shards: Vec<u16>) {
         let mut mine = self
             .inner

@@ -1,13 +1,13 @@
-//! A scope as it was read: a commit is worked out from it, and takes effect if it still holds. A wrong guess only
-//! costs a second request.
+//! A scope as it was read. A commit is computed from it, and takes effect only if it is still correct. An outdated
+//! snapshot only costs a second request.
 
 use std::sync::{Mutex, PoisonError};
 
 use swirl_ports::Lease;
 use swirl_ports::execution::ReadCache;
 
-/// A fork's numbers, as the prelude of the scripts has them, when it was made, and how large its results are and may
-/// become.
+/// A fork's numbers, as in the prelude of the scripts, with its creation time, the size of its results, and the limit
+/// on that size.
 #[derive(Debug, Clone, serde::Deserialize)]
 pub(crate) struct Numbers {
     pub total: u32,
@@ -32,21 +32,21 @@ impl Numbers {
         self.done + self.failed
     }
 
-    /// As [`Fork::passes_results`](swirl_model::scope::Fork::passes_results).
+    /// Has the meaning of [`Fork::passes_results`](swirl_model::scope::Fork::passes_results).
     pub fn passes_results(&self) -> bool {
         let is_batch = self.open == self.needed && self.open < self.total;
         self.closed == 0 && (self.failed > 0 || !is_batch)
     }
 }
 
-/// An input that waits.
+/// A waiting input.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
     pub number: String,
     pub id: String,
     pub kind: String,
-    /// The token of the lease that it was given to.
-    pub given: String,
+    /// The token of the lease that it was handed to.
+    pub handed_to: String,
     /// Its share of the instance's size.
     pub kib: usize,
 }
@@ -56,39 +56,39 @@ pub(crate) struct Item {
 pub(crate) struct Joining {
     pub fork: u32,
     pub numbers: Numbers,
-    /// The same as stored.
+    /// The numbers in their stored form.
     pub text: Vec<u8>,
-    /// The size of the record that its branches began with.
+    /// The size of the record with which its branches began.
     pub fork_base_kib: usize,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Snapshot {
-    /// There is a record.
+    /// The scope has a record.
     pub recorded: bool,
-    /// It goes on by itself.
+    /// The scope continues without an input.
     pub goes: bool,
-    /// Its marks as they are stored, if they are known; and its lease, if it is held.
+    /// The marks in their stored form, if known; and the lease, if the scope is held.
     pub mark: Option<Vec<u8>>,
     pub lease: Option<String>,
-    /// As stored, and what it says; `None`: it was given to this holder, or isn't known.
+    /// The inbox in its stored form, and its items; `None` if it was handed to this holder, or isn't known.
     pub inbox: Option<Vec<u8>>,
     pub items: Option<Vec<Item>>,
-    /// Ids of consumed inputs, `None` if they are not known.
+    /// The ids of consumed inputs; `None` if not known.
     pub seen: Option<Option<String>>,
-    /// Numbers of its forks.
+    /// The numbers of its forks.
     pub forks: Option<String>,
-    /// Its armed timers as stored, `None` if they are not known.
+    /// The armed timers in their stored form; `None` if not known.
     pub timers: Option<Option<Vec<u8>>>,
-    /// Of a root: the heads of the attributes that the instance is found by, `None` if they are not known.
+    /// For a root, the heads of the instance's search attributes; `None` if not known.
     pub attributes: Option<String>,
-    /// Bytes of the record.
+    /// The size of the record in bytes.
     pub record: usize,
     pub joining: Option<Joining>,
 }
 
 impl Snapshot {
-    /// Of a scope that this process holds: nothing waits, as far as it knows.
+    /// A scope that this process holds. As far as it knows, no inputs are waiting.
     pub fn held(record: Option<usize>, goes: bool) -> Snapshot {
         Snapshot {
             recorded: record.is_some(),
@@ -108,14 +108,14 @@ impl Snapshot {
         lease.known.get()
     }
 
-    /// Until it is put back nothing is known.
+    /// Takes the snapshot out. Until it is put back, nothing is known.
     pub fn take(lease: &Lease) -> Option<Snapshot> {
         let place = Snapshot::place(lease)?;
         let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
         place.take()
     }
 
-    /// Something of it isn't known any more.
+    /// Changes the snapshot, for example when a part of it isn't known any more.
     pub fn change(lease: &Lease, change: impl FnOnce(&mut Snapshot)) {
         if let Some(place) = Snapshot::place(lease) {
             let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,7 +5,7 @@ use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Fork, Role, Scope};
 use swirl_ports::Commit;
 
-/// More inputs or lines of history at once are for the general function.
+/// Commits with more inputs or lines of history are left to the general function.
 pub(crate) const WIDE: usize = 500;
 
 /// What a commit on the fast path does in addition to storing the record.
@@ -21,7 +21,7 @@ pub(crate) struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// `None`: the commit needs the general function.
+    /// Returns `None` if the commit needs the general function.
     pub fn of(commit: &'a Commit) -> Option<Steps<'a>> {
         let name = commit.lease.scope.scope.as_str();
         let is_root = name == "r";
@@ -71,7 +71,7 @@ impl<'a> Steps<'a> {
                 _ => return None,
             }
         }
-        // A root that is gone has ended. An instance that has ended has a root that is gone, unless it has failed.
+        // A root that is gone has ended. If the instance has ended without failing, its root is gone.
         let gone = is_gone(&commit.scope, &commit.commands);
         let is_over = steps.end.is_some_and(|end| !is_fault(end));
         let is_faulted = steps.end.is_some_and(is_fault);
@@ -91,7 +91,7 @@ fn is_fault(command: &Command) -> bool {
     matches!(command, Command::End { status: found, .. } if *found == status)
 }
 
-/// Nothing of the scope is kept, apart from the record of a root.
+/// Whether nothing of the scope is kept, except for the record of a root.
 pub(crate) fn is_gone(scope: &Scope, commands: &[Command]) -> bool {
     scope.ended() || commands.contains(&Command::Drop)
 }

@@ -1,5 +1,5 @@
-//! The store's port: leases, inboxes, reads. Commits are in [`crate::commit`], beginnings and ends
-//! in [`crate::lifecycle`], listings in [`crate::listing`].
+//! The implementation of the store's port: leases, inboxes, reads. Commits are in [`crate::commit`], beginnings and
+//! ends in [`crate::lifecycle`], listings in [`crate::listing`].
 
 use std::future::Future;
 use std::pin::Pin;
@@ -46,7 +46,7 @@ static HISTORY_PAGE: Lazy =
 static HOLD: Lazy =
     Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/hold.lua")]).freeing());
 static INPUT: Lazy = Lazy::new(input);
-/// An input that ends an instance frees its memory.
+/// An input that ends an instance frees memory.
 static ENDING_INPUT: Lazy = Lazy::new(|| input().freeing());
 
 fn input() -> Script {
@@ -65,11 +65,11 @@ pub(crate) fn freeing() -> Vec<&'static Script> {
 static LOOK: Lazy =
     Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/look.lua")]).freeing());
 
-/// The minimum number of instances whose waits are aligned with the index in a sweep.
+/// The minimum number of instances whose waits are reindexed in a sweep.
 const SETTLED_AT_LEAST: usize = 100;
 /// The time for which a waiter only listens before its first poll.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
-/// The pause after a failed poll while waiting: the waiter's next operation reports the error.
+/// The pause after a failed poll. The waiter's next operation reports the error.
 const PAUSE: Duration = Duration::from_millis(200);
 
 #[async_trait]
@@ -192,8 +192,8 @@ impl ExecutionStore for Redis {
     }
 
     async fn wait_input(&self, lease: &Lease) {
-        // First listen, then poll: so nothing in between is missed. Most calls are answered before
-        // the first poll, which is for changes before the listener was registered.
+        // Listen first, then poll, so that nothing in between is missed. Most waits end before the first poll, which is
+        // for changes that occurred before the listener was registered.
         let listener = self.news().listen(lease.scope.to_string());
         let poll = Duration::from_millis(self.options().poll_ms);
         let _ = timeout(FIRST_LOOK.min(poll), listener.notified.notified()).await;
@@ -203,7 +203,7 @@ impl ExecutionStore for Redis {
                 Ok(true) => return,
                 Err(_) => return sleep(PAUSE.min(poll)).await,
             }
-            // Either way it is time to poll.
+            // Poll in either case.
             let _ = timeout(poll, listener.notified.notified()).await;
         }
     }
@@ -369,8 +369,7 @@ impl ExecutionStore for Redis {
         Ok(firsts.map(|(_, due)| Timestamp(due as i64)).min())
     }
 
-    // Written by hand, because the call counts, not the first poll: a timer that is armed in
-    // between is a change.
+    // Written by hand, since changes count from the call on, not from the first poll.
     fn timers_changed<'a, 'b>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'b>>
     where
         'a: 'b,
@@ -379,7 +378,7 @@ impl ExecutionStore for Redis {
         let mut changes = self.news().timers();
         let poll = Duration::from_millis(self.options().poll_ms);
         Box::pin(async move {
-            // A message may have been lost: then it is time to poll anyway.
+            // A message may have been lost, so poll in any case.
             let _ = timeout(poll, changes.changed()).await;
         })
     }
@@ -496,7 +495,7 @@ impl InstanceQueries for Redis {
 }
 
 impl Redis {
-    /// A script's call with the arguments that the prelude expects.
+    /// Begins a call of a script with the arguments that the prelude expects.
     pub(crate) fn call_scope(&self, script: &Script, keys: &[String], scope: &ScopeRef) -> Cmd {
         self.call_instance(script, keys, &scope.instance, Some(&scope.scope))
     }
@@ -514,7 +513,7 @@ impl Redis {
         call
     }
 
-    /// Whether its holder has to look: mostly a small question is enough.
+    /// Whether its holder has to read the inbox. In most cases a cheap check is enough.
     async fn has_news(&self, lease: &Lease) -> Result<bool> {
         if self.is_quiet(lease).await? {
             return Ok(false);
@@ -533,8 +532,8 @@ impl Redis {
         Reply::new(self.run(&HOLD, call).await?)
     }
 
-    /// Puts a scope that is not held into the index of ready scopes if it is ready, and only then. A lease
-    /// of this attempt is released: the answer with it was lost.
+    /// Updates the index of ready scopes for a scope that is not held. If this attempt took a lease and the response
+    /// was lost, the lease is released.
     pub(crate) async fn settle_scope(&self, scope: &ScopeRef, attempt: Option<u64>) -> Result<()> {
         let keys = self.keys().of(&scope.instance, Span::Ready);
         let mut call = self.call_scope(&HOLD, &keys, scope);
@@ -554,7 +553,7 @@ impl Redis {
         Reply::optional(self.run(&LOOK, call).await?)
     }
 
-    /// Scopes of an instance, as a script names them.
+    /// Parses the names of scopes of an instance that a script returned.
     pub(crate) fn read_scopes(&self, instance: &InstanceId, names: Value) -> Result<Vec<ScopeRef>> {
         let mut names = Reply::new(names)?;
         let mut scopes = Vec::new();

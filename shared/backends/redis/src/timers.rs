@@ -1,23 +1,23 @@
-//! The armed timers of a scope, as they are after a commit: in the instance's hash, and in the index of timers.
+//! The armed timers of a scope after a commit, in the instance's hash and in the index of timers.
 
 use serde::Serialize;
 use swirl_model::event::{Command, Input};
 use swirl_model::scope::Timer;
 use swirl_ports::Commit;
 
-use crate::given::Unplanned;
+use crate::plan_input::Unplanned;
 use crate::record::timer_kind;
 use crate::steps::WIDE;
 
-/// The position of the key in the call's keys, members that leave the index, scores and members that join it, and the
-/// earliest of these scores.
+/// The position of the index's key in the call's keys, members to remove, scores and members to add, and the lowest of
+/// these scores.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(crate) struct TimerChange {
     pub key: usize,
     removed: Vec<String>,
     added: Vec<(i64, String)>,
     earliest: Option<i64>,
-    /// The field afterwards.
+    /// The new value of the field.
     #[serde(skip)]
     pub text: Option<Vec<u8>>,
 }
@@ -28,10 +28,10 @@ impl TimerChange {
     }
 }
 
-/// Timers by number, and their members of the index.
+/// Timers by number, with their members in the index.
 type Armed = Vec<(String, String)>;
 
-/// `known`: the field as it was read, if it was. `Ok(None)`: the commit changes no timers. `stamp` orders timers that
+/// `known`: the field, if it was read. Returns `Ok(None)` if the commit changes no timers. `stamp` orders timers that
 /// are due at the same time.
 pub(crate) fn change(
     commit: &Commit,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_is_replaced_by_the_next() {
+    fn a_new_timer_replaces_the_previous_one() {
         let commands = vec![Command::Disarm(1), Command::Arm(kit::timer(2, 7))];
         let known = Some(armed(&[1]));
         let change = change(&commit(&[2], &[], commands), false, known.as_ref(), 5);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_armed_and_disarmed_is_not_indexed() {
+    fn a_timer_armed_and_disarmed_at_once_is_not_indexed() {
         let commands = vec![Command::Arm(kit::timer(2, 7)), Command::Disarm(2)];
         let change = change(&commit(&[], &[], commands), false, Some(&None), 5);
         let change = change.unwrap().unwrap();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_came_too_early_is_armed_again() {
+    fn a_timer_that_fired_too_early_is_armed_again() {
         let change = change(&commit(&[1], &[1], Vec::new()), false, Some(&None), 5);
         assert_eq!(change.unwrap().unwrap().earliest, Some(9));
     }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_that_were_not_read_are_needed() {
+    fn timers_must_be_read_before_they_change() {
         let commands = vec![Command::Disarm(1)];
         let found = change(&commit(&[], &[], commands), false, None, 5);
         assert_eq!(found, Err(Unplanned::Unknown));

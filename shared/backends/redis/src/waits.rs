@@ -1,5 +1,5 @@
-//! What a commit changes in the waits of an instance. If it changes anything, the function marks the instance, and the
-//! index of events follows.
+//! The changes that a commit makes to the waits of an instance. If there are any, the function marks the instance, and
+//! the index of events is updated afterwards.
 
 use serde::Serialize;
 use swirl_model::event::Command;
@@ -7,22 +7,22 @@ use swirl_ports::{Commit, Result};
 
 use crate::record::encode_text;
 
-/// As `lua/write.lua` lists it.
+/// `lua/write.lua` documents the fields.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(crate) struct WaitChange {
-    /// Positions among the keys: instances whose index entries must be updated, events that the instance has had.
+    /// The positions among the keys of the dirty instances and of the consumed events.
     pub dirty: usize,
-    pub had: usize,
-    /// Digests of events that came too late: others of the instance may have them.
+    pub consumed: usize,
+    /// Digests of events that came too late, which other scopes of the instance may get.
     pub freed: Vec<String>,
     pub changes: Vec<Change>,
-    /// Prefix of the waits that go with the scope, or empty.
+    /// The prefix of the waits that are removed with the scope, or empty.
     gone: String,
     /// The instance is over.
     is_over: bool,
 }
 
-/// `w` a wait, `c` a value of the correlation, `u` a wait that is over; its field; its slots or its value.
+/// `w` for a wait, `c` for a value of the correlation, `u` for a wait that is over; the field; the slots or the value.
 pub(crate) type Change = (&'static str, String, String);
 
 /// The changes, in the order of the commands.
@@ -52,7 +52,7 @@ pub(crate) fn changes(commit: &Commit, limit: usize) -> Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// `None`: nothing changes. `leaves`: the scope is gone, and may have waited.
+/// Returns `None` if nothing changes. `leaves`: the scope is gone, and may have had waits.
 pub(crate) fn change(
     scope: &str,
     leaves: bool,

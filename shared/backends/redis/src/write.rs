@@ -14,8 +14,8 @@ use crate::commit::{is_bounded, is_last, kib};
 use crate::connect::damaged;
 use crate::events::event_digest;
 use crate::following;
-use crate::given::{Given, Unplanned};
 use crate::plan::{Plan, plan};
+use crate::plan_input::{PlanInput, Unplanned};
 use crate::record::{encode, encode_text, end_letter};
 use crate::recorded::{self, first_due};
 use crate::reply::Reply;
@@ -36,7 +36,7 @@ pub(crate) fn freeing() -> &'static Script {
     &LAST_WRITE
 }
 
-/// Digests of the events that came too late.
+/// The digests of the events that came too late.
 fn freed(commit: &Commit) -> Vec<String> {
     commit.refused.iter().map(event_digest).collect()
 }
@@ -49,8 +49,8 @@ fn script(commit: &Commit) -> &'static Script {
 }
 
 impl Redis {
-    /// `None`: it is for the general function; nothing has been written. `rev`: the revision that was
-    /// read, before that of the record.
+    /// Returns `None` if the commit is left to the general function; nothing was written then. `rev`: the revision that
+    /// was read, before that of the record.
     pub(crate) async fn commit_plainly(
         &self,
         commit: &Commit,
@@ -75,7 +75,7 @@ impl Redis {
         }
     }
 
-    /// `None`: it is for the general function; nothing has been written.
+    /// Returns `None` if the commit is left to the general function; nothing was written then.
     async fn write_planned(
         &self,
         commit: &Commit,
@@ -99,7 +99,7 @@ impl Redis {
             if answer.is_some() || is_fresh {
                 return Ok(answer);
             }
-            // Something has changed, or was never read.
+            // A field has changed or was never read.
             let Some(found) = self.read_again(&commit.lease, steps).await? else {
                 return Ok(None);
             };
@@ -107,7 +107,7 @@ impl Redis {
         }
     }
 
-    /// Reads the answer of the function. `None`: nothing has been written.
+    /// Reads the function's response. Returns `None` if nothing was written.
     async fn written(
         &self,
         commit: &Commit,
@@ -180,7 +180,7 @@ impl Redis {
             self.settle_waits(&scope.instance, &freed, mark, waits, &mut wake)
                 .await;
         }
-        // The holder of the scope sees new inputs when it releases it.
+        // The holder of the scope sees new inputs when it releases the scope.
         if !plan.released {
             wake.retain(|found| found != scope);
         }
@@ -201,7 +201,8 @@ impl Redis {
         self.inner.plain.load(Ordering::Relaxed)
     }
 
-    /// Identifies a write: larger than any other of this process, and like those of others a time.
+    /// A unique number for a write: greater than all earlier ones of this process, and like those of other processes a
+    /// time.
     fn stamp(&self) -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(1, |now| now.as_micros() as u64);
@@ -275,7 +276,7 @@ impl Redis {
             encode_text(effect, what, limit)
         });
         let effects = effects.collect::<Result<_>>()?;
-        let given = Given {
+        let input = PlanInput {
             commit,
             steps,
             rev,
@@ -299,7 +300,7 @@ impl Redis {
             holder: self.process(),
             attempt,
         };
-        let mut plan = match plan(given, known) {
+        let mut plan = match plan(input, known) {
             Ok(plan) => plan,
             Err(why) => return Ok(Err(why)),
         };
@@ -308,7 +309,7 @@ impl Redis {
             keys.push(index(name));
             *key = keys.len();
         }
-        if let Some(key) = plan.facts.had() {
+        if let Some(key) = plan.facts.consumed() {
             keys.push(format!("{}:got:{id}", self.keys().tag(id)));
             *key = keys.len();
         }

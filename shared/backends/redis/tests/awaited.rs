@@ -1,4 +1,4 @@
-//! Which events instances wait for: the others need no order.
+//! Tells which events instances wait for, since other events need no order.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
 #[tokio::test]
-async fn an_event_is_awaited_while_a_wait_is_there() {
+async fn an_event_is_awaited_while_a_wait_exists() {
     let server = RedisServer::start().unwrap();
     let store = Redis::connect(Options::single(server.url())).await.unwrap();
     let b = Backend::of(Arc::new(store), ());
@@ -40,7 +40,7 @@ async fn an_event_is_awaited_while_a_wait_is_there() {
     assert_eq!(awaited().await, [true, false, true, true, false, true]);
     b.ingest(&events[0], &[]).await;
     assert_eq!(awaited().await, [false, false, false, true, false, true]);
-    // It is in no bucket then, and starts what it starts.
+    // The event is in no bucket then, and starts its instances.
     let only = [trigger(vec![filter("u", &[])], true)];
     let listening = Listening {
         listeners: Some(&listeners),

@@ -1,4 +1,4 @@
-//! The contract, on one server and on a cluster.
+//! Runs the contract on one server and on a cluster.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,7 +44,7 @@ mod single {
     swirl_contract::pending_suite!(make(), run);
 }
 
-/// The same without the fast path of plain commits.
+/// The same without the fast path.
 mod general {
     use super::*;
 
@@ -63,7 +63,7 @@ mod general {
 mod cluster {
     use super::*;
 
-    /// A cluster takes seconds to start: the cases share one, each in its own namespace.
+    /// A cluster takes seconds to start, so the cases share one, each in its own namespace.
     fn make() -> Backend {
         static SHARED: Mutex<Weak<RedisCluster>> = Mutex::new(Weak::new());
         static COUNT: AtomicUsize = AtomicUsize::new(0);

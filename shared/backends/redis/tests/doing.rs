@@ -13,7 +13,7 @@ use swirl_redis::{Doing, Options, Redis};
 use swirl_servers::RedisServer;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn instances_are_counted_by_what_they_do() {
+async fn instances_are_counted_by_activity() {
     let server = RedisServer::start().unwrap();
     let options = Options {
         shards: 2,
@@ -35,7 +35,7 @@ async fn instances_are_counted_by_what_they_do() {
         b.create(new(&format!("i{number}"))).await;
     }
     doing(9, 0, 0).await;
-    // A step, after which they wait.
+    // After one step they wait.
     for number in 0..4 {
         b.act(
             &root(&format!("i{number}")),
@@ -56,7 +56,7 @@ async fn instances_are_counted_by_what_they_do() {
         .await
         .unwrap();
     doing(4, 2, 3).await;
-    // It ends while it is suspended, without being resumed.
+    // The instance ends while it is suspended, without being resumed.
     let end = Command::End {
         status: EndStatus::Completed,
         output: None,
@@ -73,7 +73,8 @@ async fn instances_are_counted_by_what_they_do() {
     b.act(&root("i5"), change(vec![end]).at(Cursor::Ended))
         .await;
     doing(3, 2, 3).await;
-    // As an earlier build leaves it: suspended, and not in the index; then one that is there and isn't suspended.
+    // The state that an earlier build leaves: an instance that is suspended but not in the index, then one in the index
+    // that isn't suspended.
     for shard in 0..2 {
         let key = format!("{{swirl:{shard}}}:suspended");
         server.cli(&["SADD", &key, "gone"]).unwrap();

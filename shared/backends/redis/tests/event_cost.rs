@@ -1,4 +1,4 @@
-//! How many functions of Redis an event takes, and how many trips to it, one after another.
+//! The number of Redis functions and of sequential round trips that an event takes.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use swirl_ports::{Created, Listening};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
-/// The functions and scripts of Redis that an event takes, apart from those of a worker.
+/// The functions and scripts of Redis that an event takes, not counting those of a worker.
 #[tokio::test]
 async fn an_event_takes_few_functions() {
     let server = RedisServer::start().unwrap();
@@ -47,9 +47,9 @@ async fn an_event_takes_few_functions() {
         };
         b.events.ingest(event, listening, at(0)).await.unwrap()
     };
-    // At first the server has to learn the functions.
+    // At first the server has to load the functions.
     let (mut started, mut waiting) = ((0, 0), (0, 0));
-    // The command that asks is counted, too.
+    // The command that reads the counter is counted too.
     let counts = || (calls(), trips());
     let since = |before: (u64, u64)| {
         let idle = trips();
@@ -65,7 +65,7 @@ async fn an_event_takes_few_functions() {
         let run = new.inline_run.as_mut().unwrap();
         run.effects = vec![Command::Publish(event("p", "p", &[]))];
         let Created::WithEffects(outbox) = b.store.create(new).await.unwrap() else {
-            panic!("its effects are not there")
+            panic!("its effects are missing")
         };
         b.store.flushed(&outbox).await.unwrap();
         b.events.acknowledge(&first, at(0)).await.unwrap();
@@ -81,6 +81,6 @@ async fn an_event_takes_few_functions() {
         waiting = since(before);
     }
     assert_eq!((started.0, waiting.0), (4, 6), "functions");
-    // Two that are sent at the same time may arrive together.
+    // Two requests that are sent at the same time may arrive together.
     assert!(started.1 <= 4 && waiting.1 <= 6, "{started:?} {waiting:?}");
 }

@@ -1,4 +1,4 @@
-//! Events with several processes at once, and with processes that die in the middle.
+//! Events with several processes at once, and with processes that die halfway.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ use swirl_ports::{Acquired, Definitions, Ingested, Listening, Trigger};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
-/// A server with several handles, each like that of a separate process.
+/// A server with several handles, each of which acts as a separate process.
 struct Rig {
     server: RedisServer,
 }
@@ -49,7 +49,7 @@ impl Rig {
     }
 }
 
-/// A process that dies: the future is dropped after this many polls.
+/// A process that dies: its future is dropped after this many polls.
 struct Dying<'a, T> {
     future: Pin<Box<dyn Future<Output = T> + 'a>>,
     polls: usize,
@@ -101,11 +101,11 @@ async fn each_event_reaches_each_instance_once() {
         let publish = async |b: &Backend| {
             for event in &events {
                 b.ingest(event, &kept).await;
-                // Time has to pass: by the round, more or less of the others' work comes between.
+                // Time has to pass here, so that a different amount of the others' work comes in between in each round.
                 tokio::time::sleep(Duration::from_micros(700 * (round % 4))).await;
             }
         };
-        // Instances that exist when the events come.
+        // Instances that exist when the events arrive.
         for n in 0..8 {
             one.create(new(&format!("i{n}"))).await;
         }
@@ -115,7 +115,7 @@ async fn each_event_reaches_each_instance_once() {
                 let slots = vec![by_order("t"); 6];
                 let wait = Command::Subscribe(subscription(1, slots));
                 let order = known(&(n % 3).to_string());
-                // Values are known before the wait, with it, or after it.
+                // Values are known before the wait, together with it, or after it.
                 match n % 4 {
                     0 => {
                         b.act(&root(&id), change(vec![order, wait])).await;
@@ -146,7 +146,7 @@ async fn each_event_reaches_each_instance_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_without_correlation_reach_all_who_wait_once() {
+async fn events_without_correlation_reach_each_wait_once() {
     let rig = Rig::new();
     let (one, two) = (rig.backend("all").await, rig.backend("all").await);
     let count = 700;
@@ -173,12 +173,12 @@ async fn events_without_correlation_reach_all_who_wait_once() {
     assert!(third.woken.is_empty(), "no slot is left");
 }
 
-/// An offer that dies at any point, and is made again by another process.
+/// An ingestion that dies at any point, and is repeated by another process.
 #[tokio::test]
-async fn an_offer_may_die_anywhere() {
+async fn an_ingestion_may_die_at_any_point() {
     let rig = Rig::new();
     offers_die(&rig, "offer", None).await;
-    // Then the instance that waits is guessed.
+    // Now the waiting instance is guessed.
     let listeners = [by_order("t"), by_order("u"), filter("t", &[])];
     let listeners = Listeners::new(listeners.into_iter());
     offers_die(&rig, "guess", Some(&listeners)).await;
@@ -223,7 +223,7 @@ async fn offers_die(rig: &Rig, name: &str, listeners: Option<&Listeners>) {
             .await
             .unwrap();
         assert_eq!(start_ids(&rest), [["1", "2"]], "after {polls} polls");
-        // An instance that existed, and waits later, gets the kept event; a later one doesn't.
+        // An instance that existed, and waits later, gets the kept event. An instance that begins later doesn't.
         let wait = Command::Subscribe(subscription(1, kept.to_vec()));
         two.act(&root("late"), change(vec![known("1"), wait])).await;
         assert_eq!(got(&two, "late").await, ["1"], "after {polls} polls");
@@ -231,7 +231,7 @@ async fn offers_die(rig: &Rig, name: &str, listeners: Option<&Listeners>) {
         let order = change(vec![known("1")]);
         two.act(&root("later"), order).await;
         let later = got(&two, "later").await;
-        assert!(later.is_empty(), "others had it: {polls} polls");
+        assert!(later.is_empty(), "others have consumed it: {polls} polls");
         if done.is_some() {
             assert!(polls > 5, "it never died");
             return;
@@ -243,9 +243,9 @@ fn other_event() -> CloudEvent {
     event("2", "u", &[("order", "1")])
 }
 
-/// A commit that subscribes and dies at any point; the reconciler continues.
+/// A commit that subscribes and dies at any point. The reconciler continues.
 #[tokio::test]
-async fn a_wait_may_die_anywhere() {
+async fn a_subscribing_commit_may_die_at_any_point() {
     let rig = Rig::new();
     let mut polls = 0;
     let mut reached = 0;
@@ -260,13 +260,13 @@ async fn a_wait_may_die_anywhere() {
         }
         one.create(new("a")).await;
         let Acquired::Held(mut held) = one.store.acquire(&root("a"), 20).await.unwrap() else {
-            panic!("nobody else has it");
+            panic!("no other process holds it");
         };
-        // It learns its value from the first event, and so matches the third.
+        // The instance learns its value from the first event, and so matches the third.
         let wait = Command::Subscribe(subscription(1, vec![by_order("t"), by_order("t")]));
         let commit = one.try_commit(&mut held, change(vec![wait]));
         let done = dying(polls, commit).await.is_some();
-        // Time has to pass: the lease runs out.
+        // Time has to pass here, until the lease expires.
         tokio::time::sleep(Duration::from_millis(30)).await;
         two.store.runnable(10).await.unwrap();
         let Acquired::Held(held) = two.store.acquire(&root("a"), 20).await.unwrap() else {
@@ -286,7 +286,7 @@ async fn a_wait_may_die_anywhere() {
     }
 }
 
-/// A wait that begins again while an event comes: the event kept for it came earlier, and is first.
+/// A wait that begins again while an event arrives. The kept event arrived earlier, and is delivered first.
 #[tokio::test]
 async fn kept_events_come_before_new_ones() {
     let rig = Rig::new();
@@ -306,7 +306,7 @@ async fn kept_events_come_before_new_ones() {
             let commit = one.try_commit(&mut held, change(vec![wait]));
             let mut commit = dying(polls, commit);
             let done = std::future::poll_fn(|context| Pin::new(&mut commit).poll(context)).await;
-            // It is frozen at this point, but hasn't died.
+            // The process stops at this point, but hasn't died.
             two.ingest(&event("2", "t", &[("order", "1")]), &kept).await;
             done.is_some()
         };
@@ -317,7 +317,7 @@ async fn kept_events_come_before_new_ones() {
             assert_eq!(got, ["1"], "after {polls} polls");
         }
         if done {
-            assert!(reached > 1, "it never stood still");
+            assert!(reached > 1, "it never stopped");
             return;
         }
     }
@@ -356,7 +356,7 @@ async fn one_instance_starts_for_a_value() {
         let started = tokio::join!(take(&one, "a"), take(&two, "b"), take(&one, "c"));
         assert_eq!(started.0 + started.1 + started.2, 1, "round {round}");
         assert_eq!(take(&two, "d").await, 0);
-        // All others are kept for the one.
+        // All others are kept for the one instance.
         let id = ["a", "b", "c"][[started.0, started.1, started.2]
             .iter()
             .position(|count| *count == 1)
@@ -403,7 +403,7 @@ async fn sets_are_filled_once() {
 }
 
 #[tokio::test]
-async fn what_one_event_costs_does_not_grow_with_those_who_wait() {
+async fn the_cost_of_an_event_is_independent_of_other_waits() {
     let rig = Rig::new();
     let b = rig.backend("cost").await;
     let calls = || -> u64 {
@@ -432,9 +432,9 @@ async fn what_one_event_costs_does_not_grow_with_those_who_wait() {
     assert!(costs[1] < 150 && costs[1] <= costs[0] + 20, "{costs:?}");
 }
 
-/// Nothing is left behind, neither by instances nor by events.
+/// Neither instances nor events leave anything behind.
 #[tokio::test]
-async fn all_that_was_of_events_goes() {
+async fn nothing_remains_of_expired_events() {
     let rig = Rig::new();
     let b = rig.backend("gone").await;
     let kept = [by_order("t")];
@@ -476,7 +476,7 @@ async fn all_that_was_of_events_goes() {
 }
 
 #[tokio::test]
-async fn a_deployment_is_news_to_all() {
+async fn every_process_sees_a_deployment() {
     let rig = Rig::new();
     let (one, two) = (rig.process("defs").await, rig.process("defs").await);
     let record = |workflow: &str| swirl_ports::DefinitionRecord {
@@ -506,9 +506,9 @@ async fn a_deployment_is_news_to_all() {
     assert_eq!(one.mark("m").await.unwrap(), Some(at(7)));
 }
 
-/// Older builds keep the records, their order and a revision, and nothing else.
+/// Older builds store only the records, their order and a revision.
 #[tokio::test]
-async fn a_deployment_of_an_older_build_is_news_too() {
+async fn every_process_sees_a_deployment_of_an_older_build() {
     let rig = Rig::new();
     let process = rig.process("old").await;
     let record = |workflow: &str, document: &str| swirl_ports::DefinitionRecord {
@@ -552,9 +552,9 @@ async fn a_deployment_of_an_older_build_is_news_too() {
     assert_eq!(nothing.heads, []);
 }
 
-/// A slow process delivers an event that others have delivered and confirmed meanwhile.
+/// A slow process delivers an event that others have delivered and acknowledged meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sets_are_filled_once_while_others_confirm() {
+async fn sets_are_filled_once_while_others_acknowledge() {
     let rig = Rig::new();
     for round in 0..6 {
         let namespace = format!("slow{round}");
@@ -568,7 +568,7 @@ async fn sets_are_filled_once_while_others_confirm() {
             for event in &events {
                 let ingested = ingest(b, event, &all).await;
                 starts.extend(start_ids(&ingested).iter().map(|ids| ids.join(" ")));
-                // Time has to pass: the others confirm meanwhile.
+                // Time has to pass here, so that the others acknowledge meanwhile.
                 tokio::time::sleep(Duration::from_micros(pause)).await;
                 b.events.acknowledge(event, at(0)).await.unwrap();
             }

@@ -1,5 +1,4 @@
-//! Faults that only a real server can show: it goes away and comes back, forgets scripts, or a connection
-//! breaks.
+//! Faults that only a real server can show: it goes away and comes back, forgets scripts, or a connection breaks.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,7 +49,7 @@ fn call(call: u32) -> InboxItem {
     })
 }
 
-/// Repeats an attempt until it succeeds; all errors must be worth retrying.
+/// Repeats an attempt until it succeeds. All errors must be retryable.
 async fn until_done<T>(mut attempt: impl AsyncFnMut() -> Result<T, Error>) -> T {
     eventually("the server", async || match attempt().await {
         Ok(done) => Some(done),
@@ -62,13 +61,13 @@ async fn until_done<T>(mut attempt: impl AsyncFnMut() -> Result<T, Error>) -> T 
     .await
 }
 
-/// A holder that waits is woken by a message. The connection for messages may still be away: then the next
-/// one wakes it.
+/// Checks that a message wakes a waiting holder. The connection for messages may still be broken; the next message then
+/// wakes it.
 async fn is_woken(b: &Backend, held: &swirl_ports::Held) {
     let wait = timeout(PATIENCE, b.store.wait_input(&held.lease));
     let add = async {
         for number in 1.. {
-            // Time has to pass: it polls once, and then it only listens.
+            // Time has to pass here, so that it has polled once and only listens.
             sleep(Duration::from_millis(100)).await;
             until_done(async || b.store.add_input(&held.lease.scope, call(number)).await).await;
         }
@@ -83,7 +82,7 @@ async fn is_woken(b: &Backend, held: &swirl_ports::Held) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_in_the_middle() {
+async fn work_continues_after_a_restart() {
     let mut server = RedisServer::durable().unwrap();
     let b = connect(Options::single(server.url())).await;
     b.create(new("a")).await;
@@ -97,13 +96,13 @@ async fn a_restart_in_the_middle() {
     assert!(until_done(async || b.store.renew(&held.lease, LEASE_MS).await).await);
     b.commit(&mut held, change(vec![])).await;
     let scopes = b.store.scopes(&root("a").instance).await.unwrap();
-    assert_eq!(scopes[0].rev, 2, "what was committed is there");
+    assert_eq!(scopes[0].rev, 2, "the commit is stored");
     // Messages arrive again, too.
     is_woken(&b, &held).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn forgotten_code_is_sent_again() {
+async fn forgotten_scripts_are_sent_again() {
     let server = RedisServer::start().unwrap();
     let b = connect(Options::single(server.url())).await;
     b.create(new("a")).await;
@@ -120,7 +119,7 @@ async fn forgotten_code_is_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_that_are_cut() {
+async fn work_continues_after_cut_connections() {
     let server = RedisServer::start().unwrap();
     let proxy = Proxy::start(server.address()).unwrap();
     let b = connect(Options::single(format!("redis://{}", proxy.address()))).await;
@@ -128,7 +127,7 @@ async fn connections_that_are_cut() {
     let count = AtomicUsize::new(0);
     let work = stream::iter(&ids).for_each_concurrent(8, async |id| {
         until_done(async || b.store.create(new(id)).await).await;
-        // In the midst of the work.
+        // Cut the connections in the middle of the work.
         if (count.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(30) {
             proxy.reset();
         }
@@ -147,7 +146,7 @@ async fn connections_that_are_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_network_that_says_nothing() {
+async fn a_silent_network_is_an_error_within_the_limit() {
     let server = RedisServer::start().unwrap();
     let proxy = Proxy::start(server.address()).unwrap();
     let url = format!("redis://{}", proxy.address());
@@ -170,7 +169,7 @@ async fn a_network_that_says_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_master() {
+async fn work_continues_with_another_master() {
     let mut set = RedisSentinels::start(1, 3).unwrap();
     let urls = set.urls().into_iter();
     let urls = urls.map(|url| url.replace("redis://", "redis-sentinel://"));
@@ -193,7 +192,7 @@ async fn another_master() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_left_of_what_is_removed() {
+async fn nothing_is_left_of_removed_instances() {
     let server = RedisServer::start().unwrap();
     let options = Options {
         keep_ended_ms: 1_000,
@@ -262,7 +261,7 @@ async fn nothing_is_left_of_what_is_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_too_large_is_refused() {
+async fn oversized_records_are_refused() {
     let server = RedisServer::start().unwrap();
     let b = connect(Options {
         record_max: 2_000,
@@ -291,7 +290,7 @@ async fn what_is_too_large_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn damaged_records_are_told_as_such() {
+async fn damaged_records_are_reported() {
     let server = RedisServer::start().unwrap();
     let options = Options {
         shards: 1,
@@ -312,7 +311,7 @@ async fn damaged_records_are_told_as_such() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_worked_on_is_left_alone() {
+async fn held_scopes_are_left_alone() {
     let server = RedisServer::start().unwrap();
     let with_grace = async |grace_ms: u64| {
         let options = Options {
@@ -332,7 +331,7 @@ async fn what_is_worked_on_is_left_alone() {
     assert_eq!(late.await, [root("a")]);
     assert!(
         b.store.runnable(10).await.unwrap().is_empty(),
-        "it was told"
+        "it was reported before"
     );
 }
 
@@ -349,7 +348,7 @@ async fn shards_are_divided_fairly_and_taken_over() {
     let second = lease("b").await;
     assert_eq!(second.len(), 32);
     assert!(lease("a").await.iter().all(|shard| !second.contains(shard)));
-    // The other one is dead.
+    // The other process is dead.
     redis.lease_shards("a", 1).await.unwrap();
     eventually("its shards", async || {
         (lease("b").await.len() == 64).then_some(())
@@ -384,7 +383,7 @@ async fn timers_of_other_shards_are_left_to_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_are_looked_at() {
+async fn servers_are_examined() {
     let codes = async |mut options: RedisOptions| -> Vec<&'static str> {
         let limit = ["--maxmemory", "1gb"].map(str::to_owned);
         options.args.extend(limit);
@@ -430,9 +429,9 @@ async fn servers_are_looked_at() {
     assert_eq!(findings[0].severity, Severity::Error);
 }
 
-/// Examining must not decide the number of shards of a namespace.
+/// Examining must not fix the number of shards of a namespace.
 #[tokio::test(flavor = "multi_thread")]
-async fn looking_leaves_no_trace() {
+async fn examining_changes_nothing() {
     let server = RedisServer::durable().unwrap();
     let options = quick(Options::single(server.url()));
     let seen = Redis::examine(&options).await.unwrap();
@@ -447,7 +446,7 @@ async fn looking_leaves_no_trace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_work_is_refused_at_once() {
+async fn unusable_options_are_refused_at_once() {
     let server = RedisServer::start().unwrap();
     drop(
         Redis::connect(quick(Options::single(server.url())))
@@ -496,7 +495,7 @@ async fn what_cannot_work_is_refused_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_by_acl() {
+async fn users_need_the_right_acl() {
     let server = RedisServer::start().unwrap();
     let rules = [
         "ACL",
@@ -528,7 +527,7 @@ async fn users_by_acl() {
 
 /// A process that watches an instance is notified of its end at once, whichever process ended it.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_a_watched_instance_is_told() {
+async fn the_end_of_a_watched_instance_is_notified() {
     let server = RedisServer::start().unwrap();
     let watching = connect(Options::single(server.url())).await;
     let working = connect(Options::single(server.url())).await;
@@ -553,8 +552,7 @@ async fn the_end_of_a_watched_instance_is_told() {
     let notified = join(watching.store.wait_ended(&a), ends("a"));
     timeout(PATIENCE, notified).await.unwrap();
 
-    // There is no notification of an instance that isn't watched, not even before that of another one that ends
-    // later.
+    // There is no notification for an instance that isn't watched, not even before that of another one that ends later.
     let act = async {
         ends("b").await;
         ends("c").await;
@@ -565,7 +563,7 @@ async fn the_end_of_a_watched_instance_is_told() {
     assert!(matches!(notified, Either::Right(_)));
 }
 
-/// A replica that takes over may lack the last writes: two holders must still have different tokens.
+/// A replica that takes over may lack the last writes. Two holders must still have different tokens.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_not_given_again_after_lost_writes() {
     let server = RedisServer::start().unwrap();
@@ -589,7 +587,7 @@ async fn a_token_is_not_given_again_after_lost_writes() {
         panic!("no dump");
     };
     let late = b.hold(&root("a")).await;
-    // Time has to pass: tokens are told apart by milliseconds.
+    // Time has to pass here, since tokens differ by milliseconds.
     sleep(Duration::from_millis(5)).await;
     ask(&[b"RESTORE", &key, b"0", &before, b"REPLACE"]).await;
     let held = b.hold(&root("a")).await;

@@ -1,4 +1,4 @@
-//! Histories are followed: whatever adds to one is noted, in the same step.
+//! Histories are followed: every addition is recorded, in the same step.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -52,7 +52,7 @@ fn end() -> Command {
     }
 }
 
-/// The instances that have unread entries, and how many of them are known.
+/// The instances with unread entries, and the number of their known entries.
 async fn unread(store: &Redis) -> Vec<(String, u64)> {
     let found = store.unread(100).await.unwrap().into_iter();
     let mut found: Vec<_> = found
@@ -62,7 +62,7 @@ async fn unread(store: &Redis) -> Vec<(String, u64)> {
     found
 }
 
-/// Adds to the history in each way there is.
+/// Adds to the history in every possible way.
 async fn add_in_all_ways(b: &Backend) {
     b.create(inline_run("inline", 3)).await;
     b.create(inline_run("silent", 0)).await;
@@ -82,7 +82,7 @@ async fn add_in_all_ways(b: &Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_adds_to_a_history_is_noted() {
+async fn every_addition_to_a_history_is_recorded() {
     for plain in [false, true] {
         let server = RedisServer::start().unwrap();
         let (store, b) = connect(&server, plain).await;
@@ -93,7 +93,7 @@ async fn whatever_adds_to_a_history_is_noted() {
         let all: Vec<_> = all.map(|id| (id.to_owned(), 0)).into();
         assert_eq!(unread(&store).await, all);
         assert_eq!(plain, store.plain_commits() > 0);
-        // Another process reads it in the notes of the namespace.
+        // The other process reads it from the notes of the namespace.
         let (other, _) = connect(&server, plain).await;
         assert!(other.are_followed());
         assert!(!other.set_following(true).await.unwrap(), "as it was");
@@ -101,7 +101,7 @@ async fn whatever_adds_to_a_history_is_noted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_noted_unless_histories_are_followed() {
+async fn nothing_is_recorded_unless_histories_are_followed() {
     for plain in [false, true] {
         let server = RedisServer::start().unwrap();
         let (store, b) = connect(&server, plain).await;
@@ -112,7 +112,7 @@ async fn nothing_is_noted_unless_histories_are_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_place_of_the_reader_only_moves_on() {
+async fn the_position_of_the_reader_only_increases() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server, true).await;
     store.set_following(true).await.unwrap();
@@ -129,7 +129,7 @@ async fn the_place_of_the_reader_only_moves_on() {
     assert!(unread(&store).await.is_empty());
     assert!(b.store.note(&id, entry(1)).await.unwrap());
     assert_eq!(unread(&store).await, [("a".to_owned(), 5)]);
-    // More than are kept: the reader sees where the rest begins.
+    // There are more entries than are kept, and the reader sees where the rest begins.
     for fork in 0..60 {
         assert!(b.store.note(&id, entry(fork)).await.unwrap());
     }
@@ -154,7 +154,7 @@ async fn ids(b: &Backend) -> Vec<String> {
 
 /// Retention waits for the reader, but not for ever.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_unread_is_kept_for_longer() {
+async fn unread_histories_are_kept_for_longer() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server, true).await;
     store.set_following(true).await.unwrap();
@@ -171,29 +171,29 @@ async fn what_is_unread_is_kept_for_longer() {
     b.act(&root("bad"), fails.at(Cursor::Idle)).await;
     let id = InstanceId::new;
     assert_eq!(b.store.remove(&id("a")).await.unwrap(), Removed::Busy);
-    // Two are too many, and all are too old: they stay while they are unread.
+    // Two are too many, and all are too old, but they stay while they are unread.
     store.expire_instances(at(1_500)).await.unwrap();
     assert_eq!(ids(&b).await, ["a", "b", "bad", "c", "d"]);
     store.read_to(&id("a"), 1, at(1_500)).await.unwrap();
     store.expire_instances(at(1_500)).await.unwrap();
     assert_eq!(ids(&b).await, ["b", "bad", "c", "d"]);
-    // Twice the number that is kept.
+    // Twice the number that is otherwise kept.
     for id in ["e", "f"] {
         b.create(inline_run(id, 1)).await;
     }
     store.expire_instances(at(1_500)).await.unwrap();
     assert_eq!(ids(&b).await, ["bad", "c", "d", "e", "f"]);
     assert_eq!(store.lost_histories(), 1);
-    // Twice as long.
+    // Twice as long as otherwise.
     store.expire_instances(at(2_010)).await.unwrap();
     assert!(ids(&b).await.is_empty());
     assert_eq!(store.lost_histories(), 6);
     assert_eq!(server.cli(&["KEYS", "*"]).unwrap(), "swirl:meta");
 }
 
-/// After it has been turned off, retention waits for nobody, and nothing is left.
+/// Once following is turned off, retention no longer waits, and nothing is left.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_noted_goes_with_its_instance() {
+async fn removing_an_instance_removes_its_unread_mark() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server, true).await;
     store.set_following(true).await.unwrap();

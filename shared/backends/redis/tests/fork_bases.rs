@@ -19,10 +19,10 @@ async fn connect(server: &RedisServer) -> (Redis, Backend) {
     (store, backend)
 }
 
-/// As after a failover that lost the last writes, or after an expiry: a worker's cached origin isn't used for
-/// another fork with the same name.
+/// After a failover that lost the last writes, or after an expiry, a worker's cached origin isn't used for another fork
+/// with the same name.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_of_the_same_name_is_another_one() {
+async fn a_new_instance_with_the_same_name_uses_no_cached_origin() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
     for round in 0..2 {
@@ -49,9 +49,9 @@ async fn an_instance_of_the_same_name_is_another_one() {
     }
 }
 
-/// One after another, as in a foreach in sequence: its scope commits before each.
+/// The branches run one after another, as in a sequential foreach, and the scope commits before each.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_branches_have_in_common_is_read_once() {
+async fn the_common_data_of_branches_is_read_once() {
     const BRANCHES: u32 = 5;
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
@@ -81,7 +81,7 @@ async fn what_branches_have_in_common_is_read_once() {
 
 /// Each branch's record has only its own data, whichever process wrote the previous one.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_branches_have_in_common_is_written_once() {
+async fn the_common_data_of_branches_is_written_once() {
     let server = RedisServer::start().unwrap();
     let (_, b) = connect(&server).await;
     let (_, other) = connect(&server).await;
@@ -120,9 +120,9 @@ async fn what_branches_have_in_common_is_written_once() {
     }
 }
 
-/// A fork of one branch isn't cached by reads; it is read with the record that needs it.
+/// Reads don't cache a fork with a single branch. It is read with the record that needs it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_branch_without_others_is_read_by_anybody() {
+async fn a_single_branch_is_read_by_any_process() {
     let server = RedisServer::start().unwrap();
     let (_, b) = connect(&server).await;
     let (_, other) = connect(&server).await;
@@ -145,10 +145,10 @@ async fn a_branch_without_others_is_read_by_anybody() {
     }
 }
 
-/// A failover lost the fork after a worker had read it, and another one has made it again: the worker's
-/// branch is stored as a difference from data that no longer exists.
+/// A failover lost the fork after a worker had read it, and another worker has created it again. The first worker's
+/// branch is a difference from data that no longer exists.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_branch_of_a_fork_that_was_lost_is_refused() {
+async fn a_branch_of_a_lost_fork_is_refused() {
     let server = RedisServer::start().unwrap();
     let (_, b) = connect(&server).await;
     let begin = async |text: &str| {

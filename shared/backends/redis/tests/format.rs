@@ -1,4 +1,4 @@
-//! Builds of several formats of records on one namespace.
+//! Builds with different record formats in one namespace.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::time::Duration;
@@ -41,15 +41,15 @@ async fn an_older_build_stops_and_is_refused() {
         notified.contains("written by a newer build") && notified.contains("at least as new"),
         "{notified}"
     );
-    // Builds of the same or a newer format connect and leave.
+    // Builds with the same or a newer format connect and disconnect.
     build(FORMAT + 1).await.unwrap();
     build(FORMAT + 2).await.unwrap();
     assert!(build(FORMAT + 1).await.is_err());
 }
 
-/// A namespace of a build that knew no formats has the first one.
+/// A namespace without a format has the first one.
 #[tokio::test]
-async fn what_was_written_before_there_were_formats_is_read() {
+async fn records_without_a_format_are_read() {
     let server = RedisServer::start().unwrap();
     let options = Options::single(server.url());
     let store = Redis::connect(options.clone()).await.unwrap();

@@ -1,4 +1,4 @@
-//! A server that has no memory left: operations that free memory still work.
+//! A server without memory: operations that free memory still work.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -71,7 +71,7 @@ async fn fill(b: &Backend, kind: &str, running: bool) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_ended_is_removed() {
+async fn ended_instances_are_removed() {
     let server = small();
     let (store, b) = connect(&server).await;
     assert_eq!(store.full().await, [""; 0]);
@@ -146,7 +146,7 @@ async fn instances_can_be_cancelled() {
 
 /// Other operations that need memory are refused with the reason.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_needs_memory_is_refused() {
+async fn operations_that_need_memory_are_refused() {
     let server = small();
     let (_, b) = connect(&server).await;
     let running = fill(&b, "running", true).await;

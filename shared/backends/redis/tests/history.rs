@@ -1,4 +1,4 @@
-//! History keeps the newest lines, however they came, and few elements for many of them.
+//! History keeps the newest lines, however they were added, and packs many lines into few elements.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ async fn connect(server: &RedisServer, plain: bool, history_max: u64) -> (Arc<Re
     (shared, backend)
 }
 
-/// Commits one line for each number.
+/// Commits one line per number.
 async fn add(b: &Backend, forks: std::ops::Range<u32>) {
     let entry = |fork| HistoryEntry {
         data: None,
@@ -40,7 +40,7 @@ async fn add(b: &Backend, forks: std::ops::Range<u32>) {
     append(b, forks.map(entry).collect()).await;
 }
 
-/// The lines that are kept, of this many in total.
+/// The kept lines, of this total number.
 async fn found(b: &Backend, all: u64) -> Vec<u32> {
     let kept = b.store.kept_history(&InstanceId::new("a")).await.unwrap();
     let history = kept.entries;
@@ -61,13 +61,13 @@ fn elements(server: &RedisServer, plain: bool) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_oldest_history_goes() {
+async fn the_oldest_history_is_dropped() {
     let server = RedisServer::start().unwrap();
     for plain in [false, true] {
         let (redis, b) = connect(&server, plain, 3).await;
         b.create(new("a")).await;
         let mut all = Vec::new();
-        // The last commits alone are more than may stay, one of them in several elements.
+        // The last commits have more lines than may be kept, one of them in several elements.
         for forks in [0..2, 2..2, 2..4, 4..6, 6..7, 7..11, 11..12, 12..262] {
             let lines = u64::from(forks.end);
             add(&b, forks).await;
@@ -88,9 +88,9 @@ async fn the_oldest_history_goes() {
     }
 }
 
-/// A commit of many lines is few elements; so are the rest of a thousand lines.
+/// A commit with many lines needs few elements, and so does the rest of a thousand lines.
 #[tokio::test(flavor = "multi_thread")]
-async fn many_lines_are_few_elements() {
+async fn many_lines_need_few_elements() {
     let server = RedisServer::start().unwrap();
     for plain in [false, true] {
         let (_, b) = connect(&server, plain, 100_000).await;
@@ -102,9 +102,9 @@ async fn many_lines_are_few_elements() {
     }
 }
 
-/// An instance carried out at once keeps no more history than one that runs step by step.
+/// An instance that runs inline keeps no more history than one that runs step by step.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_whole_instance_keeps_as_much() {
+async fn an_inline_run_keeps_as_much_history() {
     let server = RedisServer::start().unwrap();
     let (_, b) = connect(&server, true, 250).await;
     b.create(inline_run("a", 1_200)).await;
@@ -137,9 +137,9 @@ async fn a_long_history_is_shortened_in_steps() {
     }
 }
 
-/// A part has only kept lines, although the list may have more.
+/// A page has only kept lines, even if the list has more.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_is_of_what_is_kept() {
+async fn a_page_has_only_kept_lines() {
     let server = RedisServer::start().unwrap();
     let (_, b) = connect(&server, true, 100_000).await;
     b.create(new("a")).await;

@@ -1,4 +1,4 @@
-//! What a fork costs Redis, from the commit that forks to the one that joins, as the driver asks for it.
+//! The cost of a fork in Redis commands, from the commit that forks to the one that joins, with the driver's requests.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use swirl_model::scope::Cursor;
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
-/// How often each command ran; functions run most of them.
+/// How often each command ran. Functions run most of them.
 fn counts(server: &RedisServer) -> BTreeMap<String, u64> {
     let text = server.cli(&["INFO", "commandstats"]).unwrap();
     let lines = text.lines().filter_map(|line| {
@@ -63,9 +63,9 @@ async fn a_join_costs_no_more_than_its_branches() {
     for branches in [10, 100] {
         let counted = cost(branches).await;
         println!("{branches} branches: {counted:?}");
-        // One that forks, one that joins, and one for each branch.
+        // One forks, one joins, and each branch has one.
         assert_eq!(counted["fcall"], u64::from(branches) + 2);
-        // Each function and each branch's reader has one; the last branch one more; the parent's readers a few.
+        // Each function and each branch's reader has one, the last branch one more, and the parent's readers a few.
         let most = 2 * u64::from(branches) + 9;
         assert!(counted["hmget"] <= most, "{counted:?}");
     }

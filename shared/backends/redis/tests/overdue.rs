@@ -1,4 +1,4 @@
-//! While one workflow has thousands of scopes that wait, those of others that lost their task are found all the same.
+//! If one workflow has thousands of waiting scopes, scopes of others that lost their task are still found.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ const FLOOD: usize = 300;
 const FEW: usize = 8;
 const HOUR_MS: u64 = 60 * 60 * 1_000;
 
-/// On a server of its own. Everything is overdue at once, and again after `repeat_ms`.
+/// Has its own server. Everything is overdue at once, and again after `repeat_ms`.
 async fn backend(repeat_ms: u64) -> (Arc<Redis>, Backend) {
     let server = RedisServer::start().unwrap();
     let options = Options {
@@ -28,8 +28,8 @@ async fn backend(repeat_ms: u64) -> (Arc<Redis>, Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_each_workflow_some_are_found() {
-    // A scope that was looked at isn't looked at again.
+async fn some_scopes_of_each_workflow_are_found() {
+    // A scope that was examined isn't examined again.
     let (store, b) = backend(HOUR_MS).await;
     for n in 0..FLOOD {
         b.create(new(&format!("flood-{n}"))).await;
@@ -56,8 +56,8 @@ async fn of_each_workflow_some_are_found() {
 
 /// The other shards get their turn even if the first ones always fill the limit.
 #[tokio::test(flavor = "multi_thread")]
-async fn all_shards_have_their_turn() {
-    // The scopes that were found stay overdue.
+async fn all_shards_get_their_turn() {
+    // Scopes that were found stay overdue.
     let (store, b) = backend(0).await;
     let all: Vec<String> = (0..2_000).map(|n| format!("i-{n}")).collect();
     for id in &all {
@@ -69,13 +69,13 @@ async fn all_shards_have_their_turn() {
         assert_eq!(some.len(), 32);
         found.extend(some);
     }
-    // Sixteen of each of 64 shards, which is all that a shard gives while they stay overdue.
+    // Sixteen from each of 64 shards, which is all that a shard returns while they stay overdue.
     assert!(found.len() >= 64 * 16 * 9 / 10, "{}", found.len());
 }
 
-/// A search for effects that finds more than are wanted leaves the rest for the next one.
+/// A search for effects that finds more than wanted leaves the rest for the next one.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_effect_is_put_off_unseen() {
+async fn no_effect_is_postponed_without_being_returned() {
     const ALL: usize = 200;
     const AT_ONCE: usize = 10;
     let (store, b) = backend(HOUR_MS).await;
@@ -91,6 +91,6 @@ async fn no_effect_is_put_off_unseen() {
         found.extend(some.into_iter().map(|entry| entry.instance));
     }
     assert_eq!(found.len(), ALL);
-    // Now all are put off.
+    // Now all effects are postponed.
     assert_eq!(store.unflushed(AT_ONCE).await.unwrap(), []);
 }

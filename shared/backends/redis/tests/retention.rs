@@ -1,4 +1,4 @@
-//! Ended instances are removed: most of them many at a time.
+//! Ended instances are removed, most of them many at a time.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ async fn connect(server: &RedisServer) -> (Redis, Backend) {
     (store, backend)
 }
 
-/// Of all instances, in order.
+/// The ids of all instances, in order.
 async fn ids(b: &Backend) -> Vec<String> {
     let all = Filter {
         limit: 1_000,
@@ -47,7 +47,7 @@ async fn ids(b: &Backend) -> Vec<String> {
     ids
 }
 
-/// How many functions have been called.
+/// The number of functions that were called.
 fn calls(server: &RedisServer) -> u64 {
     let stats = server.cli(&["INFO", "commandstats"]).unwrap();
     let line = stats
@@ -58,13 +58,13 @@ fn calls(server: &RedisServer) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_go_together() {
+async fn many_instances_are_removed_together() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
     // From now on the server knows the function.
     b.create(inline_run("first", 1)).await;
     store.expire_instances(at(1_008)).await.unwrap();
-    // Some are carried out at once, others step by step.
+    // Some run inline, others step by step.
     for number in 0..120_u32 {
         let id = format!("i{number}");
         let status = STATUSES[number as usize % STATUSES.len()];
@@ -109,9 +109,9 @@ async fn many_go_together() {
     assert_eq!(server.cli(&["KEYS", "*"]).unwrap(), "swirl:meta");
 }
 
-/// An instance with leftovers is examined by itself, and stays if it must.
+/// An instance with leftovers is examined separately, and stays if it must.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_over_stays() {
+async fn instances_that_are_not_over_stay() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
     let ended = inline_run("ended", 1);
@@ -150,9 +150,9 @@ async fn what_is_not_over_stays() {
     assert!(there("runs").await);
 }
 
-/// One that is removed by itself leaves the index of attributes, too.
+/// An instance that is removed separately is also removed from the index of attributes.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_goes_alone_is_found_no_more() {
+async fn an_instance_removed_separately_leaves_the_index() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
     b.create(new("a")).await;
@@ -161,7 +161,7 @@ async fn what_goes_alone_is_found_no_more() {
         output: None,
         error: None,
     };
-    // An instance that it waited for keeps it from being removed with others.
+    // It has waited for an instance, so it isn't removed together with others.
     let waits = Command::Subscribe(subscription(1, vec![filter("t", &[])]));
     let found_by = [
         ("x".into(), Attribute::Boolean(true)),
@@ -179,7 +179,7 @@ async fn what_goes_alone_is_found_no_more() {
 
 /// An instance that has changed since it was found is left alone.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_as_it_was_found_stays() {
+async fn a_changed_instance_stays() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
     b.create(inline_run("again", 1)).await;
@@ -188,7 +188,7 @@ async fn what_is_not_as_it_was_found_stays() {
     server
         .cli(&["HSET", "{swirl:0}:i:again", "end", "999999"])
         .unwrap();
-    // Its waits are not in line yet.
+    // Its waits are not indexed yet.
     server
         .cli(&["ZADD", "{swirl:0}:dirty", "1", "marked"])
         .unwrap();
@@ -211,7 +211,7 @@ async fn what_is_not_as_it_was_found_stays() {
 
 /// A faulted instance may be retried, so it stays in the index of its values until it is removed.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_faulted_one_leaves_no_values_behind() {
+async fn removing_a_faulted_instance_leaves_no_values_behind() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
     b.create(new("a")).await;
@@ -223,7 +223,7 @@ async fn a_faulted_one_leaves_no_values_behind() {
     };
     b.act(&root("a"), change(vec![known, fails])).await;
     b.store.runnable(10).await.unwrap();
-    // Itself, its correlation values, and the index of its value.
+    // The instance itself, its correlation values, and the index of its value.
     let found = server.cli(&["KEYS", "*:a"]).unwrap();
     assert_eq!(found.lines().count(), 3, "{found}");
     store.expire_instances(at(100_000)).await.unwrap();
@@ -238,9 +238,9 @@ async fn a_faulted_one_leaves_no_values_behind() {
     assert_eq!(server.cli(&["KEYS", "*"]).unwrap(), "swirl:meta");
 }
 
-/// An instance that cannot be read doesn't hold up others.
+/// An instance that cannot be read doesn't delay others.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_one_holds_up_no_others() {
+async fn a_damaged_instance_delays_no_others() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
     for number in 0..120 {
@@ -253,9 +253,9 @@ async fn a_damaged_one_holds_up_no_others() {
     assert_eq!(ids(&b).await, ["i000"]);
 }
 
-/// However many instances complete, faulted ones stay until their own time is over.
+/// However many instances complete, faulted ones stay until they expire.
 #[tokio::test(flavor = "multi_thread")]
-async fn success_does_not_evict_failure() {
+async fn completed_instances_do_not_evict_faulted_ones() {
     let server = RedisServer::start().unwrap();
     let options = Options {
         shards: 1,
@@ -279,7 +279,7 @@ async fn success_does_not_evict_failure() {
         let ended = inline_run(&format!("i{number}"), 1);
         assert_eq!(b.store.create(ended).await.unwrap(), Created::New);
     }
-    // One that an earlier build left among the others.
+    // An instance that an earlier build left among the others.
     let index = server.cli(&["--scan", "--pattern", "*:ended"]).unwrap();
     server.cli(&["ZADD", index.trim(), "1", "worse"]).unwrap();
     let left = async |now| {
@@ -295,7 +295,7 @@ async fn success_does_not_evict_failure() {
 
 /// Removing an instance removes its key, unless another instance has taken the key.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_goes_with_its_instance() {
+async fn removing_an_instance_removes_its_key() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
     for (id, key) in [("a", "left"), ("b", "taken")] {
@@ -338,9 +338,10 @@ async fn a_key_goes_with_its_instance() {
     assert!(left.contains(":named:"), "{left}");
 }
 
-/// A definition's own time counts, whatever the settings are, and instances of others go no earlier because of it.
+/// The retention in a definition overrides the settings, and doesn't make instances of other definitions expire
+/// earlier.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_definition_says_how_long_its_instances_are_kept() {
+async fn a_definition_may_set_the_retention_of_its_instances() {
     let server = RedisServer::start().unwrap();
     let options = Options {
         shards: 1,
@@ -387,7 +388,7 @@ async fn a_definition_says_how_long_its_instances_are_kept() {
         store.expire_instances(at(now)).await.unwrap();
         ids(&b).await
     };
-    // Of eight that did not fail there is room for six: those that nothing is declared for go first.
+    // Of the eight that did not fail, six may stay. Those without a retention of their own are removed first.
     let others = ["brief-terminated", "long-cancelled", "long-terminated"];
     let first = left(50).await;
     assert_eq!(first.len(), 8, "{first:?}");
@@ -402,7 +403,7 @@ async fn a_definition_says_how_long_its_instances_are_kept() {
     assert!(!left(250).await.contains(&"brief-faulted".to_owned()));
     let expected = ["long-completed", "long-faulted", "long-inline"];
     assert_eq!(left(10_000).await, expected);
-    // By hand it can be removed at any time.
+    // An operator can remove it at any time.
     let id = &root("long-inline").instance;
     assert_eq!(b.store.remove(id).await.unwrap(), Removed::Done);
     assert_eq!(left(49_999).await, ["long-completed", "long-faulted"]);

@@ -16,7 +16,7 @@ use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
 const BRANCHES: u32 = 10_000;
-/// Requests under way at a time.
+/// The number of concurrent requests.
 const AT_ONCE: usize = 500;
 
 fn result(index: u32) -> BranchResult {
@@ -27,7 +27,7 @@ fn result(index: u32) -> BranchResult {
     }
 }
 
-/// The longest command since the last question: microseconds, and its name.
+/// The longest command since the last call: microseconds, and its name.
 fn longest(server: &RedisServer) -> (i64, String) {
     let client = redis::Client::open(server.url()).unwrap();
     let mut link = client.get_connection().unwrap();

@@ -11,7 +11,7 @@ use swirl_model::time::Timestamp;
 use swirl_model::workflow::{AuthId, AuthScheme, Function, FunctionKind, Workflow};
 use swirl_model::{Data, WorkflowError, data};
 use swirl_ports::call::CallAuth;
-use swirl_ports::{CallRequest, FunctionCaller as _, Seen};
+use swirl_ports::{CallRequest, FunctionCaller as _, LastExchange};
 
 pub fn config() -> HttpConfig {
     HttpConfig {
@@ -60,15 +60,15 @@ pub async fn call(
     arguments: Data,
     auth: Option<(AuthScheme, Data)>,
 ) -> Result<Data, WorkflowError> {
-    call_seen(caller, arguments, auth, Seen::default()).await
+    call_with_exchange(caller, arguments, auth, LastExchange::default()).await
 }
 
-/// `seen` records the service that the call contacted.
-pub async fn call_seen(
+/// `last_exchange`: records which service the call contacted.
+pub async fn call_with_exchange(
     caller: &Caller,
     arguments: Data,
     auth: Option<(AuthScheme, Data)>,
-    seen: Seen,
+    last_exchange: LastExchange,
 ) -> Result<Data, WorkflowError> {
     let function = function("mail", false);
     prepare(caller, &function).unwrap();
@@ -86,7 +86,7 @@ pub async fn call_seen(
         selection_set: None,
         key: "key-1".to_owned(),
         secrets: Default::default(),
-        seen,
+        last_exchange,
         stored: Default::default(),
         at: Timestamp::default(),
         auth,

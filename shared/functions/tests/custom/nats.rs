@@ -7,10 +7,10 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use swirl_model::workflow::AuthScheme;
 use swirl_model::{Data, WorkflowError, data};
-use swirl_ports::{ExchangeProtocol, Seen};
+use swirl_ports::{ExchangeProtocol, LastExchange};
 use swirl_servers::{NatsOptions, NatsServer, eventually};
 
-use crate::fixture::{as_sent, call, call_seen, caller, config};
+use crate::fixture::{as_sent, call, call_with_exchange, caller, config};
 
 fn seen(error: &WorkflowError) -> (&str, Option<&str>) {
     (error.name.as_str(), error.code.as_deref())
@@ -55,8 +55,8 @@ async fn a_reply_is_the_result() {
         &format!("mail=nats://{}/f.mail", server.address()),
         config(),
     );
-    let exchange = Seen::default();
-    let asked = call_seen(&caller, data!({"a": 1}), None, exchange.clone());
+    let exchange = LastExchange::default();
+    let asked = call_with_exchange(&caller, data!({"a": 1}), None, exchange.clone());
     assert_eq!(asked.await.unwrap(), as_sent(data!({"a": 1})));
     let protocol = ExchangeProtocol::Message {
         system: "nats",

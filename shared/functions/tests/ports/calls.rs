@@ -81,7 +81,7 @@ pub fn request(function: &Function, arguments: Data) -> CallRequest {
         selection_set: None,
         key: "key-1".to_owned(),
         secrets: Default::default(),
-        seen: Default::default(),
+        last_exchange: Default::default(),
         stored: Default::default(),
         at: Timestamp::default(),
         auth: None,

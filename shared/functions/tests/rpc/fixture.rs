@@ -101,7 +101,7 @@ impl Callable {
             selection_set: None,
             key: "key-1".to_owned(),
             secrets: Default::default(),
-            seen: Default::default(),
+            last_exchange: Default::default(),
             stored: Default::default(),
             at: Timestamp::default(),
             auth,

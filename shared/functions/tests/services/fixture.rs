@@ -191,7 +191,7 @@ impl Callable {
             selection_set: selection.map(str::to_owned),
             key: "key-1".to_owned(),
             secrets: Default::default(),
-            seen: Default::default(),
+            last_exchange: Default::default(),
             stored: Default::default(),
             at: Timestamp::default(),
             auth,

@@ -60,8 +60,8 @@ pub fn buckets_of<'a>(
     (kinds.into_iter().map(Arc::from).collect(), values)
 }
 
-/// The buckets in which waits by these definitions can be that fit an event. What an instance has in place of an open
-/// value is known to its wait alone.
+/// The buckets that can contain waits by these definitions for this event. Values that differ by instance are known
+/// only to the wait.
 pub fn buckets_with<'a>(
     event: &CloudEvent,
     listeners: impl Iterator<Item = &'a EventMatch>,
@@ -69,7 +69,7 @@ pub fn buckets_with<'a>(
     let mut buckets = BTreeSet::new();
     for filter in listeners {
         let kind = kind_of(filter);
-        // As in `bucket_of`, a wait is under the first value that is known.
+        // As in `bucket_of`, a wait is stored under the first value that is known.
         let mut rules = filter.correlation.iter();
         let always_known = rules.any(|(attribute, constant)| {
             let value = event.attribute(attribute);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_searched_where_their_definitions_put_them() {
+    fn buckets_with_covers_the_bucket_of_each_wait() {
         let event = event(data!({"a": 7, "b": 8}));
         let found = |definition: &[(&str, Option<&str>)]| {
             let definition = filter(definition);
@@ -144,13 +144,13 @@ mod tests {
         assert_eq!(both.len(), 3);
         // The event lacks the first attribute, and a wait may know the second.
         assert_eq!(found(&[("c", None), ("b", None)]).len(), 2);
-        // Nothing is under the kind alone if a value is always known.
+        // No wait is stored under the type alone if a value is always known.
         let constant = found(&[("a", Some("7")), ("b", None)]);
         assert_eq!(Vec::from_iter(constant), [at(&[("a", Some("7"))])]);
     }
 
     #[test]
-    fn a_wait_is_found_by_its_value() {
+    fn a_wait_with_a_known_value_is_found_by_that_value() {
         let known = Correlation::from([(Arc::from("a"), "7".to_owned())]);
         let bucket = bucket_of(&filter(&[("A", None)]), &known);
         let event = event(data!({"a": 7}));

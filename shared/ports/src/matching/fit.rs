@@ -27,9 +27,9 @@ pub enum Fit {
 }
 
 impl Fit {
-    /// Whether the wait may get an event that came before the wait began. That takes a correlation. `untouched`: no
-    /// other instance has consumed the event. `was_there`: the instance had already begun when the event came. If
-    /// another instance has consumed the event, an instance that began later doesn't get it
+    /// Whether the wait may get an event that arrived before the wait began. Only waits with a correlation may.
+    /// `untouched`: no other instance has consumed the event. `was_there`: the instance had already begun when the
+    /// event arrived. Once an instance has consumed an event, instances that begin later don't get it
     /// (docs/language.md#decision-48).
     pub fn early(self, untouched: bool, was_there: bool) -> bool {
         match self {
@@ -40,7 +40,7 @@ impl Fit {
     }
 }
 
-/// The value of this attribute that an event for the instance must have, if it is known.
+/// The value that this attribute of an event must have for the instance, if it is known.
 pub(super) fn known_value<'a>(
     attribute: &str,
     explicit: &'a Option<String>,
@@ -77,7 +77,7 @@ pub fn fit(filter: &EventMatch, correlation: &Correlation, event: &CloudEvent) -
     }
 }
 
-/// The event's values of the attributes that a filter correlates by.
+/// The event's values for the attributes that a filter correlates by.
 pub fn learnt(filter: &EventMatch, event: &CloudEvent) -> Correlation {
     let names = filter.correlation.iter().map(|(name, _)| name);
     names
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn fits() {
+    fn compares_an_event_with_the_known_values() {
         assert_eq!(give(&[], &[], data!({})), Fit::Kind);
         assert_eq!(give(&[("a", None)], &[], data!({"a": "1"})), Fit::Unknown);
         assert_eq!(give(&[("a", None)], &[], data!({"b": "1"})), Fit::No);

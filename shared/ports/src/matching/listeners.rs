@@ -1,4 +1,4 @@
-//! The events that deployed definitions listen to, by their type.
+//! The events that deployed definitions listen to, by type.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use swirl_model::event::EventMatch;
 
 type Names = Vec<(Arc<str>, Option<String>)>;
 
-/// Definitions of consumed events, each once, however many workflows and versions have it.
+/// Definitions of consumed events without duplicates, however many workflows and versions have them.
 #[derive(Debug, Default)]
 pub struct Listeners {
     by_kind: HashMap<String, Vec<EventMatch>>,
-    /// Those that name only a source.
+    /// Definitions that name only a source.
     others: Vec<EventMatch>,
 }
 
@@ -41,7 +41,7 @@ impl Listeners {
         all.filter(|filter| filter.is_kind(event))
     }
 
-    /// Whether anything listens to such an event.
+    /// Whether any definition listens to the event.
     pub fn any(&self, event: &CloudEvent) -> bool {
         self.of(event).next().is_some()
     }

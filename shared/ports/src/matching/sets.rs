@@ -1,4 +1,4 @@
-//! Sets of events that start an instance together.
+//! Sets of events that together start an instance.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use swirl_model::time::Timestamp;
 use super::{Correlation, PendingStart, Role};
 use crate::events::Trigger;
 
-/// A set that is not complete yet.
+/// A set that isn't complete.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Set {
     pub definition: DefinitionId,
     /// Keyed by position in the definition's list; positions may differ in a newer version.
     pub events: BTreeMap<usize, (Timestamp, StartEvent)>,
-    /// The values on which every event of the set that has them agrees.
+    /// The correlation values of the set. Every event of the set that has one of these attributes has the same value.
     pub values: Correlation,
     /// The values that the set's events have in common so far.
     #[serde(default)]
@@ -38,7 +38,8 @@ impl Set {
         }
     }
 
-    /// Counts from the first event, or from the last one if each event restarts the timeout.
+    /// Whether the set has timed out. The time counts from the first event, or from the last one if each event restarts
+    /// the timeout.
     pub fn too_old(&self, trigger: &Trigger, at: Timestamp) -> bool {
         let Some(timeout_ms) = trigger.timeout_ms else {
             return false;
@@ -76,7 +77,7 @@ impl Set {
             .find(|role| !self.events.contains_key(&role.place) && role.values.iter().all(agrees))
     }
 
-    /// Returns true once the set is complete.
+    /// Adds an event. Returns true once the set is complete.
     pub fn put(
         &mut self,
         trigger: &Trigger,
@@ -100,7 +101,7 @@ impl Set {
         trigger.wait.holds(&here)
     }
 
-    /// The start that a complete set causes.
+    /// The start that the complete set causes.
     pub fn begun(self) -> PendingStart {
         PendingStart {
             definition: self.definition,

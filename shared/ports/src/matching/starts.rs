@@ -28,7 +28,7 @@ pub struct PendingStart {
 }
 
 impl Outcome {
-    /// The starts in terms of these triggers. If a newer version was deployed meanwhile, that version is started.
+    /// The starts in terms of the current triggers. If a newer version was deployed meanwhile, that version is started.
     pub fn ingested(&self, triggers: &[Trigger]) -> Ingested {
         let starts = self.starts.iter().filter_map(|begun| begun.start(triggers));
         Ingested {
@@ -76,14 +76,14 @@ impl PendingStart {
 /// A position that an event may take in a trigger.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Role {
-    /// In the trigger's list of events.
+    /// The index in the trigger's list of events.
     pub place: usize,
-    /// The values that the event gives the instance: those of all attributes that its definition names.
+    /// The values that the event gives the instance, for all attributes that its definition names.
     pub learnt: Correlation,
-    /// The values that link the event to its instance and to the other events of the set. A rule with a constant is
-    /// only a filter.
+    /// The values that link the event to its instance and to the other events of the set. Attributes with a constant
+    /// value aren't among them, since they only filter.
     pub values: Correlation,
-    /// The event has all of these values: it goes to an active instance, and starts one only if there is none
+    /// The event has all of these values. It goes to an active instance, and starts a new one only if there is none
     /// (docs/language.md#decision-75).
     pub bound: bool,
 }
@@ -107,12 +107,12 @@ pub fn roles(trigger: &Trigger, event: &CloudEvent) -> Vec<Role> {
     fitting.map(role).collect()
 }
 
-/// Whether an event in this role starts an instance by itself that has no correlation.
+/// Whether an event in this role starts an instance without a correlation by itself.
 pub fn is_alone(trigger: &Trigger, role: &Role) -> bool {
     trigger.exclusive && !role.bound && role.learnt.is_empty()
 }
 
-/// Whether all that the event starts, it starts by itself: nothing of it depends on other events.
+/// Whether the event starts all its instances by itself, without other events.
 pub fn starts_alone<'a>(
     event: &CloudEvent,
     mut triggers: impl Iterator<Item = &'a Trigger>,
@@ -123,8 +123,8 @@ pub fn starts_alone<'a>(
     })
 }
 
-/// The values that all events of a trigger must share, as far as this event has them. Sets with other values need not
-/// be considered.
+/// The values that all events of a trigger must share, if this event has them. Sets with other values needn't be
+/// searched.
 pub fn group_of(trigger: &Trigger, event: &CloudEvent) -> Correlation {
     let all = trigger.events.iter().map(open);
     let common = all.reduce(|common, open| &common & &open);

@@ -1,10 +1,12 @@
-//! Detects scopes that end the processes that drive them. Each attempt is recorded before it begins and removed at its
-//! end, so the remaining ones ended their process. After [`ATTEMPTS_MAX`] of them no worker tries again.
+//! Detects scopes that crash the processes that drive them. Each attempt is recorded before it begins and removed when
+//! it ends, so the attempts that remain have crashed their process. After [`ATTEMPTS_MAX`] of them, no worker tries
+//! again.
 //!
-//! Only computing counts: while a scope waits for an answer its attempt is removed, so that a long call is not blamed
-//! for a crash that others cause. For the same reason suspected scopes compute one at a time in a process: from the
-//! second attempt on those of a workflow, from the third on all. A backlog makes many scopes late that nobody should
-//! suspect, and two tasks for one scope look like two attempts, so those of other workflows don't wait for these.
+//! Only computing counts. While a scope waits for an answer its attempt is removed, so that a long call isn't blamed
+//! for a crash that another scope causes. For the same reason suspected scopes compute one at a time in a process: from
+//! the second attempt, one at a time per workflow; from the third, one at a time overall. A backlog makes many innocent
+//! scopes late, and two tasks for one scope look like two attempts, so scopes of other workflows don't wait for lightly
+//! suspected ones.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -16,21 +18,21 @@ use super::Driver;
 use crate::Error;
 use crate::shares::Permit;
 
-/// The number of attempts that may end their process; the first one is not recorded.
+/// The number of attempts that may crash their process. The first one isn't recorded.
 const ATTEMPTS_MAX: u32 = 5;
-/// From this many attempts on a scope computes alone in its workflow.
+/// From this attempt on, a scope computes alone in its workflow.
 const SUSPECTED: u32 = 2;
-/// From this many attempts on it computes alone among all that are as suspicious.
+/// From this attempt on, it computes alone among all scopes that are equally suspicious.
 const STRONGLY_SUSPECTED: u32 = 3;
 
-/// Lets one suspected scope of a workflow compute at a time in this process.
+/// Lets only one suspected scope of a workflow compute at a time in this process.
 #[derive(Debug, Clone, Default)]
 pub struct Suspects(Arc<std::sync::Mutex<Locks>>);
 
 type Locks = HashMap<Option<Arc<str>>, Arc<Mutex<()>>>;
 
 impl Suspects {
-    /// The lock of a workflow; of all without one.
+    /// The lock of a workflow, or of all workflows.
     fn of(&self, workflow: Option<&Arc<str>>) -> Arc<Mutex<()>> {
         let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
@@ -44,11 +46,11 @@ pub(super) struct Attempt {
 }
 
 impl Driver {
-    /// Called before a scope computes. Does nothing unless the scope is suspected. It isn't active while it waits for
-    /// another.
+    /// Called before a scope computes. Does nothing unless the scope is suspected. A scope that waits for another here
+    /// isn't active.
     ///
     /// # Errors
-    /// [`Error::Attempts`]: it must not be tried again.
+    /// [`Error::Attempts`] if the scope must not compute.
     pub(super) async fn begin_attempt(
         &self,
         scope: &ScopeRef,
@@ -72,14 +74,14 @@ impl Driver {
             count = self.store.attempt(scope).await?;
         }
         if count >= ATTEMPTS_MAX {
-            // The operator who resumes it may have fixed the cause: all attempts are free again.
+            // The operator who resumes the instance may have fixed the cause, so all attempts are allowed again.
             self.store.clear_attempts(scope, true).await?;
             return Err(Error::Attempts { count });
         }
         Ok(Some(Attempt { _alone: alone }))
     }
 
-    /// The process has survived it, or the scope is going to wait.
+    /// Ends an attempt, because the process survived it or the scope is about to wait.
     pub(super) async fn end_attempt(&self, scope: &ScopeRef, attempt: Option<Attempt>) {
         if attempt.is_some()
             && let Err(error) = self.store.clear_attempts(scope, false).await
@@ -94,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suspects_wait_for_those_of_their_own_workflow() {
+    fn suspects_wait_for_suspects_of_their_own_workflow() {
         let suspects = Suspects::default();
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         let is_free = |workflow| suspects.of(workflow).try_lock_owned().is_some();

@@ -1,4 +1,5 @@
-//! The call of a scope: made when a commit says that it is under way, dropped when one says that it isn't.
+//! The call of a scope. It begins when a commit says that it is in flight, and is dropped when a commit says that it
+//! isn't.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use futures::FutureExt;
 use swirl_engine::{Env, pending_request};
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_ports::call::CallAuth;
-use swirl_ports::{CallRequest, Seen, Stored};
+use swirl_ports::{CallRequest, LastExchange, Stored};
 
 use super::record::{RecordedCall, shown_arguments};
 use super::{Call, Driver, Run, Running};
@@ -14,7 +15,7 @@ use crate::Error;
 use crate::observe::{CallOutcome, Called, Cause};
 
 impl Driver {
-    /// Keeps the running call in step with the record: an abandoned call is dropped.
+    /// Starts or drops the call so that it matches the record.
     pub(super) async fn follow_call(&self, run: &mut Run, env: &Env) -> Result<(), Error> {
         let pending = if run.closed {
             None
@@ -57,7 +58,7 @@ impl Driver {
             }
             _ => None,
         };
-        let (seen, stored) = (Seen::default(), Stored::default());
+        let (last_exchange, stored) = (LastExchange::default(), Stored::default());
         let future: Call = match request {
             Ok(request) => {
                 let auth = request.auth.map(|auth| CallAuth {
@@ -80,7 +81,7 @@ impl Driver {
                         let cause = Cause::Call { call, token };
                         observer.context(&run.header, &run.scope.id, cause)
                     }),
-                    seen: seen.clone(),
+                    last_exchange: last_exchange.clone(),
                     stored: stored.clone(),
                 };
                 let caller = self.caller.clone();
@@ -92,7 +93,7 @@ impl Driver {
             call,
             function,
             from: self.clock.now(),
-            seen,
+            last_exchange,
             stored,
             future,
         });
@@ -111,7 +112,7 @@ impl Driver {
             function: &run.def.workflow[function],
             from: running.from,
             to: self.clock.now(),
-            exchange: running.seen.get(),
+            exchange: running.last_exchange.get(),
             outcome,
         });
     }

@@ -1,4 +1,4 @@
-//! A turn that needs only data, taken in the process that gave the scope its input: without a task, and without a
+//! A turn that needs only data. The process that adds an input to a scope takes it, without a task and without a
 //! worker.
 
 use swirl_engine::Env;
@@ -16,11 +16,11 @@ use crate::Error;
 use crate::inline::{EFFECTS_MAX, bounds};
 
 impl Driver {
-    /// Takes one turn of a scope, if its definition needs no worker, and carries out its effects. False: it is for a
-    /// worker, and is not in the queue; nothing has happened, or it has more to do.
+    /// Takes one turn of a scope and carries out its effects, if its definition needs no worker. Returns false if a
+    /// worker must continue: nothing has happened, or the scope has more to do. The scope isn't in the queue then.
     ///
     /// # Errors
-    /// The same: it is for a worker.
+    /// A worker must continue in this case too.
     pub async fn take_data_turn(&self, task: &ScopeRef) -> Result<bool, Error> {
         let taken = self.data_turn(task);
         taken.instrument(log_span(task)).await
@@ -40,7 +40,7 @@ impl Driver {
         taken
     }
 
-    /// `lease`: the current one, which is still held if the outcome is anything but true.
+    /// `lease` is set to the current lease, which is still held unless the result is `Ok(true)`.
     async fn turn_over_data(&self, held: Held, lease: &mut Lease) -> Result<bool, Error> {
         let def = self.registry.get(&held.header.definition).await?;
         if !def.needs_no_worker || held.closed || !held.large_joins.is_empty() {
@@ -65,7 +65,7 @@ impl Driver {
             CommitOutcome::Held if lease.is_taken() => {
                 Ok(matches!(self.release(&mut run).await?, Next::Done))
             }
-            // Nothing was there to do.
+            // There was nothing to do.
             CommitOutcome::Held => Ok(true),
             // Another process was faster, or the instance has too little room for this step.
             CommitOutcome::Nothing(_) => Ok(false),
@@ -73,7 +73,7 @@ impl Driver {
     }
 }
 
-/// Whether this is all that follows, and our own bounds can't be what caused it.
+/// Whether the decision needs nothing but data, and can't be a consequence of the bounds of this turn.
 fn takes_data_alone(run: &Run, decided: &Decided) -> bool {
     let mut effects = 0;
     let is_data = |command: &Command| match command {

@@ -1,4 +1,4 @@
-//! Decides on everything that waits in a scope's inbox.
+//! Decides on all inputs in a scope's inbox.
 
 use swirl_engine::{Env, Outcome, step};
 use swirl_model::CloudEvent;
@@ -16,7 +16,7 @@ pub(super) struct Decided {
     pub changed: bool,
     /// Events that came too late for this scope.
     pub refused: Vec<CloudEvent>,
-    /// Contexts that events came with.
+    /// The trace contexts of the events.
     pub links: Vec<(String, TraceContext)>,
 }
 

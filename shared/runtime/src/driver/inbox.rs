@@ -1,4 +1,4 @@
-//! The inputs that reach a scope while it is held: the answer of its call, and messages to its inbox.
+//! The inputs that arrive while a scope is held: the answer of its call, and messages in its inbox.
 
 use futures::FutureExt;
 use futures::future::{Either, select};
@@ -37,11 +37,11 @@ impl Driver {
         };
         match answer {
             Some(result) => {
-                // Results and errors are the user's data, taken unchanged (docs/language.md#decision-84): the engine
-                // hides secrets where it shows them.
+                // Results and errors are the user's data and are passed on unchanged (docs/language.md#decision-84).
+                // The engine hides secrets where it shows them.
                 match &result {
                     Ok(_) => self.called(run, &running, CallOutcome::Done),
-                    // Traces are ours: names are shown as in the history.
+                    // Traces are for operators, so they show names as the history does.
                     Err(error) => {
                         let name = run.redactor.text(&error.name);
                         self.called(run, &running, CallOutcome::Failed(&name));
@@ -66,7 +66,7 @@ impl Driver {
         Ok(Next::Again)
     }
 
-    /// Inputs that came before an answer are processed before it.
+    /// Processes inputs that arrived before an answer, then the answer.
     pub(super) async fn process_newer_inputs_first(
         &self,
         run: &mut Run,
@@ -74,12 +74,12 @@ impl Driver {
     ) -> Result<Next, Error> {
         run.inbox.clear();
         if !self.store.is_active(&run.header.id).await? {
-            // Suspended or faulted meanwhile: the answer is kept, and processed when the instance
+            // The instance was suspended or faulted meanwhile. The answer is stored and processed when the instance
             // continues.
             let answer = self.kept(&run.header.id, answer).await?;
             self.store.add_input(&run.lease.scope, answer).await?;
             notify_stored(run).await;
-            // Or resumed again by now: then the scope continues here.
+            // If the instance was resumed by now, the scope continues here.
             return self.release(run).await;
         }
         if let Next::Done = self.drain(run).await? {
@@ -89,7 +89,7 @@ impl Driver {
         Ok(Next::Again)
     }
 
-    /// A failure in a faulted instance is one of those that an operator's retry covers.
+    /// Marks a failed call in a faulted instance as one that an operator's retry covers.
     pub(super) async fn kept(
         &self,
         id: &InstanceId,
@@ -130,14 +130,14 @@ impl Driver {
     }
 }
 
-/// The answer of a call has been stored, with the scope or in its inbox.
+/// Tells the caller that the answer has been stored, with the scope or in its inbox.
 pub(super) async fn notify_stored(run: &mut Run) {
     if let Some(stored) = run.stored.take() {
         stored.notify().await;
     }
 }
 
-/// The contents of an inbox must not name anything that the definition lacks.
+/// Checks that the inputs refer only to parts that the definition has.
 pub(super) fn fit(
     def: &Definition,
     header: &Header,

@@ -1,8 +1,8 @@
-//! Joins of forks with many or large results: the one turn of a scope that a coordinator takes.
+//! Joins forks with many or large results, in a coordinator. It takes only that one turn of a scope.
 //!
-//! The record says that the fork is complete, so the message to the coordinator is only a hint. Smaller forks are joined
-//! by whoever drives the scope: the worker of the last branch, in most cases. Both read the same results, and give them
-//! to the engine in one input.
+//! The record says that the fork is complete, so the message to the coordinator is only a hint. Smaller forks are
+//! joined by the driver of the scope, in most cases the worker of the last branch. Both read the same results, and pass
+//! them to the engine in one input.
 
 use std::pin::pin;
 
@@ -22,8 +22,8 @@ pub(super) fn join_bounds() -> Bounds {
     Bounds::new(0, u64::MAX)
 }
 
-/// Whether the next turn joins a fork, and nothing forbids a coordinator to take it: a scope that must end needs no
-/// results, and only a worker can follow a call.
+/// Whether the next turn joins a fork and a coordinator may take it. A scope that must end needs no results, and only a
+/// worker can make a call.
 fn only_joins(held: &Held) -> bool {
     let is_join = |item: &InboxItem| matches!(item.input, Input::Joined { .. });
     let calls = matches!(&held.record, Record::Scope(scope) if scope.pending_call().is_some());
@@ -31,10 +31,11 @@ fn only_joins(held: &Held) -> bool {
 }
 
 impl Driver {
-    /// Joins the complete fork of a scope, and wakes the scope for a worker. Does nothing if another process was faster.
+    /// Joins the complete fork of a scope, and wakes the scope for a worker. Does nothing if another process was
+    /// faster.
     ///
     /// # Errors
-    /// The store or the definition cannot be read. [`Error::Attempts`]: it must not be tried again.
+    /// The store or the definition cannot be read; [`Error::Attempts`] if the scope must not be tried again.
     pub async fn join(&self, task: &ScopeRef, suspects: Option<Suspects>) -> Result<(), Error> {
         let joined = self.join_held(task, suspects);
         joined.instrument(log_span(task)).await
@@ -69,7 +70,7 @@ impl Driver {
         Ok(())
     }
 
-    /// As `begin`; `None`: a coordinator takes the next turn, and has been sent a message.
+    /// Like `begin`. `None` means that a coordinator takes the next turn; it has been sent a message.
     pub(super) async fn begin_unless_left(&self, held: Held) -> Result<Option<Run>, Error> {
         let may = self.settings.coordinators_join && !held.large_joins.is_empty();
         if may && only_joins(&held) {
@@ -93,7 +94,7 @@ impl Driver {
         }
     }
 
-    /// The results that the store left out because they are many or large.
+    /// Reads the results that the store left out because they are many or large.
     pub(super) async fn read_large_joins(&self, held: &mut Held) -> Result<(), Error> {
         let large = std::mem::take(&mut held.large_joins);
         for item in &mut held.inbox {
@@ -108,7 +109,7 @@ impl Driver {
     }
 }
 
-/// A coordinator has no secrets, which the output filter of a state may use.
+/// A coordinator has no secrets, but the output filter of a state may use them.
 fn can_leave(def: &Definition) -> bool {
     def.workflow.secrets.is_empty()
 }

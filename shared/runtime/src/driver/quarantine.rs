@@ -1,5 +1,5 @@
-//! Instances that cannot be driven are suspended for an operator: otherwise the reconciler would name them
-//! for ever. Their history says why, in an entry before the suspension.
+//! Suspends instances that cannot be driven, for an operator. Otherwise the reconciler would report them for ever. An
+//! entry in the history gives the reason before the suspension.
 
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::ScopeRef;
@@ -10,10 +10,10 @@ use swirl_ports::{Acquired, Commit, Committed, Error, Held};
 
 use super::Driver;
 
-/// How often, and after which pause, a root scope with another holder is tried again.
+/// The number of attempts to get a root scope that another process holds, and the pause between them.
 const TRIES: usize = 5;
 const PAUSE_MS: u64 = 200;
-/// Long enough to write the entry.
+/// Enough time to write the entry.
 const LEASE_MS: u64 = 10_000;
 
 impl Driver {
@@ -42,7 +42,7 @@ impl Driver {
     }
 }
 
-/// Adds the entry through the root scope: every instance has one. False: it has ended, or another
+/// Adds the entry through the root scope, which every instance has. Returns false if the root has ended or another
 /// process holds it.
 async fn note(driver: &Driver, scope: &ScopeRef, why: &crate::Error) -> Result<bool, Error> {
     let root = ScopeRef::root(scope.instance.clone());
@@ -52,7 +52,7 @@ async fn note(driver: &Driver, scope: &ScopeRef, why: &crate::Error) -> Result<b
                 let lease = held.lease.clone();
                 let noted = commit(driver, *held, scope, why).await;
                 if !matches!(noted, Ok(Some(true))) {
-                    // The inbox waits for an operator.
+                    // Processing the inbox is left for when an operator resumes the instance.
                     driver.give_up(&lease).await;
                 }
                 return noted.map(|noted| noted.is_some());
@@ -67,7 +67,7 @@ async fn note(driver: &Driver, scope: &ScopeRef, why: &crate::Error) -> Result<b
     Ok(false)
 }
 
-/// Whether the lease was given back with the commit; `None`: it did not take effect.
+/// Returns whether the commit released the lease; `None` if the commit had no effect.
 async fn commit(
     driver: &Driver,
     held: Held,
@@ -82,7 +82,7 @@ async fn commit(
     }
     let at = driver.clock.now();
     let reason = match why {
-        // It contains nothing of the definition, and reading the definition may crash the process.
+        // This scope refers to nothing in the definition, and reading the definition may crash the process.
         crate::Error::Attempts { .. } => why.to_string(),
         _ => redacted(driver, &held.header, &why.to_string()).await,
     };
@@ -112,7 +112,7 @@ async fn commit(
     }
 }
 
-/// Without the secrets of the definition, if the definition can be read.
+/// Removes the definition's secrets from the reason, if the definition can be read.
 async fn redacted(driver: &Driver, header: &Header, reason: &str) -> String {
     let Ok(definition) = driver.registry.get(&header.definition).await else {
         return reason.to_owned();

@@ -1,5 +1,5 @@
-//! The arguments and answers of calls and the contents of events, kept with the history as configured. Secrets are
-//! cut out, and long values are truncated.
+//! Arguments and answers of calls, and contents of events, kept with the history as configured. Secrets are removed,
+//! and long values are truncated.
 
 use swirl_engine::{Env, Request, pending_request};
 use swirl_model::Data;
@@ -12,20 +12,20 @@ pub use swirl_model::workflow::Recording;
 
 use super::Run;
 
-/// The longest value that the history keeps, in bytes of its JSON, unless another is set.
+/// The default limit on a recorded value, in bytes of its JSON.
 pub const RECORDED_BYTES_MAX: usize = 16 << 10;
 
-/// A call under way, as the history may keep it.
+/// A call in flight, as the history may record it.
 #[derive(Clone)]
 pub(super) struct RecordedCall {
     call: u32,
     arguments: Option<Data>,
-    /// The answer may hold a token that was fetched for the call, and that this process doesn't know.
+    /// The answer may contain a token that was fetched for the call and that this process doesn't know.
     hides_result: bool,
 }
 
 impl RecordedCall {
-    /// `arguments`: as they may be kept.
+    /// `arguments`: in the form in which they may be recorded.
     pub fn new(call: u32, arguments: Option<Data>, request: &Request) -> RecordedCall {
         let scheme = request.auth.as_ref().map(|auth| auth.scheme);
         RecordedCall {
@@ -36,7 +36,7 @@ impl RecordedCall {
     }
 }
 
-/// The values in an input that the entries about it may keep.
+/// The values of an input that the entries about it may record.
 #[derive(Default)]
 pub(super) struct RecordedInput {
     arguments: Option<Data>,
@@ -60,7 +60,7 @@ impl RecordedInput {
 pub(super) struct Recorder {
     pub recording: Recording,
     pub bytes_max: usize,
-    /// How long values are kept; `None`: as long as their entries.
+    /// How long values are kept; `None` keeps them as long as their entries.
     pub keep_ms: Option<u64>,
 }
 
@@ -73,8 +73,8 @@ impl Recorder {
         self.recording == Recording::All
     }
 
-    /// When values that are recorded now are removed. It is rounded up to a sixteenth of their time, so that the values of
-    /// an instance go in few steps.
+    /// When values that are recorded now are removed. The time is rounded up to a sixteenth of the retention, so that
+    /// the values of an instance are removed in few steps.
     pub fn until(self, now: Timestamp) -> Option<Timestamp> {
         let keep = i64::try_from(self.keep_ms?).ok()?;
         let step = (keep / 16).max(1);
@@ -86,7 +86,7 @@ impl Recorder {
         }))
     }
 
-    /// As it may be kept.
+    /// The value in the form in which it may be recorded.
     pub fn kept(self, data: Data, redactor: &Redactor) -> Data {
         let data = redactor.data(data);
         if !data.exceeds(self.bytes_max) {
@@ -101,7 +101,7 @@ impl Recorder {
         cut
     }
 
-    /// The values that an input brings. `pending`: the call under way.
+    /// The recordable values of an input. `pending`: the call in flight.
     pub fn input(
         self,
         input: &Input,
@@ -114,7 +114,7 @@ impl Recorder {
         }
         match input {
             Input::CallDone { call, result } => {
-                // Without it nothing is known about the call.
+                // Without `pending` nothing is known about the call.
                 if let Some(pending) = pending.take_if(|pending| pending.call == *call) {
                     recorded.arguments = pending.arguments;
                     recorded.result = result.as_ref().ok().cloned();
@@ -146,7 +146,7 @@ impl Recorder {
         recorded.starts.extend(starts);
     }
 
-    /// The values that the entry about this event keeps.
+    /// The values to record with the entry about this event.
     pub fn entry(
         self,
         event: &Event,
@@ -170,7 +170,7 @@ impl Recorder {
             }
             Event::ActionFailed { .. } => {
                 set("arguments", recorded.arguments.take());
-                // An answer came, but could not be merged.
+                // An answer arrived but could not be merged.
                 set("result", recorded.result.take());
             }
             Event::EventConsumed { source, id, .. } => set("event", recorded.event(source, id)),
@@ -203,8 +203,8 @@ fn masked(secrets: &Data) -> Data {
     all
 }
 
-/// The arguments without secrets. If there are any secrets, the arguments are evaluated again, since a secret that an
-/// expression has changed is not always recognised. `None`: they cannot be evaluated without secrets.
+/// The arguments without secrets. If there are secrets, the arguments are evaluated again with masked ones, since a
+/// secret that an expression has changed isn't always recognised. `None` if they cannot be evaluated without secrets.
 pub(super) fn shown_arguments(run: &Run, request: &Request, env: &Env) -> Option<Data> {
     if run.secrets.is_null() {
         return Some(request.arguments.clone());
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn as_much_as_is_wanted_without_secrets() {
+    fn records_as_configured_without_secrets() {
         let failed = || Err(WorkflowError::new("FunctionError", "no"));
         let arguments = data(r#"{"arguments": {"key": "***"}}"#);
         assert_eq!(recorded(Recording::None, failed()), None);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_could_not_be_taken_in_is_kept() {
+    fn an_answer_that_could_not_be_merged_is_recorded() {
         let recorder = recorder(Recording::All);
         let redactor = Redactor::default();
         let mut recorded_call = Some(RecordedCall {
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn values_go_in_few_steps() {
+    fn values_expire_in_few_steps() {
         let keeping = |keep_ms| Recorder {
             keep_ms,
             ..recorder(Recording::All)
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_cut_off() {
+    fn long_values_are_truncated() {
         let long = Data::string("ä".repeat(50));
         let kept = recorder(Recording::All).kept(long, &Redactor::default());
         assert_eq!(kept.get("bytes"), Some(Data::int(102)));

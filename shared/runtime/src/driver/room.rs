@@ -1,5 +1,5 @@
-//! A step that would make its instance too large is repeated, limited to the available room. Data that doesn't fit
-//! is then an error where it arises, which the definition's handlers may take.
+//! Repeats a step that would make its instance too large, limited to the available room. Data that doesn't fit then
+//! causes an error at that point, which the definition's handlers can catch.
 
 use std::collections::VecDeque;
 
@@ -12,8 +12,8 @@ use super::record::RecordedCall;
 use super::{Driver, Next, Run};
 use crate::Error;
 
-/// Takes back a step of a scope whose call is under way or has been answered: only this process knows the answer, so the
-/// scope can't be read again.
+/// Undoes a step of a scope whose call is in flight or was just answered. Only this process knows the answer, so
+/// reading the scope again would lose it.
 pub(super) struct Undo {
     pub scope: Scope,
     pub inbox: VecDeque<InboxItem>,

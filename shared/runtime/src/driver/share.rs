@@ -12,12 +12,12 @@ use crate::Error;
 use crate::places::Place;
 use crate::shares::Permit;
 
-/// After a wait this long, a lease is renewed, and data may be stale.
+/// After a wait of this length the lease is renewed, and data may be stale.
 const STALE_MS: u64 = 500;
-/// The same for scopes whose turns are short: so many may wait that reading them again would keep them waiting.
+/// The same for scopes with short turns. So many of them may wait that reading them again would prolong the wait.
 const STALE_SHORT_MS: u64 = 5_000;
 
-/// The right to compute; without shares every scope has it.
+/// The right to compute. If processors aren't shared, every scope has it.
 pub(super) struct TurnPermit(Option<Permit>);
 
 impl TurnPermit {
@@ -38,7 +38,7 @@ impl TurnPermit {
     }
 }
 
-/// The end of the wait to be active.
+/// The result of waiting until a scope may be active.
 pub(super) enum Admission {
     In(Box<Held>, Option<Permit>),
     /// Another process continues with the scope.
@@ -46,7 +46,7 @@ pub(super) enum Admission {
     Stopped,
 }
 
-/// The workflow has as many places as it may.
+/// The workflow has its maximum number of places.
 pub(super) struct AtCapacity;
 
 pub(super) fn must_end(held: &Held) -> bool {
@@ -54,7 +54,7 @@ pub(super) fn must_end(held: &Held) -> bool {
 }
 
 impl Driver {
-    /// A place, if places are shared. A scope that must end always gets one.
+    /// Returns a place, if places are shared. A scope that must end always gets one.
     pub(super) fn place_of(&self, held: &Held) -> Result<Option<Place>, AtCapacity> {
         let Some(places) = &self.places else {
             return Ok(None);
@@ -63,8 +63,8 @@ impl Driver {
         place.map(Some).ok_or(AtCapacity)
     }
 
-    /// Waits until fewer scopes are active. A scope that must end is active at once.
-    pub(super) async fn admit(
+    /// Waits until the scope may be active. A scope that must end doesn't wait.
+    pub(super) async fn wait_until_active(
         &self,
         held: Held,
         stop: Pin<&mut impl Future<Output = ()>>,
@@ -99,7 +99,7 @@ impl Driver {
         })
     }
 
-    /// Waits without losing the lease meanwhile. A lease that is lost in spite of that shows at the commit.
+    /// Waits, and renews the lease meanwhile. If the lease is lost nevertheless, the commit is refused.
     pub(super) async fn renewing<T>(&self, lease: &Lease, waiting: impl Future<Output = T>) -> T {
         let Some(renew_ms) = self.settings.renew_ms.filter(|_| lease.is_taken()) else {
             return waiting.await;
@@ -135,9 +135,10 @@ impl Driver {
         TurnPermit(Some(permit))
     }
 
-    /// Waits for a permit. If data became stale meanwhile, the scope is read again, since a commit would be refused, or
-    /// begin a call that an input meanwhile forbids. A turn that may take long is worth holding up for that; a short one
-    /// isn't, as others wait for it: it is asked for again. `None`: another process continues with the scope.
+    /// Waits for a permit. If the data may have become stale meanwhile, reads the scope again; otherwise the commit
+    /// could be refused, or begin a call that a newer input forbids. A turn that may take long keeps its permit during
+    /// the read. A short one releases it, since others are waiting, and gets a new one afterwards. `None` if another
+    /// process continues with the scope.
     pub(super) async fn permit_with_fresh_data(
         &self,
         run: &mut Run,

@@ -1,4 +1,4 @@
-//! One turn of the loop: decide, commit, then continue or let the scope go.
+//! One turn of the loop: decide, commit, then continue or release the scope.
 
 use swirl_engine::Env;
 use swirl_model::event::Command;
@@ -15,11 +15,11 @@ use crate::observe::{CallOutcome, Observed, trace_events};
 
 /// The outcome of a decision.
 pub(super) enum CommitOutcome {
-    /// It is committed, or there was nothing to commit; the scope is still held.
+    /// Committed, or there was nothing to commit. The scope is still held.
     Held,
-    /// It is committed, and the lease was released.
+    /// Committed, and the lease was released.
     Released {
-        /// The scope can continue, and is in the queue already.
+        /// The scope can continue and is already in the queue.
         is_woken: bool,
     },
     /// Nothing took effect.
@@ -42,7 +42,7 @@ impl Driver {
         drop(permit);
         let yields = decided.commands.contains(&Command::Yield);
         if run.closed && !decided.changed {
-            // Only the end of a closed scope can be committed, which releases its events.
+            // A closed scope can commit only its end, which releases its events.
             self.give_up(&run.lease).await;
             return Ok(Next::Done);
         }
@@ -65,7 +65,7 @@ impl Driver {
         undo: Option<Undo>,
         env: &Env,
     ) -> Result<CommitOutcome, Error> {
-        // Usually no input came before an answer. The commit checks that.
+        // Usually no input arrived before the answer. The commit checks that.
         let answered = std::mem::take(&mut run.answered);
         if decided.is_empty() {
             return Ok(CommitOutcome::Held);
@@ -139,8 +139,8 @@ impl Driver {
         }
     }
 
-    /// Wakes the scopes that can continue, and carries out the effects. `is_over`: this scope does nothing more here, so
-    /// its driver may continue with another one.
+    /// Wakes the scopes that can continue, and carries out the effects. `is_over`: this scope has nothing more to do
+    /// here, so its driver may continue with another one.
     async fn follow_up(
         &self,
         run: &mut Run,
@@ -148,7 +148,8 @@ impl Driver {
         mut wake: Vec<ScopeRef>,
         is_over: bool,
     ) {
-        // Effects come first, and may take long: other workers may continue meanwhile.
+        // Effects come before the next scope and may take long, so that scope is left to other workers if there are
+        // any.
         if self.settings.local_handoff && is_over && outbox.is_empty() && !wake.is_empty() {
             run.next = Some(wake.remove(0));
         }
@@ -160,7 +161,7 @@ impl Driver {
         self.flush(outbox).await;
     }
 
-    /// Another input came first: the step is repeated with it.
+    /// Repeats the step, because another input arrived first.
     async fn retry_after_newer_input(
         &self,
         run: &mut Run,
@@ -177,20 +178,21 @@ impl Driver {
         self.drain(run).await
     }
 
-    /// Closed, ended or taken over meanwhile: the next reader sees the current state.
+    /// Handles a refused commit: the scope was closed, has ended or was taken over. The next reader sees the current
+    /// state.
     async fn refused(&self, run: &mut Run) {
         tracing::debug!("the commit was refused");
         if let Some(observer) = &self.observer {
             observer.refused(&run.header);
         }
-        // The inbox is left to the faster process. A lease that is still held is released.
+        // Leave the inbox to the faster process. Release a lease that is still held.
         if run.lease.is_taken() {
             self.give_up(&run.lease).await;
             self.wake(vec![run.lease.scope.clone()]).await;
         }
     }
 
-    /// The lease is released. `requeues`: the scope can continue at once, elsewhere.
+    /// Ends the run after the lease was released. `requeues`: the scope can continue at once, elsewhere.
     async fn finish(&self, run: &mut Run, requeues: bool) {
         if let Some(running) = run.call.take() {
             self.called(run, &running, CallOutcome::Abandoned);
@@ -200,7 +202,7 @@ impl Driver {
         }
     }
 
-    /// The scope has used up its share of time: others come first.
+    /// Lets other scopes go first, because this one has used up its share of time.
     async fn yield_to_others(&self, run: &mut Run) -> Result<Next, Error> {
         run.wake = true;
         let next = self.release(run).await?;
@@ -222,7 +224,7 @@ impl Driver {
         }
     }
 
-    /// The report to the observer once the decision is committed.
+    /// The report to send to the observer once the decision is committed.
     fn observe(&self, run: &Run, decided: &mut Decided) -> Option<Observed> {
         let observer = self.observer.as_ref()?;
         let commands = &mut decided.commands;

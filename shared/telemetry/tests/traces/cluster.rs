@@ -1,4 +1,4 @@
-//! Two workers that take turns over one store: a state that one enters, the other leaves.
+//! Two workers that take turns on one store, so that one enters a state and the other leaves it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub struct Cluster {
     turn: usize,
 }
 
-/// A service that fails once, with the request that it got in its message.
+/// A service that fails once, with its arguments in the error message.
 #[derive(Default)]
 pub struct Outside {
     pub calls: Mutex<Vec<TraceContext>>,
@@ -61,7 +61,7 @@ impl Cluster {
         let store = Arc::new(Embedded::memory());
         let queue = Arc::new(MemoryQueue::default());
         let clock = Arc::new(SystemClock);
-        let lower = Box::new(|_: &_| Err("all are cached".to_owned()));
+        let lower = Box::new(|_: &_| Err("all definitions are compiled".to_owned()));
         let registry = Arc::new(Registry::new(store.clone(), lower));
         let system = System::new(store.clone(), store.clone(), queue.clone(), clock, registry)
             .running_inline(false);
@@ -137,7 +137,7 @@ impl Cluster {
         }
     }
 
-    /// Until nothing is left to do; the workers take turns.
+    /// Runs until nothing is left to do. The workers take turns.
     pub async fn settle(&mut self) {
         loop {
             self.service.fire_timers_at_most(10).await.unwrap();

@@ -59,12 +59,12 @@ const CAUSE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const PAYMENT: &str = "00-1111111111111111111111111111111a-222222222222222b-01";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_trace_of_two_workers() {
+async fn two_workers_write_one_trace() {
     let (receiver, endpoint) = Receiver::serve().await;
     let mut cluster = Cluster::new(Some(&endpoint), 0.0);
     cluster.deploy(SHIPPING).await;
     cluster.deploy(ORDER).await;
-    // The client that starts it has decided that it is kept.
+    // The client that starts it has decided that the trace is kept.
     let cause: TraceContext = CAUSE.parse().unwrap();
     let id = cluster.start("order", Some(cause)).await;
     cluster.settle().await;
@@ -82,7 +82,7 @@ async fn one_trace_of_two_workers() {
         .iter()
         .map(|(_, span)| (&*span.span_id, span))
         .collect();
-    assert_eq!(by_id.len(), spans.len(), "no span comes twice");
+    assert_eq!(by_id.len(), spans.len(), "no span is sent twice");
     let mut tree: Vec<String> = by_id.values().map(|span| path(span, &by_id)).collect();
     tree.sort();
     let branch = "start order/state Both/fork/branch";
@@ -139,7 +139,7 @@ async fn one_trace_of_two_workers() {
     handed.sort();
     sent.sort();
     assert_eq!(handed, sent);
-    // The service's first answer repeated the secret, and the event had it too.
+    // The service's first response repeated the secret, and the event contained it too.
     assert!(!format!("{spans:?}").contains(SECRET));
     let history = cluster.store.history(&id).await.unwrap();
     let failed = |entry: &swirl_model::event::HistoryEntry| {
@@ -149,7 +149,7 @@ async fn one_trace_of_two_workers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_sent_of_what_is_not_sampled() {
+async fn nothing_is_sent_of_unsampled_traces() {
     let (receiver, endpoint) = Receiver::serve().await;
     let mut cluster = Cluster::new(Some(&endpoint), 0.0);
     cluster.deploy(SHIPPING).await;
@@ -160,9 +160,9 @@ async fn nothing_is_sent_of_what_is_not_sampled() {
     assert!(receiver.spans().is_empty());
 }
 
-/// A state that fails says which error it failed for, by name.
+/// The span of a failed state has the name of the error.
 #[tokio::test(flavor = "multi_thread")]
-async fn errors_have_their_names() {
+async fn spans_have_the_names_of_errors() {
     let (receiver, endpoint) = Receiver::serve().await;
     let mut cluster = Cluster::new(Some(&endpoint), 1.0);
     let document = r#"
@@ -200,8 +200,8 @@ states:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_collector_does_not_take_is_counted() {
-    // Nothing listens there.
+async fn batches_that_the_collector_refuses_are_counted() {
+    // No collector listens on this port.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -224,7 +224,7 @@ async fn what_the_collector_does_not_take_is_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_are_told_without_a_collector() {
+async fn metrics_are_exposed_without_a_collector() {
     let mut cluster = Cluster::new(None, 1.0);
     cluster.deploy(SHIPPING).await;
     cluster.start("shipping", None).await;
@@ -240,7 +240,7 @@ async fn metrics_are_told_without_a_collector() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_say_whose_they_are() {
+async fn metrics_have_the_namespace() {
     let cluster = Cluster::new(None, 1.0);
     let text = |process: usize| cluster.telemetry[process].metrics().text().unwrap();
     let (without, with) = (text(0), text(1));
@@ -252,7 +252,7 @@ async fn metrics_say_whose_they_are() {
     }
 }
 
-/// Names from the root down.
+/// The names from the root down.
 fn path(span: &Span, by_id: &HashMap<&[u8], &Span>) -> String {
     if span.parent_span_id.is_empty() {
         return span.name.clone();

@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use swirl_model::Data;
 use swirl_model::instance::Status;
 use swirl_model::time::Timestamp;
-use swirl_ports::{CallRequest, Filter, InstanceQueries as _, StoredAck, Storing};
+use swirl_ports::{CallRequest, Filter, InstanceQueries as _, StoredAck, StoredWatch};
 use swirl_world::Mock;
 
 use crate::fixture;
@@ -28,7 +28,7 @@ states:
 
 /// The notification for an answer that takes this long, and the status of the instance at that moment.
 fn run_with_answer_after(after_ms: u64) -> (Option<StoredAck>, Status) {
-    let all: Arc<Mutex<Vec<Storing>>> = Arc::default();
+    let all: Arc<Mutex<Vec<StoredWatch>>> = Arc::default();
     let seen = all.clone();
     let answer = move |request: &CallRequest| {
         seen.lock().unwrap().push(request.stored.watch());
@@ -39,7 +39,7 @@ fn run_with_answer_after(after_ms: u64) -> (Option<StoredAck>, Status) {
     };
     let mut world = fixture::world(&[DOCUMENT], answer);
     fixture::run(&mut world, "hear", Timestamp(60_000));
-    let [storing] = <[Storing; 1]>::try_from(std::mem::take(&mut *all.lock().unwrap())).unwrap();
+    let [watch] = <[StoredWatch; 1]>::try_from(std::mem::take(&mut *all.lock().unwrap())).unwrap();
     let filter = Filter {
         limit: 1,
         ..Filter::default()
@@ -49,7 +49,7 @@ fn run_with_answer_after(after_ms: u64) -> (Option<StoredAck>, Status) {
         .wait(async move { store.list(&filter).await })
         .unwrap();
     // The driver waits until the caller has acted on it: at this moment the result is stored.
-    let ack = storing.stored().now_or_never().unwrap();
+    let ack = watch.stored().now_or_never().unwrap();
     (ack, rows[0].status)
 }
 

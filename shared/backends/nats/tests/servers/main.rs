@@ -1,4 +1,4 @@
-//! Tests with their own NATS server.
+//! Tests with their own NATS servers.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod tasks;
@@ -46,7 +46,7 @@ fn streams(client: &async_nats::Client, namespace: &str) -> Streams {
         tasks_bytes_max: 16 << 20,
         events_bytes_max: 64 << 20,
         dead_bytes_max: 16 << 20,
-        // A redelivery without giving back comes too late for any test.
+        // A redelivery that isn't requested comes too late for any test.
         ack_wait: 2 * SOON,
         ..StreamOptions::default()
     };
@@ -65,7 +65,7 @@ fn event(id: &str) -> CloudEvent {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_of_users_come_in_and_produced_ones_do_not_come_back() {
+async fn events_of_users_arrive_and_produced_ones_are_marked() {
     let rig = rig().await;
     let template = Template::parse("swirl.events.{type}").unwrap();
     let bus = Bus::new(rig.client.clone(), rig.streams.clone(), template);
@@ -115,9 +115,9 @@ async fn events_of_users_come_in_and_produced_ones_do_not_come_back() {
     assert_eq!(letters[0].reason, "it has no type");
 }
 
-/// The mark says that this installation has processed this event, and no other.
+/// The mark says that this installation has processed this one event.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mark_holds_for_one_event_of_one_installation() {
+async fn a_mark_is_valid_for_one_event_of_one_installation() {
     let rig = rig().await;
     let ours = rig.streams.clone().marked_by("ours");
     let bus = |streams: &Streams| {
@@ -129,7 +129,7 @@ async fn a_mark_holds_for_one_event_of_one_installation() {
     bus(&ours).publish(&event("1")).await.unwrap();
     let seen = timeout(SOON, futures::StreamExt::next(&mut watcher));
     let seen = seen.await.unwrap().unwrap();
-    // Another service answers with another event, and copies the headers.
+    // Another service publishes another event with the same headers.
     let mut copied = async_nats::HeaderMap::new();
     for (name, values) in seen.headers.as_ref().unwrap().iter() {
         if name.to_string() != "Nats-Msg-Id" {
@@ -169,7 +169,7 @@ async fn publish(rig: &Rig, count: usize) {
     }
 }
 
-/// The place of a reader that has done all events up to this one.
+/// The position of a reader that has processed all events up to this one.
 fn place_after(intake: &Intake, incoming: &Incoming) -> StreamPlace {
     StreamPlace {
         stream: intake.stream().to_owned(),
@@ -180,7 +180,7 @@ fn place_after(intake: &Intake, incoming: &Incoming) -> StreamPlace {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_are_read_from_a_place_on_by_as_many_as_like() {
+async fn any_number_of_readers_read_events_from_their_positions() {
     let rig = rig().await;
     publish(&rig, 20).await;
     let open = async |place| Intake::open(rig.streams.clone(), place, 4).await.unwrap();
@@ -195,7 +195,7 @@ async fn events_are_read_from_a_place_on_by_as_many_as_like() {
     for sequence in 8..=20 {
         assert_eq!(next(&mut second).await.sequence(), sequence);
     }
-    // Regardless of what the other one has read.
+    // Reading is independent of the other reader.
     assert_eq!(next(&mut first).await.sequence(), 8);
     assert_eq!(rig.streams.counts().redelivered().events, 2);
     let (_, events) = rig.streams.backlog(Some(&place)).await.unwrap();
@@ -206,7 +206,7 @@ async fn events_are_read_from_a_place_on_by_as_many_as_like() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reading_goes_on_when_the_consumer_is_gone() {
+async fn reading_continues_after_the_consumer_is_lost() {
     let rig = rig().await;
     publish(&rig, 3).await;
     let mut intake = Intake::open(rig.streams.clone(), None, 4).await.unwrap();
@@ -223,9 +223,9 @@ async fn reading_goes_on_when_the_consumer_is_gone() {
     }
 }
 
-/// Of a place in another stream only its time counts.
+/// For a position in another stream, only its time counts.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_was_made_again_is_read_from_its_time_on() {
+async fn a_recreated_stream_is_read_from_the_time_of_the_position() {
     let rig = rig().await;
     publish(&rig, 5).await;
     let mut intake = Intake::open(rig.streams.clone(), None, 16).await.unwrap();
@@ -240,7 +240,7 @@ async fn a_stream_that_was_made_again_is_read_from_its_time_on() {
     publish(&rig, 2).await;
     assert!(
         timeout(SOON, intake.next()).await.unwrap().is_none(),
-        "it has to be opened anew"
+        "it has to be opened again"
     );
     let mut again = Intake::open(rig.streams.clone(), Some(place), 16)
         .await
@@ -250,9 +250,9 @@ async fn a_stream_that_was_made_again_is_read_from_its_time_on() {
     assert_eq!(next(&mut again).await.sequence(), 2);
 }
 
-/// Coordinators of older builds share a consumer, and this one continues after them.
+/// Coordinators of older builds share a consumer. Reading continues where it ended.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_older_builds_took_in_is_not_read_again() {
+async fn events_processed_by_older_builds_are_not_read_again() {
     let rig = rig().await;
     publish(&rig, 3).await;
     let context = async_nats::jetstream::new(rig.client.clone());
@@ -272,7 +272,7 @@ async fn what_older_builds_took_in_is_not_read_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn namespaces_are_apart_and_foreign_streams_are_refused() {
+async fn namespaces_are_separate_and_unsuitable_streams_are_refused() {
     let rig = rig().await;
     streams(&rig.client, "team-a").ensure().await.unwrap();
     let context = async_nats::jetstream::new(rig.client.clone());
@@ -287,7 +287,7 @@ async fn namespaces_are_apart_and_foreign_streams_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_server_is_an_error_that_names_it() {
+async fn a_connection_error_names_the_server() {
     let port = swirl_servers::free_port().unwrap();
     let options = Options::new(vec![format!("nats://u:secret@127.0.0.1:{port}")], "test");
     let error = connect(&options).await.unwrap_err();
@@ -300,7 +300,7 @@ async fn no_server_is_an_error_that_names_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn streams_are_looked_at_and_left_as_they_are() {
+async fn inspecting_streams_changes_nothing() {
     let rig = rig().await;
     let seen = rig.streams.inspect(&rig.client).await;
     assert_eq!((seen.findings, seen.missing), (Vec::new(), Vec::new()));
@@ -312,9 +312,9 @@ async fn streams_are_looked_at_and_left_as_they_are() {
     let other = streams(&rig.client, "other").inspect(&rig.client).await;
     assert_eq!((other.streams.len(), other.missing.len()), (0, 5));
     let again = streams(&rig.client, "other").inspect(&rig.client).await;
-    assert_eq!(again.missing.len(), 5, "nothing was made");
+    assert_eq!(again.missing.len(), 5, "nothing was created");
 
-    // Differences from the configuration are reported; unsuitable settings are errors.
+    // Other settings are reported as differences; unsuitable ones are errors.
     let codes = async |options: StreamOptions, subjects: &[&str]| {
         let subjects = subjects.iter().map(ToString::to_string).collect();
         let streams = Streams::new(rig.client.clone(), "default", subjects, options);
@@ -331,13 +331,13 @@ async fn streams_are_looked_at_and_left_as_they_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_oldest_that_waits_is_known() {
+async fn the_backlog_has_the_age_of_the_oldest_message() {
     let rig = rig().await;
     let (tasks, _) = rig.streams.backlog(None).await.unwrap();
     assert_eq!((tasks.pending, tasks.oldest), (0, Duration::ZERO));
     let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
     queue.push(vec![task("a"), task("b")]).await;
-    // Time has to pass: it is measured.
+    // Time has to pass here, since it is measured.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let before_the_third = Instant::now();
     queue.push(vec![task("c")]).await;
@@ -347,7 +347,7 @@ async fn the_oldest_that_waits_is_known() {
     })
     .await;
     assert!(tasks.oldest >= Duration::from_millis(290), "{tasks:?}");
-    // The first two are taken: the third has just come. A source would ask for more ahead.
+    // The first two are taken, and the third has just arrived. A source would request more ahead.
     let context = async_nats::jetstream::new(rig.client.clone());
     let consumer: PullConsumer = context
         .get_consumer_from_stream("workers", "SWIRL_default_TASKS")
@@ -358,14 +358,14 @@ async fn the_oldest_that_waits_is_known() {
     assert_eq!(taken.len(), 2);
     let (after, _) = rig.streams.backlog(None).await.unwrap();
     assert_eq!(after.pending, 1);
-    // Their ages are by the clock of the day, which is of milliseconds.
+    // The ages are measured with the wall clock, in milliseconds.
     let third_at_most = before_the_third.elapsed() + Duration::from_millis(100);
     assert!(after.oldest > Duration::ZERO && after.oldest < third_at_most);
 }
 
-/// JetStream's answers don't contain the storage limit of the server itself.
+/// JetStream doesn't reveal the storage limit of the server itself.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_without_room_is_found_before_the_streams_are_made() {
+async fn a_server_without_room_is_detected_before_streams_are_created() {
     let folder = tempfile::tempdir().unwrap();
     let server = |most: &str| {
         let store = folder.path().join(most);
@@ -382,7 +382,7 @@ async fn a_server_without_room_is_found_before_the_streams_are_made() {
         let client = connect(&Options::new(vec![server.url()], "test"))
             .await
             .unwrap();
-        // 100 MiB.
+        // The streams need 100 MiB.
         let streams = streams(&client, "default");
         let found = streams.inspect(&client).await;
         let codes: Vec<_> = found.findings.iter().map(|finding| finding.code).collect();
@@ -390,7 +390,7 @@ async fn a_server_without_room_is_found_before_the_streams_are_made() {
         assert_eq!(codes, wanted, "{:?}", found.findings);
         assert_eq!(found.missing.len(), 5);
         assert_eq!(streams.ensure().await.is_ok(), has_room);
-        // Nothing of it is left, and existing streams need no more room.
+        // The probe is removed, and existing streams need no more room.
         let found = streams.inspect(&client).await;
         assert_eq!(found.findings.is_empty(), has_room, "{:?}", found.findings);
         let context = async_nats::jetstream::new(client.clone());

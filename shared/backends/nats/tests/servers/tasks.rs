@@ -1,4 +1,4 @@
-//! The queue of tasks and its lanes.
+//! The queue of tasks, and its lanes.
 
 use super::*;
 
@@ -21,7 +21,7 @@ async fn pull(source: &TaskSource) -> swirl_ports::Task {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tasks_come_until_they_are_done() {
+async fn tasks_are_delivered_until_they_are_done() {
     let rig = rig().await;
     let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
     let source = TaskSource::new(rig.streams.clone(), 16);
@@ -29,7 +29,7 @@ async fn tasks_come_until_they_are_done() {
     let (a, b) = (pull(&source).await, pull(&source).await);
     assert_eq!((a.scope, b.scope), (task("a"), task("b")));
     a.receipt.unwrap().done().await;
-    b.receipt.unwrap().again(1, "not now").await;
+    b.receipt.unwrap().failed(1, "not now").await;
     let again = pull(&source).await;
     assert_eq!(again.scope, task("b"));
     again.receipt.unwrap().done().await;
@@ -41,13 +41,13 @@ async fn tasks_come_until_they_are_done() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tasks_of_a_crowded_workflow_wait_in_a_lane() {
+async fn tasks_of_a_workflow_at_its_share_wait_in_a_lane() {
     let rig = rig().await;
     let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
     let source = TaskSource::new(rig.streams.clone(), 16);
     queue.push_late(vec![task("a")]).await;
     let receipt = pull(&source).await.receipt.unwrap();
-    receipt.again(1, "not now").await;
+    receipt.failed(1, "not now").await;
     let failed = pull(&source).await;
     assert_eq!(failed.scope, task("a"));
     let receipt = failed.receipt.unwrap();
@@ -57,11 +57,11 @@ async fn tasks_of_a_crowded_workflow_wait_in_a_lane() {
     let stream = context.get_stream("SWIRL_default_LANES").await.unwrap();
     let put = stream.get_raw_message(1).await.unwrap();
     let failures = put.headers.get("Swirl-Failures").map(|n| n.as_str());
-    assert_eq!(failures, Some("1"), "they are counted on");
+    assert_eq!(failures, Some("1"), "counting continues");
     let (tasks, _) = rig.streams.backlog(None).await.unwrap();
     assert_eq!((tasks.pending, tasks.unacknowledged), (1, 0));
     assert!(tasks.oldest > Duration::ZERO);
-    // A workflow always has the same lane, whichever it is.
+    // A workflow always has the same lane.
     queue.push(vec![task("b")]).await;
     let receipt = pull(&source).await.receipt.unwrap();
     assert!(receipt.put_into_lane("order").await);
@@ -77,7 +77,7 @@ async fn tasks_of_a_crowded_workflow_wait_in_a_lane() {
     let second = timeout(SOON, source.pull_lane(lane)).await.unwrap();
     assert_eq!((&second.scope, second.is_late), (&task("b"), false));
     let receipt = task_of_lane.receipt.unwrap();
-    // It goes to the end of its lane.
+    // The task goes to the end of its lane.
     assert!(receipt.put_into_lane("order").await);
     receipt.done().await;
     second.receipt.unwrap().done().await;
@@ -88,9 +88,9 @@ async fn tasks_of_a_crowded_workflow_wait_in_a_lane() {
     assert_eq!((tasks.pending, tasks.unacknowledged), (0, 0));
 }
 
-/// They are apart from tasks, come again after a failure, and are counted.
+/// Joins are separate from tasks, are delivered again after a failure, and are counted.
 #[tokio::test(flavor = "multi_thread")]
-async fn joins_are_for_coordinators() {
+async fn joins_are_delivered_to_coordinators() {
     let rig = rig().await;
     let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
     let joins = JoinSource::new(rig.streams.clone(), 4);
@@ -106,7 +106,7 @@ async fn joins_are_for_coordinators() {
     let join = timeout(SOON, joins.pull()).await.unwrap();
     assert_eq!((join.scope, join.is_late), (task("a"), false));
     assert_eq!(pull(&tasks).await.scope, task("b"));
-    assert!(!join.receipt.unwrap().again(1, "not now").await);
+    assert!(!join.receipt.unwrap().failed(1, "not now").await);
     let again = timeout(SOON, joins.pull()).await.unwrap();
     assert_eq!((again.scope, again.is_late), (task("a"), true));
     again.receipt.unwrap().done().await;
@@ -115,7 +115,7 @@ async fn joins_are_for_coordinators() {
         (left.pending + left.unacknowledged == 0).then_some(())
     })
     .await;
-    // Messages fetched ahead are given back to the other coordinators.
+    // Messages fetched ahead are returned for other coordinators.
     queue.push_joins(vec![task("c")]).await;
     joins.close().await;
     let other = JoinSource::new(rig.streams.clone(), 4);
@@ -134,7 +134,7 @@ async fn joins_are_for_coordinators() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_task_is_a_dead_letter() {
+async fn an_invalid_task_becomes_a_dead_letter() {
     let rig = rig().await;
     let source = TaskSource::new(rig.streams.clone(), 16);
     rig.client
@@ -158,52 +158,52 @@ async fn what_is_no_task_is_a_dead_letter() {
     assert!(letters[0].reason.contains("not a task"));
 }
 
-/// Puts a task off so often that each delivery would count against it, and then lets it fail.
+/// Postpones a task so often that the deliveries alone would exceed the limit, and then lets it fail.
 #[tokio::test(flavor = "multi_thread")]
-async fn only_failures_of_its_own_make_a_task_a_dead_letter() {
+async fn only_its_own_failures_make_a_task_a_dead_letter() {
     let rig = rig().await;
     let source = TaskSource::new(rig.streams.clone(), 16);
     TaskQueue::new(rig.client.clone(), &rig.streams)
         .push(vec![task("a")])
         .await;
     for _ in 0..25 {
-        pull(&source).await.receipt.unwrap().later(0).await;
+        pull(&source).await.receipt.unwrap().postpone(0).await;
     }
     // Failures are counted regardless of postponements between them.
     for _ in 0..19 {
         let receipt = pull(&source).await.receipt.unwrap();
-        assert!(!receipt.again(0, "its own fault").await);
-        pull(&source).await.receipt.unwrap().later(0).await;
+        assert!(!receipt.failed(0, "its own fault").await);
+        pull(&source).await.receipt.unwrap().postpone(0).await;
     }
     let letters = DeadLetters::new(rig.streams.clone());
     assert_eq!(letters.list(0, 10).await.unwrap(), []);
     let last = pull(&source).await;
     assert_eq!(last.scope, task("a"));
-    assert!(last.receipt.unwrap().again(0, "its own fault").await);
+    assert!(last.receipt.unwrap().failed(0, "its own fault").await);
     let letters = letters.list(0, 10).await.unwrap();
     assert_eq!(letters.len(), 1);
     assert_eq!(letters[0].reason, "its own fault");
     assert_eq!(letters[0].payload, br#"["a","r"]"#);
     let none = timeout(Duration::from_millis(300), source.pull()).await;
-    assert!(none.is_err(), "nothing of it is left");
+    assert!(none.is_err(), "no message is left");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_failed_is_put_off() {
+async fn a_failed_task_is_postponed() {
     let rig = rig().await;
     let source = TaskSource::new(rig.streams.clone(), 16);
     TaskQueue::new(rig.client.clone(), &rig.streams)
         .push(vec![task("a")])
         .await;
     let begun = std::time::Instant::now();
-    pull(&source).await.receipt.unwrap().again(300, "no").await;
+    pull(&source).await.receipt.unwrap().failed(300, "no").await;
     pull(&source).await.receipt.unwrap().done().await;
     let elapsed = begun.elapsed();
     assert!(elapsed >= Duration::from_millis(600), "{elapsed:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_worker_fetched_ahead_goes_to_others_when_it_stops() {
+async fn a_stopping_worker_returns_the_tasks_that_it_fetched_ahead() {
     let rig = rig().await;
     let all: Vec<ScopeRef> = (0..20).map(|n| task(&n.to_string())).collect();
     let stopping = TaskSource::new(rig.streams.clone(), 64);
@@ -213,7 +213,7 @@ async fn what_a_worker_fetched_ahead_goes_to_others_when_it_stops() {
     let first = pull(&stopping).await;
     all_delivered(&rig, "TASKS", "workers", 20).await;
     stopping.close().await;
-    first.receipt.unwrap().later(0).await;
+    first.receipt.unwrap().postpone(0).await;
     let other = TaskSource::new(rig.streams.clone(), 64);
     let mut got = HashSet::new();
     while got.len() < 20 {
@@ -229,7 +229,7 @@ async fn two_workers_share_the_tasks() {
     let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
     let all: Vec<ScopeRef> = (0..200).map(|n| task(&n.to_string())).collect();
     queue.push(all).await;
-    // Each has its first before either continues: one alone cannot take all of them.
+    // Each worker gets its first task before either continues, since one alone could take all of them.
     let (both, count) = (Barrier::new(2), AtomicUsize::new(0));
     let take = async |source: TaskSource| {
         let mut got = Vec::new();
@@ -256,14 +256,14 @@ async fn two_workers_share_the_tasks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wiped_server_comes_back() {
+async fn tasks_are_delivered_again_after_the_server_is_wiped() {
     let mut rig = rig().await;
     let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
     let source = std::sync::Arc::new(TaskSource::new(rig.streams.clone(), 16));
     queue.push(vec![task("a")]).await;
     pull(&source).await.receipt.unwrap().done().await;
     rig.server.wipe().unwrap();
-    // Tasks published while there is no stream may be lost, so they are published again.
+    // Tasks that are published while there is no stream may be lost, so they are published again.
     let puller = source.clone();
     let pulled = tokio::spawn(async move { pull(&puller).await.scope });
     eventually("a task", async || {

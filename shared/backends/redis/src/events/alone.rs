@@ -1,4 +1,4 @@
-//! Starts by one event alone.
+//! Workflows that an event starts by itself.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use swirl_ports::matching::{addressee, is_alone, roles};
 
 use super::names::digest;
 
-/// Workflows that an event starts by itself, whatever else is there: they are recorded when its offer begins, so that
-/// their starts need not be stored. `None`: an older build began the offer.
+/// The workflows that an event starts by itself, regardless of other events and instances. They are recorded when
+/// ingestion begins, so that their starts needn't be stored. `None` if an older build began the ingestion.
 #[derive(Debug, Default)]
-pub(super) struct Alone(Option<BTreeSet<String>>);
+pub(super) struct LoneStarts(Option<BTreeSet<String>>);
 
-impl Alone {
-    pub fn of(event: &CloudEvent, triggers: &[Trigger]) -> Alone {
+impl LoneStarts {
+    pub fn of(event: &CloudEvent, triggers: &[Trigger]) -> LoneStarts {
         let mut names = BTreeSet::new();
         if addressee(event).is_none() {
             let is_alone = |trigger: &&Trigger| {
@@ -24,14 +24,14 @@ impl Alone {
             let alone = triggers.iter().filter(is_alone);
             names.extend(alone.map(|trigger| digest(&trigger.definition.workflow)));
         }
-        Alone(Some(names))
+        LoneStarts(Some(names))
     }
 
-    /// As [`Alone::text`] wrote it.
-    pub fn read(text: &str) -> Alone {
+    /// Reads the form that [`LoneStarts::text`] writes.
+    pub fn read(text: &str) -> LoneStarts {
         let names = text.strip_prefix('=');
         let split = |names: &str| names.split(',').map(str::to_owned).collect();
-        Alone(names.map(split))
+        LoneStarts(names.map(split))
     }
 
     pub fn text(&self) -> String {
@@ -39,7 +39,7 @@ impl Alone {
         format!("={}", names.join(","))
     }
 
-    /// Whether the first offer starts this workflow so; `None`: that isn't known.
+    /// Whether the first ingestion starts this workflow by the event alone; `None` if unknown.
     pub fn has(&self, trigger: &Trigger) -> Option<bool> {
         let names = self.0.as_ref()?;
         Some(names.contains(&digest(&trigger.definition.workflow)))

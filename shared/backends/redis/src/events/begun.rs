@@ -1,4 +1,4 @@
-//! Instances that events start, and the information that these events have about them.
+//! Instances that events start, and what the records of these events say about them.
 
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Header;
@@ -6,7 +6,7 @@ use swirl_model::scope::StartEvent;
 use swirl_ports::Result;
 use swirl_ports::matching::Correlation;
 
-use super::names::{EventKeys, event_digest, look_keys};
+use super::names::{EventKeys, event_digest, waiting_keys};
 use super::shard::DeliveredMark;
 use crate::Redis;
 
@@ -14,20 +14,20 @@ use crate::Redis;
 #[derive(Debug, Default)]
 pub(crate) struct Begun {
     pub correlation: Correlation,
-    /// Generations and digests of the events: the instance has had them from its creation on. If one of them is offered
-    /// again after a crash, it is for others.
-    pub had: Vec<(String, String)>,
+    /// Generations and digests of the events. The instance has consumed them from its creation on. If one of them is
+    /// ingested again after a crash, it is for other instances.
+    pub consumed: Vec<(String, String)>,
 }
 
 impl Redis {
-    /// The correlation values are known as soon as the events were offered, so that no second instance is started
+    /// The correlation values are known as soon as the events are ingested, so that no second instance is started
     /// meanwhile.
     pub(crate) async fn begun(&self, header: &Header, events: &[StartEvent]) -> Result<Begun> {
         let digests: Vec<String> = events
             .iter()
             .map(|start| event_digest(&start.event))
             .collect();
-        // The last event decides it.
+        // The last event decides.
         let open = digests.iter().map(|digest| self.open_event(digest));
         let open = futures::future::try_join_all(open).await?;
         let mut begun = Begun::default();
@@ -35,7 +35,7 @@ impl Redis {
             let Some((generation, outcome)) = found else {
                 continue;
             };
-            begun.had.push((generation, digest));
+            begun.consumed.push((generation, digest));
             let mut starts = outcome.into_iter().flat_map(|outcome| outcome.starts);
             let mine = starts.find(|start| start.is_of(&header.definition.workflow, events));
             if let Some(mine) = mine
@@ -47,7 +47,7 @@ impl Redis {
         Ok(begun)
     }
 
-    /// Whether some of these events are kept for later waits: then [`Redis::started`] has something to record.
+    /// Whether some of these events are kept for later waits, so that [`Redis::started`] has something to record.
     pub(crate) async fn are_kept(&self, events: &[StartEvent]) -> Result<bool> {
         let kept = events.iter().map(|start| {
             let digest = event_digest(&start.event);
@@ -60,38 +60,38 @@ impl Redis {
         Ok(kept.contains(&true))
     }
 
-    /// Records that an instance was started by these events: it has had them. `correlates`: it does so
-    /// from the beginning.
+    /// Records that these events started an instance, which has therefore consumed them. `correlates`: the instance
+    /// correlates from the beginning.
     pub(crate) async fn started(
         &self,
         id: &InstanceId,
         events: &[StartEvent],
         correlates: bool,
     ) -> Result<()> {
-        let mut had_kept = false;
+        let mut any_kept = false;
         let mut last: Option<String> = None;
         for start in events {
             let digest = event_digest(&start.event);
             let Some((generation, kept)) = self.kept_event(&digest).await? else {
                 continue;
             };
-            had_kept = true;
+            any_kept = true;
             last = last.max(Some(generation.clone()));
-            let [_, _, had] = look_keys(self, id);
+            let [_, _, consumed] = waiting_keys(self, id);
             let mut cmd = redis::cmd("ZADD");
-            cmd.arg(had).arg(&generation).arg(&digest);
+            cmd.arg(consumed).arg(&generation).arg(&digest);
             self.query::<i64>(cmd).await?;
             let instances = std::slice::from_ref(id);
-            self.note_had(&digest, &generation, DeliveredMark::Yes, instances)
+            self.record_consumers(&digest, &generation, DeliveredMark::Yes, instances)
                 .await?;
-            self.take_from_kinds(&digest, &kept).await?;
+            self.remove_from_kinds(&digest, &kept).await?;
         }
-        if !had_kept {
+        if !any_kept {
             return Ok(());
         }
-        // It begins at the last of them, regardless of the time of its creation.
+        // The instance begins with the last of them, regardless of when it is created.
         if correlates && let Some(last) = last {
-            let [_, waits, _] = look_keys(self, id);
+            let [_, waits, _] = waiting_keys(self, id);
             let mut cmd = redis::cmd("HSET");
             cmd.arg(waits).arg("B").arg(last);
             self.query::<i64>(cmd).await?;

@@ -1,4 +1,4 @@
-//! One event to one instance.
+//! Delivers one event to one instance.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_ports::matching::addressee;
 use swirl_ports::{Error, Result};
 
-use super::names::{event_digest, look_keys};
+use super::names::{event_digest, waiting_keys};
 use super::shard::{decode, json};
 use super::waiting::{Place, Wait, Waiting};
 use crate::Redis;
@@ -19,7 +19,7 @@ static LOOK: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/look.
 static DELIVER: Lazy =
     Lazy::new(|| Script::of_instance(&[include_str!("../lua/events/deliver.lua")]));
 
-/// How often an instance is read again because it changed in between.
+/// How often delivery is retried because the instance changed in between.
 const ATTEMPTS: usize = 50;
 
 /// An event that is being delivered.
@@ -28,22 +28,22 @@ pub(super) struct Delivery<'a> {
     pub event: &'a CloudEvent,
     pub digest: String,
     pub generation: String,
-    /// It came before the wait began.
+    /// The event arrived before the wait began.
     pub early: bool,
 }
 
 /// An instance that may wait for an event.
-pub(super) struct Gift<'a> {
+pub(super) struct Recipient<'a> {
     pub instance: &'a InstanceId,
-    /// The waits that were found, or all.
+    /// The waits that were found; `None` means all.
     pub only: Option<&'a [(ScopeId, u32)]>,
-    /// The last answer of [`Redis::look_waiting`].
+    /// The last result of [`Redis::read_waiting`].
     pub seen: Option<(Waiting, Option<String>)>,
 }
 
-impl<'a> Gift<'a> {
-    pub fn new(instance: &'a InstanceId, only: Option<&'a [(ScopeId, u32)]>) -> Gift<'a> {
-        Gift {
+impl<'a> Recipient<'a> {
+    pub fn new(instance: &'a InstanceId, only: Option<&'a [(ScopeId, u32)]>) -> Recipient<'a> {
+        Recipient {
             instance,
             only,
             seen: None,
@@ -52,15 +52,15 @@ impl<'a> Gift<'a> {
 }
 
 pub(super) enum Delivered {
-    /// With the current waits of the instance.
+    /// Includes the current waits of the instance.
     Done(Vec<ScopeRef>, Box<Waiting>),
     Already,
-    /// Nothing of the instance fits.
+    /// No wait of the instance fits.
     No,
 }
 
-/// How often an instance is aligned before it gets a new event.
-const ALIGNED_MAX: usize = 10;
+/// How often an instance is reindexed before it gets a new event.
+const REINDEXED_MAX: usize = 10;
 
 impl<'a> Delivery<'a> {
     pub fn new(event: &'a CloudEvent, generation: String, early: bool) -> Delivery<'a> {
@@ -82,51 +82,51 @@ enum Tried {
 }
 
 impl Redis {
-    /// Reads the waits of an instance, and whether it had an event.
-    pub(super) async fn look_waiting(
+    /// Reads the waits of an instance, and whether it has consumed an event.
+    pub(super) async fn read_waiting(
         &self,
         instance: &InstanceId,
         digest: &str,
     ) -> Result<(Waiting, Option<String>)> {
-        let keys = look_keys(self, instance);
+        let keys = waiting_keys(self, instance);
         let args = [instance.as_str(), digest];
-        let (mark, had, fields): (Option<String>, Option<String>, Vec<String>) =
+        let (mark, consumed, fields): (Option<String>, Option<String>, Vec<String>) =
             self.eval(&LOOK, &keys, &args).await?;
-        Ok((Waiting::read(instance, mark, fields)?, had))
+        Ok((Waiting::read(instance, mark, fields)?, consumed))
     }
 
-    /// Delivers an event to the first matching wait of an instance: of these, or of all. An instance
-    /// that has begun to wait and hasn't got its kept events gets those first: they came earlier.
+    /// Delivers an event to the first matching wait of an instance, among the given waits or all. If the instance has
+    /// begun to wait and hasn't got its kept events yet, it gets those first, since they arrived earlier.
     pub(super) async fn deliver(
         &self,
-        gift: Gift<'_>,
+        recipient: Recipient<'_>,
         delivery: &Delivery<'_>,
         woken: &mut Vec<ScopeRef>,
     ) -> Result<Delivered> {
-        let Gift {
+        let Recipient {
             instance,
             only,
             mut seen,
-        } = gift;
+        } = recipient;
         if addressee(delivery.event).is_some_and(|id| id != *instance) {
             return Ok(Delivered::No);
         }
         let mut refused = Vec::new();
-        let mut aligned = 0;
+        let mut reindexed = 0;
         for _ in 0..ATTEMPTS {
             let was_seen = seen.is_some();
-            let (waiting, had) = match seen.take() {
+            let (waiting, consumed) = match seen.take() {
                 Some(seen) => seen,
-                None => self.look_waiting(instance, &delivery.digest).await?,
+                None => self.read_waiting(instance, &delivery.digest).await?,
             };
-            if had.is_some_and(|had| had == delivery.generation) {
+            if consumed.is_some_and(|consumed| consumed == delivery.generation) {
                 return Ok(Delivered::Already);
             }
             if was_seen && waiting.mark.is_some() {
                 continue;
             }
-            if waiting.mark.is_some() && aligned < ALIGNED_MAX {
-                aligned += 1;
+            if waiting.mark.is_some() && reindexed < REINDEXED_MAX {
+                reindexed += 1;
                 self.reindex_with(instance, waiting, woken).await?;
                 continue;
             }
@@ -142,7 +142,7 @@ impl Redis {
                 Some((wait, place))
             });
             let Some((wait, place)) = found else {
-                // It may have begun to wait since.
+                // The instance may have begun to wait since.
                 if was_seen {
                     continue;
                 }
@@ -157,11 +157,11 @@ impl Redis {
             }
         }
         Err(Error::Unavailable(format!(
-            "instance {instance} changes faster than events are given to it"
+            "instance {instance} changes faster than events can be delivered to it"
         )))
     }
 
-    /// Delivers an event to the wait that was read; false if that has changed.
+    /// Delivers an event to the wait that was read. Returns false if the wait has changed.
     pub(super) async fn put_early(
         &self,
         instance: &InstanceId,
@@ -190,7 +190,7 @@ impl Redis {
     ) -> Result<Tried> {
         let payload = json(&place.item.input, "an event")?;
         let after = wait.without(place)?;
-        // Older ones are not needed: they are neither known nor kept any more.
+        // Older events are not needed, since they are neither known nor kept any more.
         let options = self.options();
         let window_ms = options
             .retain_ms

@@ -1,4 +1,4 @@
-//! Events that came before the wait.
+//! Delivers events that arrived before the wait began.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use swirl_ports::Result;
 use swirl_ports::matching::addressee;
 
 use super::deliver::Delivery;
-use super::names::{BucketKeys, EventKeys, look_keys};
+use super::names::{BucketKeys, EventKeys, waiting_keys};
 use super::shard::{DeliveredMark, Retained};
-use super::waiting::{Stand, Waiting};
+use super::waiting::{IndexEntry, Waiting};
 use crate::Redis;
 use crate::script::{Lazy, Script};
 
-/// How many kept events of a bucket are read together.
+/// The number of kept events of a bucket that are read together.
 pub(super) const PAGE: usize = 500;
 
 static UNINDEX: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/unindex.lua")]));
 
-/// How many kept events are fetched at once.
+/// The number of kept events that are fetched at once.
 const FETCH: usize = 16;
 
 /// A kept event in a bucket.
@@ -30,30 +30,30 @@ pub(super) struct Candidate {
     valued: bool,
 }
 
-/// The place from which to read more of a bucket.
+/// The position from which to read more of a bucket.
 struct NextPage {
     bucket: String,
     valued: bool,
     after: String,
-    /// Those of the same instant that were read already.
+    /// The events of the same instant that were already read.
     ties: Vec<String>,
 }
 
 impl Candidate {
-    pub fn page(stand: &Stand, found: Vec<(String, String)>) -> Vec<Candidate> {
+    pub fn page(entry: &IndexEntry, found: Vec<(String, String)>) -> Vec<Candidate> {
         let candidate = |(digest, generation)| Candidate {
             digest,
             generation,
-            bucket: stand.bucket.clone(),
-            valued: stand.valued,
+            bucket: entry.bucket.clone(),
+            valued: entry.valued,
         };
         found.into_iter().map(candidate).collect()
     }
 }
 
 impl Redis {
-    /// Delivers the first kept event that matches one of the instance's waits. Returns its waits after
-    /// that; None if there is no such event.
+    /// Delivers the first kept event that matches one of the instance's waits. Returns the instance's waits after that;
+    /// `None` if no kept event matches.
     pub(super) async fn match_kept(
         &self,
         instance: &InstanceId,
@@ -67,8 +67,8 @@ impl Redis {
         let born = self.born(instance, waiting).await?;
         while !candidates.is_empty() {
             let next = self.next_pages(&candidates);
-            let new = self.not_had(instance, candidates).await?;
-            let new = self.not_others(instance, born, new).await?;
+            let new = self.unconsumed(instance, candidates).await?;
+            let new = self.unclaimed(instance, born, new).await?;
             for chunk in new.chunks(FETCH) {
                 let bodies = chunk
                     .iter()
@@ -77,17 +77,18 @@ impl Redis {
                 for (candidate, found) in chunk.iter().zip(bodies) {
                     let kept = match found {
                         Some((generation, kept)) if generation == candidate.generation => kept,
-                        // It was forgotten: a crash left it there, or it is offered again.
+                        // The event was forgotten, and a crash left the entry behind; or the event is being ingested
+                        // again.
                         _ => {
                             self.unindex(candidate).await?;
                             continue;
                         }
                     };
-                    let given = self
-                        .give(instance, waiting, born, candidate, &kept, woken)
+                    let delivered = self
+                        .deliver_kept(instance, waiting, born, candidate, &kept, woken)
                         .await?;
-                    if given.is_some() {
-                        return Ok(given);
+                    if delivered.is_some() {
+                        return Ok(delivered);
                     }
                 }
             }
@@ -96,7 +97,7 @@ impl Redis {
         Ok(None)
     }
 
-    /// Buckets of which there may be more than was read, with the last that was.
+    /// The buckets that may have more than was read, with the last event of each.
     fn next_pages(&self, candidates: &[Candidate]) -> Vec<NextPage> {
         let mut pages: BTreeMap<&str, Vec<&Candidate>> = BTreeMap::new();
         for candidate in candidates {
@@ -142,16 +143,16 @@ impl Redis {
         Ok(all)
     }
 
-    /// Those that the instance hasn't had, in the order of arrival.
-    async fn not_had(
+    /// The events that the instance hasn't consumed, in the order of arrival.
+    async fn unconsumed(
         &self,
         instance: &InstanceId,
         mut candidates: Vec<Candidate>,
     ) -> Result<Vec<Candidate>> {
         candidates.sort_by(|a, b| (&a.generation, &a.digest).cmp(&(&b.generation, &b.digest)));
-        let [_, _, had] = look_keys(self, instance);
+        let [_, _, consumed] = waiting_keys(self, instance);
         let mut cmd = redis::cmd("ZMSCORE");
-        cmd.arg(had);
+        cmd.arg(consumed);
         for candidate in &candidates {
             cmd.arg(&candidate.digest);
         }
@@ -159,11 +160,11 @@ impl Redis {
         let mut new: Vec<Candidate> = Vec::new();
         for (candidate, score) in candidates.into_iter().zip(scores) {
             if score.as_ref() == Some(&candidate.generation) {
-                // A crash came between the delivery and its record.
+                // A crash occurred between the delivery and its record.
                 if !candidate.valued
                     && let Some((_, kept)) = self.kept_event(&candidate.digest).await?
                 {
-                    self.had(instance, &candidate, &kept).await?;
+                    self.record_consumer(instance, &candidate, &kept).await?;
                 }
             } else if new
                 .last()
@@ -175,9 +176,9 @@ impl Redis {
         Ok(new)
     }
 
-    /// Removes those that came before the instance began and that others had already. Only claiming is
-    /// certain; this saves claims if many events of a value are left.
-    async fn not_others(
+    /// Removes events that arrived before the instance began and that others have consumed. Only claiming is certain;
+    /// this saves claims if many events with the same value remain.
+    async fn unclaimed(
         &self,
         instance: &InstanceId,
         born: u64,
@@ -188,11 +189,12 @@ impl Redis {
             .filter(|candidate| !was_there(born, &candidate.generation));
         let mut reads = Vec::new();
         for candidate in early {
-            let had = EventKeys::of(self.keys(), &candidate.digest).had(&candidate.digest);
+            let consumers =
+                EventKeys::of(self.keys(), &candidate.digest).consumers(&candidate.digest);
             let mut count = redis::cmd("SCARD");
-            count.arg(&had);
+            count.arg(&consumers);
             let mut mine = redis::cmd("SISMEMBER");
-            mine.arg(had).arg(instance.as_str());
+            mine.arg(consumers).arg(instance.as_str());
             reads.extend([count, mine]);
         }
         if reads.is_empty() {
@@ -206,7 +208,7 @@ impl Redis {
         Ok(candidates)
     }
 
-    /// Takes an event out of a bucket, unless it was put there again.
+    /// Removes an event from a bucket, unless it was added there again.
     async fn unindex(&self, candidate: &Candidate) -> Result<()> {
         let key = BucketKeys::new(self.keys(), &candidate.bucket).kept;
         let args = [&candidate.digest, &candidate.generation];
@@ -214,25 +216,25 @@ impl Redis {
         Ok(())
     }
 
-    async fn had(
+    async fn record_consumer(
         &self,
         instance: &InstanceId,
         candidate: &Candidate,
         kept: &Retained,
     ) -> Result<()> {
         let instances = std::slice::from_ref(instance);
-        self.note_had(
+        self.record_consumers(
             &candidate.digest,
             &candidate.generation,
             DeliveredMark::Yes,
             instances,
         )
         .await?;
-        self.take_from_kinds(&candidate.digest, kept).await
+        self.remove_from_kinds(&candidate.digest, kept).await
     }
 
     /// Delivers one kept event to the first matching wait.
-    async fn give(
+    async fn deliver_kept(
         &self,
         instance: &InstanceId,
         waiting: &Waiting,
@@ -255,7 +257,7 @@ impl Redis {
             let must_be_untouched = !place.fit.early(false, was_there);
             if must_be_untouched
                 && !self
-                    .note_had(digest, generation, DeliveredMark::Claim, instances)
+                    .record_consumers(digest, generation, DeliveredMark::Claim, instances)
                     .await?
             {
                 continue;
@@ -264,24 +266,24 @@ impl Redis {
                 .put_early(instance, (waiting, wait), &place, &delivery, woken)
                 .await?
             {
-                self.had(instance, candidate, kept).await?;
+                self.record_consumer(instance, candidate, kept).await?;
                 return Ok(Some(after));
             }
             if must_be_untouched {
-                self.note_had(digest, generation, DeliveredMark::Free, instances)
+                self.record_consumers(digest, generation, DeliveredMark::Free, instances)
                     .await?;
             }
-            // Changed meanwhile: everything is read again.
-            let (after, had) = self.look_waiting(instance, digest).await?;
-            let had = had.as_ref() == Some(generation);
-            if after.mark.is_some() && (had || after.mark != waiting.mark) {
+            // The instance changed meanwhile, so everything is read again.
+            let (after, consumed) = self.read_waiting(instance, digest).await?;
+            let consumed = consumed.as_ref() == Some(generation);
+            if after.mark.is_some() && (consumed || after.mark != waiting.mark) {
                 return Ok(Some(Box::new(after)));
             }
         }
         Ok(None)
     }
 
-    /// When an instance began, in the time of generations. One that is started by events begins with them.
+    /// When an instance began, on the clock of generations. If events start the instance, it begins with them.
     async fn born(&self, instance: &InstanceId, waiting: &Waiting) -> Result<u64> {
         let place: Option<String> = match &waiting.born {
             Some(born) => return Ok(born.parse().unwrap_or_default()),
@@ -297,15 +299,15 @@ impl Redis {
             .unwrap_or(u64::MAX))
     }
 
-    /// An event that an instance could not use, and that its commit set free, is free for all that
+    /// Makes an event available again that an instance could not use and released with its commit, for everything that
     /// it could have been for.
-    pub(crate) async fn free_event(&self, instance: &InstanceId, digest: &str) -> Result<()> {
+    pub(crate) async fn release_event(&self, instance: &InstanceId, digest: &str) -> Result<()> {
         let Some((generation, kept)) = self.kept_event(digest).await? else {
             return Ok(());
         };
         let instances = std::slice::from_ref(instance);
         if self
-            .note_had(digest, &generation, DeliveredMark::Free, instances)
+            .record_consumers(digest, &generation, DeliveredMark::Free, instances)
             .await?
         {
             let (kinds, _) = kept.buckets();
@@ -322,7 +324,7 @@ impl Redis {
     }
 }
 
-/// Whether an instance had begun when an event came.
+/// Whether an instance had begun when an event arrived.
 fn was_there(born: u64, generation: &str) -> bool {
     generation.parse::<u64>().is_ok_and(|came| born <= came)
 }

@@ -1,4 +1,4 @@
-//! Events that are too old, or too many, are forgotten: some of each shard at a time.
+//! Forgets events that are too old or too many, some of each shard at a time.
 
 use futures::StreamExt;
 use futures::stream;
@@ -13,9 +13,9 @@ use crate::script::{Lazy, Script};
 static EXPIRE: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/expire.lua")]));
 static FORGET: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/forget.lua")]));
 
-/// How many of a shard at once.
+/// The number of events of a shard at a time.
 const PAGE: usize = 100;
-/// How often at most, so that a call ends.
+/// The maximum number of rounds, so that a call ends.
 const PAGES: usize = 20;
 
 impl Redis {
@@ -59,15 +59,19 @@ impl Redis {
         Ok(())
     }
 
-    /// Out of the buckets first: after a crash the record still says which buckets have the event.
+    /// Removes the event from its buckets first, so that after a crash its record still names them.
     async fn forget(&self, keys: &EventKeys, digest: &str, record: &str) -> Result<()> {
         if !record.is_empty() {
             let (_, kept) = read_body(record)?;
             let (mut buckets, values) = kept.buckets();
             buckets.extend(values);
-            self.take_out(digest, &buckets).await?;
+            self.remove_from_buckets(digest, &buckets).await?;
         }
-        let all = [keys.kept.clone(), keys.bodies.clone(), keys.had(digest)];
+        let all = [
+            keys.kept.clone(),
+            keys.bodies.clone(),
+            keys.consumers(digest),
+        ];
         self.eval::<i64>(&FORGET, &all, &[digest, record]).await?;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The index of instances: their waits in the buckets, their values among those of active instances.
+//! The index of instances: their waits in buckets, and their values among those of active instances.
 
 use futures::StreamExt;
 use futures::stream;
@@ -7,8 +7,8 @@ use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_ports::Result;
 
 use super::early::{Candidate, PAGE};
-use super::names::{BucketKeys, StartKeys, look_keys};
-use super::waiting::{Stand, Waiting};
+use super::names::{BucketKeys, StartKeys, waiting_keys};
+use super::waiting::{IndexEntry, Waiting};
 use crate::Redis;
 use crate::keys::Span;
 use crate::reply::Reply;
@@ -18,24 +18,24 @@ static PLAN: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("../lua/even
 static SETTLE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("../lua/events/settle.lua")));
 static BUCKET: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/bucket.lua")]));
 
-/// How many calls of one operation are under way at once.
+/// The number of concurrent calls of one operation.
 pub(super) const AT_ONCE: usize = 64;
-/// Each round delivers an event to the instance, or sees that another process changed it.
+/// Each round delivers an event to the instance, or finds that another process changed the instance.
 const ROUNDS: usize = 10_000;
 
 impl Redis {
-    /// Updates the index of waits for an instance that a script marked as dirty, and delivers the
-    /// events that came early.
+    /// Updates the index of waits for an instance that a script marked as dirty, and delivers events that arrived
+    /// before the waits began.
     pub(crate) async fn reindex(
         &self,
         instance: &InstanceId,
         woken: &mut Vec<ScopeRef>,
     ) -> Result<()> {
-        let (waiting, _) = self.look_waiting(instance, "").await?;
+        let (waiting, _) = self.read_waiting(instance, "").await?;
         self.reindex_with(instance, waiting, woken).await
     }
 
-    /// As [`Redis::reindex`], with the mark and the fields that a script returned.
+    /// Like [`Redis::reindex`], with the mark and the fields that a script returned.
     pub(crate) async fn index_waits(
         &self,
         instance: &InstanceId,
@@ -51,7 +51,7 @@ impl Redis {
         self.reindex_with(instance, waiting, woken).await
     }
 
-    /// As [`Redis::reindex`], for an instance that has been read.
+    /// Like [`Redis::reindex`], for an instance that has been read.
     pub(super) async fn reindex_with(
         &self,
         instance: &InstanceId,
@@ -63,13 +63,16 @@ impl Redis {
                 // Another process has done it.
                 return Ok(());
             }
-            let stands = waiting.stands();
+            let index_entries = waiting.index_entries();
             let actives = waiting.actives();
-            if self.plan(instance, &mut waiting, &stands, &actives).await? {
+            if self
+                .plan(instance, &mut waiting, &index_entries, &actives)
+                .await?
+            {
                 continue;
             }
-            self.stand_among(instance, &waiting, &actives).await?;
-            let candidates = self.index_wait(instance, &waiting, &stands).await?;
+            self.add_to_active(instance, &waiting, &actives).await?;
+            let candidates = self.index_wait(instance, &waiting, &index_entries).await?;
             if let Some(after) = self
                 .match_kept(instance, &waiting, candidates, woken)
                 .await?
@@ -77,25 +80,27 @@ impl Redis {
                 waiting = *after;
                 continue;
             }
-            return self.settle(instance, &waiting, &stands, &actives).await;
+            return self
+                .settle(instance, &waiting, &index_entries, &actives)
+                .await;
         }
-        // Still dirty: the reconciler continues.
+        // The instance is still dirty, so the reconciler continues.
         Ok(())
     }
 
-    /// Writes index entries. True if the instance has changed and was read again, or if its notes have.
+    /// Plans index entries. Returns true if the instance has changed and was read again, or if its notes have changed.
     async fn plan(
         &self,
         instance: &InstanceId,
         waiting: &mut Waiting,
-        stands: &[Stand],
+        index_entries: &[IndexEntry],
         actives: &[String],
     ) -> Result<bool> {
         let mut new: Vec<(String, String)> = Vec::new();
-        for stand in stands {
-            if !waiting.notes.contains_key(&stand.note) {
-                let field = waiting.waits[stand.wait].field.clone();
-                new.push((field, stand.note.clone()));
+        for entry in index_entries {
+            if !waiting.notes.contains_key(&entry.note) {
+                let field = waiting.waits[entry.wait].field.clone();
+                new.push((field, entry.note.clone()));
             }
         }
         for active in actives {
@@ -120,31 +125,31 @@ impl Redis {
                 let notes = new.into_iter().map(|(_, note)| (note, false));
                 waiting.notes.extend(notes);
             }
-            None => (*waiting, _) = self.look_waiting(instance, "").await?,
+            None => (*waiting, _) = self.read_waiting(instance, "").await?,
         }
         Ok(true)
     }
 
-    /// Puts waits into the buckets where events look for them, and delivers the events kept there.
+    /// Puts waits into the buckets where events search for them, and returns the events kept there.
     async fn index_wait(
         &self,
         instance: &InstanceId,
         waiting: &Waiting,
-        stands: &[Stand],
+        index_entries: &[IndexEntry],
     ) -> Result<Vec<Candidate>> {
-        let fresh = |stand: &&Stand| {
-            waiting.freed.is_some() || waiting.notes.get(&stand.note) == Some(&false)
+        let fresh = |entry: &&IndexEntry| {
+            waiting.freed.is_some() || waiting.notes.get(&entry.note) == Some(&false)
         };
-        let pages = stands.iter().filter(fresh).map(|stand| {
-            let keys = BucketKeys::new(self.keys(), &stand.bucket);
-            let wait = &waiting.waits[stand.wait];
+        let pages = index_entries.iter().filter(fresh).map(|entry| {
+            let keys = BucketKeys::new(self.keys(), &entry.bucket);
+            let wait = &waiting.waits[entry.wait];
             let member = format!("{instance}/{}/{}", wait.scope, wait.wait);
             let order = wait.order.clone();
             async move {
                 let args = [order, member, PAGE.to_string()];
                 let all = [keys.waits, keys.kept];
                 let found: Vec<(String, String)> = self.eval(&BUCKET, &all, &args).await?;
-                Ok::<_, swirl_ports::Error>(Candidate::page(stand, found))
+                Ok::<_, swirl_ports::Error>(Candidate::page(entry, found))
             }
         });
         let mut pages = stream::iter(pages.collect::<Vec<_>>()).buffered(AT_ONCE);
@@ -155,8 +160,8 @@ impl Redis {
         Ok(all)
     }
 
-    /// Adds the instance to the active ones with its values.
-    async fn stand_among(
+    /// Adds the instance to the active instances with its values.
+    async fn add_to_active(
         &self,
         instance: &InstanceId,
         waiting: &Waiting,
@@ -164,7 +169,7 @@ impl Redis {
     ) -> Result<()> {
         let fresh = |active: &&String| waiting.notes.get(&format!("a:{active}")) == Some(&false);
         let additions = actives.iter().filter(fresh).map(|active| {
-            // A set of one member takes half as much memory if it is sorted.
+            // A sorted set with one member takes half the memory of a set.
             let mut cmd = redis::cmd("ZADD");
             cmd.arg(StartKeys::new(self.keys(), active).active)
                 .arg(0)
@@ -175,21 +180,24 @@ impl Redis {
         Ok(())
     }
 
-    /// Removes the instance from buckets where it shouldn't be, and the mark if nothing has changed.
+    /// Removes the instance from buckets where it shouldn't be, and removes the mark if nothing has changed.
     async fn settle(
         &self,
         instance: &InstanceId,
         waiting: &Waiting,
-        stands: &[Stand],
+        index_entries: &[IndexEntry],
         actives: &[String],
     ) -> Result<()> {
-        let mut wanted: Vec<String> = stands.iter().map(|stand| stand.note.clone()).collect();
+        let mut wanted: Vec<String> = index_entries
+            .iter()
+            .map(|entry| entry.note.clone())
+            .collect();
         wanted.extend(actives.iter().map(|active| format!("a:{active}")));
         let mut gone: Vec<&String> = waiting.notes.keys().collect();
         gone.retain(|note| !wanted.contains(note));
         let removals = gone.iter().filter_map(|note| self.removal(instance, note));
         let removals: Vec<Cmd> = removals.collect();
-        let [dirty, events, _] = look_keys(self, instance);
+        let [dirty, events, _] = waiting_keys(self, instance);
         let fresh: Vec<&String> = wanted
             .iter()
             .filter(|note| waiting.notes.get(*note) == Some(&false))
@@ -202,13 +210,13 @@ impl Redis {
         for note in fresh.into_iter().chain(gone) {
             call.arg(note);
         }
-        // The mark goes after them. A server refuses all of them or none, apart from the moment in which it begins to work
-        // again; those that were refused are sent again.
+        // The mark is removed last. A server refuses either all commands or none, except at the moment when it becomes
+        // available again; refused commands are sent again.
         self.run_after::<i64>(removals, &SETTLE, call).await?;
         Ok(())
     }
 
-    /// The command that reverts an entry.
+    /// The command that removes an entry.
     fn removal(&self, instance: &InstanceId, note: &str) -> Option<Cmd> {
         if let Some(active) = note.strip_prefix("a:") {
             let mut cmd = redis::cmd("ZREM");

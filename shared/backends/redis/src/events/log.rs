@@ -1,4 +1,4 @@
-//! The port.
+//! The implementation of the port.
 
 use async_trait::async_trait;
 use futures::future::join;
@@ -8,12 +8,12 @@ use swirl_model::time::Timestamp;
 use swirl_ports::matching::{Listeners, Outcome, addressee, attributes_to_keep};
 use swirl_ports::{EventLog, Ingested, Listening, Result};
 
-use super::alone::Alone;
+use super::alone::LoneStarts;
 use super::deliver::Delivery;
 use super::names::event_digest;
 use super::shard::{Beginning, Retained};
 use super::spread::Spread;
-use super::starts::{GiveUp, Starts};
+use super::starts::{ClaimRelease, Starts};
 use crate::Redis;
 
 #[async_trait]
@@ -27,10 +27,10 @@ impl EventLog for Redis {
         let triggers = listening.triggers;
         let digest = event_digest(event);
         let kept = self.to_keep(event, listening.consumed);
-        let alone = Alone::of(event, triggers);
+        let alone = LoneStarts::of(event, triggers);
         let begin = self.begin_event(&digest, at, kept.as_ref(), &alone);
         let (begun, guessed) = match (listening.listeners, &kept) {
-            // Where it is looked for first is known only after it has begun; the instance is usually the same.
+            // The instance to check first is known only after ingestion has begun, but it is usually the same one.
             (Some(listeners), Some(_)) => {
                 let (begun, guessed) = join(begin, self.guess(event, listeners)).await;
                 (begun?, guessed?)
@@ -53,7 +53,7 @@ impl EventLog for Redis {
                 if let Some(old) = old {
                     let (mut buckets, values) = old.buckets();
                     buckets.extend(values);
-                    self.take_out(&digest, &buckets).await?;
+                    self.remove_from_buckets(&digest, &buckets).await?;
                 }
                 (generation, alone)
             }
@@ -82,17 +82,18 @@ impl EventLog for Redis {
             starts,
         };
         if !may_differ {
-            // Another offer would deliver it to the same waits, and begin the same starts.
+            // Another ingestion of the event would deliver it to the same waits and cause the same starts.
             return Ok(outcome.ingested(triggers));
         }
         let noted = self
             .finish_event(&digest, &generation, &outcome, &claims)
             .await?;
-        // If another process was faster, its outcome of the event counts.
+        // If another process was faster, its outcome counts.
         let noted = match noted {
             Some(noted) => noted,
             None => {
-                self.give_up_claims(&digest, &claims, GiveUp::All).await?;
+                self.release_claims(&digest, &claims, ClaimRelease::All)
+                    .await?;
                 Outcome::default()
             }
         };
@@ -111,11 +112,13 @@ impl EventLog for Redis {
 
     async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
         let digest = event_digest(event);
-        let claims = self.confirm_event(&digest, at, false).await?;
+        let claims = self.acknowledge_event(&digest, at, false).await?;
         if !claims.is_empty() {
-            self.give_up_claims(&digest, &claims, GiveUp::Done).await?;
-            self.confirm_event(&digest, at, true).await?;
-            self.give_up_claims(&digest, &claims, GiveUp::All).await?;
+            self.release_claims(&digest, &claims, ClaimRelease::Done)
+                .await?;
+            self.acknowledge_event(&digest, at, true).await?;
+            self.release_claims(&digest, &claims, ClaimRelease::All)
+                .await?;
         }
         Ok(())
     }

@@ -1,22 +1,22 @@
 //! The event log: waits for events, early events, and the instances that events start.
 //!
-//! Nothing here is locked, and one event concerns keys of many hash tags, so an offer is a row of
-//! small scripts. It is sound for these reasons:
+//! Nothing here is locked, and one event concerns keys with many hash tags, so ingesting an event takes several small
+//! scripts. This is correct for these reasons:
 //!
-//! - An event is put where waits look for it before it looks for waits, and a wait is put where
-//!   events look for it before it looks for events: the second finds the first.
-//! - An event that isn't kept, and that no instance waited for when it was looked for before its turn, isn't for waits that
-//!   begin later.
-//! - An event is delivered by one script of the instance ([`deliver`]), which records that the instance
-//!   had it. So any process may try it any number of times.
-//! - A change of an instance's waits marks it as dirty; the mark is removed only when the buckets agree
-//!   with the instance ([`index`]). A crash leaves the mark, and the reconciler continues.
-//! - The outcome of an event is recorded at the end of the offer ([`shard`]); until then a repeated offer
-//!   does all of it again, which changes nothing that is done. It need not be recorded if it can only be the same again:
-//!   the event starts nothing, or only workflows that it starts by itself, whose names are recorded when its offer
-//!   begins ([`alone`]).
-//! - Instances that are being started hold a claim on their correlation values until the event is
-//!   confirmed ([`starts`]); by then they are among the active ones.
+//! - An event is put where waits search for it before it searches for waits, and a wait is put where events search for
+//!   it before it searches for events. So whichever comes second finds the first.
+//! - An event that isn't kept, and that no instance waited for when its waits were searched before its turn, isn't for
+//!   waits that begin later.
+//! - One script delivers an event to an instance ([`deliver`]) and records that the instance has consumed it. So any
+//!   process may repeat the delivery any number of times.
+//! - A change of an instance's waits marks the instance as dirty. The mark is removed only when the buckets agree with
+//!   the instance ([`index`]). If a crash leaves the mark, the reconciler continues.
+//! - The outcome of an event is recorded at the end of its ingestion ([`shard`]). Until then a repeated ingestion does
+//!   everything again, which changes nothing that is done. Recording isn't needed if the outcome can only be the same
+//!   again: the event starts nothing, or only workflows that it starts by itself, whose names are recorded when its
+//!   ingestion begins ([`alone`]).
+//! - Instances that are being started claim their correlation values until the event is acknowledged ([`starts`]). By
+//!   then they are among the active instances.
 
 mod alone;
 mod begun;

@@ -1,5 +1,5 @@
-//! Keys of events. They have their own hash tags: the instances that an event concerns are spread over
-//! all shards.
+//! The keys of events. They have their own hash tags, since the instances that an event concerns are spread over all
+//! shards.
 
 use swirl_model::CloudEvent;
 use swirl_model::ids::InstanceId;
@@ -8,11 +8,10 @@ use swirl_ports::matching::Correlation;
 use crate::Redis;
 use crate::keys::{Keys, Span};
 
-/// The number of parts of the event records. Fixed for ever.
+/// The number of parts of the event records. It must never change.
 pub const SHARDS: u16 = 64;
 
-/// A name of fixed length for something of any length. The store's scripts make the same of an
-/// event's key.
+/// A name of fixed length for a text of any length. The store's scripts compute the same name for an event's key.
 pub fn digest(text: &str) -> String {
     let mut digest = sha1_smol::Sha1::from(text).digest().to_string();
     digest.truncate(32);
@@ -23,7 +22,7 @@ pub fn event_digest(event: &CloudEvent) -> String {
     digest(&event.key())
 }
 
-/// The keys of the part that an event belongs to.
+/// The keys of the part that contains an event.
 pub struct EventKeys {
     pub known: String,
     pub open: String,
@@ -50,8 +49,8 @@ impl EventKeys {
         }
     }
 
-    /// Instances that had a kept event.
-    pub fn had(&self, digest: &str) -> String {
+    /// The instances that consumed a kept event.
+    pub fn consumers(&self, digest: &str) -> String {
         format!("{}:had:{digest}", self.tag)
     }
 }
@@ -81,7 +80,7 @@ pub fn start_digest(workflow: &str, values: &Correlation) -> String {
     digest(&text)
 }
 
-/// Sets and claims, and active instances, by the digest of the values.
+/// The keys of sets and claims and of active instances, by the digest of their values.
 pub struct StartKeys {
     pub group: String,
     pub active: String,
@@ -97,8 +96,8 @@ impl StartKeys {
     }
 }
 
-/// The keys of an instance that matching reads: dirty, its waits, the events that it had.
-pub fn look_keys(redis: &Redis, instance: &InstanceId) -> [String; 3] {
+/// The keys of an instance that matching reads: dirty instances, its waits, the events that it consumed.
+pub fn waiting_keys(redis: &Redis, instance: &InstanceId) -> [String; 3] {
     let mut keys = redis.keys().of(instance, Span::Waits).into_iter().skip(3);
     std::array::from_fn(|_| keys.next().unwrap_or_default())
 }
@@ -109,7 +108,7 @@ mod tests {
 
     #[test]
     fn names_are_fixed() {
-        // Like the store's scripts: sha1hex, truncated.
+        // The store's scripts compute the same: sha1hex, truncated.
         assert_eq!(digest("abc"), "a9993e364706816aba3e25717850c26c");
         let keys = Keys::new("ns", 64);
         let of = EventKeys::of(&keys, &digest("abc"));

@@ -1,5 +1,4 @@
-//! The record of an event: whether it was offered, its outcome, and the event itself while it is
-//! kept for later waits.
+//! The record of an event: whether it was ingested, its outcome, and the event itself while it is kept for later waits.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use swirl_model::time::Timestamp;
 use swirl_ports::Result;
 use swirl_ports::matching::{Outcome, buckets_of};
 
-use super::alone::Alone;
+use super::alone::LoneStarts;
 use super::names::{BucketKeys, EventKeys, SHARDS, digest};
 use crate::Redis;
 use crate::connect::damaged;
@@ -25,7 +24,7 @@ static ACKNOWLEDGE: Lazy =
     Lazy::new(|| Script::new(&[include_str!("../lua/events/acknowledge.lua")]));
 static DELIVERED: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/delivered.lua")]));
 
-/// An event that is kept, and the attributes by which waits may look for it.
+/// A kept event, and the attributes by which waits may search for it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Retained {
     pub event: CloudEvent,
@@ -33,7 +32,7 @@ pub(super) struct Retained {
 }
 
 impl Retained {
-    /// Digests of its buckets: of its kinds, while no instance had it, and of its values.
+    /// The digests of its buckets: those of its kinds, while no instance has consumed it, and those of its values.
     pub fn buckets(&self) -> (Vec<String>, Vec<String>) {
         let (kinds, values) = buckets_of(&self.event, self.attributes.iter().map(|name| &**name));
         let digests = |names: Vec<Arc<str>>| names.iter().map(|name| digest(name)).collect();
@@ -46,17 +45,17 @@ pub(super) enum Beginning {
     Done(Outcome),
     Open {
         generation: String,
-        /// An event of the same name that was kept and is not known any more.
+        /// An earlier event with the same name that was kept and is no longer known.
         old: Option<Retained>,
-        /// As the first offer recorded it.
-        alone: Alone,
+        /// The form in which the first ingestion recorded it.
+        alone: LoneStarts,
     },
 }
 
-/// The operations on the list of instances that had an event.
+/// The operations on the list of instances that consumed an event.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum DeliveredMark {
-    /// If no other instance had it.
+    /// Succeeds only if no other instance has consumed the event.
     Claim,
     Yes,
     Free,
@@ -89,17 +88,17 @@ impl Redis {
         digest: &str,
         at: Timestamp,
         keep: Option<&Retained>,
-        alone: &Alone,
+        alone: &LoneStarts,
     ) -> Result<Beginning> {
         let keys = EventKeys::of(self.keys(), digest);
-        let had = keys.had(digest);
+        let consumers = keys.consumers(digest);
         let body = match keep {
             Some(kept) => json(kept, "an event")?,
             None => String::new(),
         };
         let at = at.0.to_string();
         let max = part(self.options().dedup_max).to_string();
-        let all = [keys.known, keys.open, keys.kept, keys.bodies, had];
+        let all = [keys.known, keys.open, keys.kept, keys.bodies, consumers];
         let older = self.last_generation().to_string();
         let alone = alone.text();
         let args = [digest, &at, &max, &body, &older, &alone];
@@ -118,14 +117,14 @@ impl Redis {
                 Beginning::Open {
                     generation,
                     old: old.map(|(_, kept)| kept),
-                    alone: Alone::read(&decode::<String>(next())?),
+                    alone: LoneStarts::read(&decode::<String>(next())?),
                 }
             }
         })
     }
 
-    /// Records the outcome of an event. Returns the valid outcome: the one that was recorded first, or None
-    /// if another process has done it all.
+    /// Records the outcome of an event. Returns the valid outcome, which is the one that was recorded first; `None` if
+    /// another process has already completed everything.
     pub(super) async fn finish_event(
         &self,
         digest: &str,
@@ -148,17 +147,17 @@ impl Redis {
         }
     }
 
-    /// Confirms that all is done. Returns the groups in which claims must be released first, if they weren't
-    /// given.
-    pub(super) async fn confirm_event(
+    /// Records that everything is done. If claims have to be released first, returns their groups instead, unless
+    /// `are_released`.
+    pub(super) async fn acknowledge_event(
         &self,
         digest: &str,
         at: Timestamp,
-        is_given_up: bool,
+        are_released: bool,
     ) -> Result<Vec<String>> {
         let keys = EventKeys::of(self.keys(), digest);
         let at = at.0.to_string();
-        let args = [digest, &at, if is_given_up { "1" } else { "0" }];
+        let args = [digest, &at, if are_released { "1" } else { "0" }];
         let found: Option<String> = self
             .eval(&ACKNOWLEDGE, &[keys.known, keys.open], &args)
             .await?;
@@ -167,7 +166,7 @@ impl Redis {
         Ok(claims.map(str::to_owned).collect())
     }
 
-    /// The generation of an event that isn't confirmed yet, and its outcome if that has been recorded.
+    /// The generation of an unacknowledged event, and its outcome if that has been recorded.
     pub(super) async fn open_event(
         &self,
         digest: &str,
@@ -186,7 +185,7 @@ impl Redis {
         Ok(Some((generation, outcome.transpose()?)))
     }
 
-    /// Whether an event is being processed, or was and isn't confirmed.
+    /// Whether ingestion of an event has begun and the event isn't acknowledged.
     pub(super) async fn is_open(&self, digest: &str) -> Result<bool> {
         let keys = EventKeys::of(self.keys(), digest);
         let mut cmd = redis::cmd("HEXISTS");
@@ -202,8 +201,8 @@ impl Redis {
         found.map(|text| read_body(&text)).transpose()
     }
 
-    /// Records which instances had an event, if it is kept: waits without a value must not get it any more.
-    pub(super) async fn note_taken(
+    /// Records which instances consumed an event, if it is kept: waits without a value must not get it any more.
+    pub(super) async fn record_consumption(
         &self,
         digest: &str,
         generation: &str,
@@ -211,28 +210,29 @@ impl Redis {
         instances: &[InstanceId],
     ) -> Result<()> {
         let (kinds, _) = kept.buckets();
-        let call = self.noting(digest, generation, DeliveredMark::Yes, instances);
-        // If a crash comes in between, the event is offered again.
+        let call = self.consumers_call(digest, generation, DeliveredMark::Yes, instances);
+        // If a crash occurs in between, the event is ingested again.
         let removals = self.removals(digest, &kinds).collect();
         self.run_after::<Option<i64>>(removals, &DELIVERED, call)
             .await?;
         Ok(())
     }
 
-    /// Records which instances had a kept event. True if a claim succeeded, or if no instance has it any more.
-    pub(super) async fn note_had(
+    /// Records which instances consumed a kept event. Returns true if a claim succeeded or if no instance has consumed
+    /// the event any more.
+    pub(super) async fn record_consumers(
         &self,
         digest: &str,
         generation: &str,
         how: DeliveredMark,
         instances: &[InstanceId],
     ) -> Result<bool> {
-        let call = self.noting(digest, generation, how, instances);
+        let call = self.consumers_call(digest, generation, how, instances);
         let answer: Option<i64> = self.run(&DELIVERED, call).await?;
         Ok(answer == Some(1))
     }
 
-    fn noting(
+    fn consumers_call(
         &self,
         digest: &str,
         generation: &str,
@@ -240,8 +240,8 @@ impl Redis {
         instances: &[InstanceId],
     ) -> Cmd {
         let keys = EventKeys::of(self.keys(), digest);
-        let had = keys.had(digest);
-        let mut call = DELIVERED.call(&[keys.bodies, had]);
+        let consumers = keys.consumers(digest);
+        let mut call = DELIVERED.call(&[keys.bodies, consumers]);
         call.arg(digest).arg(generation).arg(match how {
             DeliveredMark::Claim => "claim",
             DeliveredMark::Yes => "had",
@@ -253,14 +253,14 @@ impl Redis {
         call
     }
 
-    /// Removes the event from the buckets of its kinds: waits without a value must not get it any more.
-    pub(super) async fn take_from_kinds(&self, digest: &str, kept: &Retained) -> Result<()> {
+    /// Removes the event from the buckets of its kinds, since waits without a value must not get it any more.
+    pub(super) async fn remove_from_kinds(&self, digest: &str, kept: &Retained) -> Result<()> {
         let (kinds, _) = kept.buckets();
-        self.take_out(digest, &kinds).await
+        self.remove_from_buckets(digest, &kinds).await
     }
 
-    /// Takes a kept event out of buckets.
-    pub(super) async fn take_out(&self, digest: &str, buckets: &[String]) -> Result<()> {
+    /// Removes a kept event from buckets.
+    pub(super) async fn remove_from_buckets(&self, digest: &str, buckets: &[String]) -> Result<()> {
         let removals = self.removals(digest, buckets);
         let removals = removals.map(|removal| self.query::<i64>(removal));
         futures::future::try_join_all(removals).await?;
@@ -277,7 +277,7 @@ impl Redis {
     }
 }
 
-/// A shard's part of a limit.
+/// A shard's share of a limit.
 pub(super) fn part(limit: usize) -> usize {
     limit.div_ceil(usize::from(SHARDS)).max(1)
 }

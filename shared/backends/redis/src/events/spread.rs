@@ -14,7 +14,7 @@ use swirl_ports::matching::{
     Listeners, addressee, attributes_of, buckets_of, buckets_with, is_valued,
 };
 
-use super::deliver::{Delivered, Delivery, Gift};
+use super::deliver::{Delivered, Delivery, Recipient};
 use super::early::PAGE;
 use super::index::AT_ONCE;
 use super::names::{BucketKeys, digest};
@@ -25,14 +25,14 @@ use crate::Redis;
 #[derive(Debug, Default)]
 pub(super) struct Spread {
     pub woken: Vec<ScopeRef>,
-    pub had: Vec<InstanceId>,
+    pub consumed: Vec<InstanceId>,
 }
 
 /// A wait in a bucket.
 type Member = (String, String);
 
 impl Redis {
-    /// Delivers an event to all current waits, and leaves it where later waits look for it.
+    /// Delivers an event to all current waits, and leaves it where later waits search for it.
     pub(super) async fn spread(
         &self,
         delivery: &Delivery<'_>,
@@ -43,18 +43,18 @@ impl Redis {
         let mut done = Spread::default();
         let look = async {
             let guessed = guessed?;
-            let seen = self.look_waiting(&guessed, &delivery.digest).await;
+            let seen = self.read_waiting(&guessed, &delivery.digest).await;
             Some((guessed, seen.ok()?))
         };
         let (pages, mut seen) = join(self.enter(delivery, kept, listeners), look).await;
         let mut pages = pages?;
         if let Some(id) = addressee(delivery.event) {
-            let one = Gift::new(&id, None);
-            self.give_one(one, delivery, kept, &mut done).await?;
+            let one = Recipient::new(&id, None);
+            self.deliver_to(one, delivery, kept, &mut done).await?;
             return Ok(done);
         }
         while pages.iter().any(|(_, page)| !page.is_empty()) {
-            // In the order of subscribing, each instance once.
+            // In the order of subscribing, without duplicates.
             let mut members: Vec<(&str, &Member)> = pages
                 .iter()
                 .flat_map(|(bucket, page)| page.iter().map(move |member| (&**bucket, member)))
@@ -78,37 +78,38 @@ impl Redis {
                 }
             }
             let is_only = waiting.len() == 1;
-            let gifts = waiting.iter().map(|(instance, waits)| {
+            let deliveries = waiting.iter().map(|(instance, waits)| {
                 let seen = seen.take_if(|(guessed, _)| guessed == instance);
-                let mut gift = Gift::new(instance, Some(waits));
-                gift.seen = seen.map(|(_, seen)| seen);
+                let mut recipient = Recipient::new(instance, Some(waits));
+                recipient.seen = seen.map(|(_, seen)| seen);
                 let kept = kept.filter(|_| is_only);
                 async move {
                     let mut one = Spread::default();
-                    self.give_one(gift, delivery, kept, &mut one).await?;
+                    self.deliver_to(recipient, delivery, kept, &mut one).await?;
                     Ok::<_, swirl_ports::Error>(one)
                 }
             });
-            let mut gifts = stream::iter(gifts.collect::<Vec<_>>()).buffered(AT_ONCE);
-            let mut had = Vec::new();
-            while let Some(one) = gifts.next().await {
+            let mut deliveries = stream::iter(deliveries.collect::<Vec<_>>()).buffered(AT_ONCE);
+            let mut consumed = Vec::new();
+            while let Some(one) = deliveries.next().await {
                 let one = one?;
                 done.woken.extend(one.woken);
-                had.extend(one.had);
+                consumed.extend(one.consumed);
             }
             if let Some(kept) = kept
                 && !is_only
-                && !had.is_empty()
+                && !consumed.is_empty()
             {
                 let (digest, generation) = (&delivery.digest, &delivery.generation);
-                self.note_taken(digest, generation, kept, &had).await?;
+                self.record_consumption(digest, generation, kept, &consumed)
+                    .await?;
             }
             pages = self.next_waits(pages).await?;
         }
         Ok(done)
     }
 
-    /// The instance that probably waits for an event, before it can be said for sure.
+    /// The instance that probably waits for an event, before it is certain.
     pub(super) async fn guess(
         &self,
         event: &CloudEvent,
@@ -131,7 +132,7 @@ impl Redis {
         Ok(instance.map(InstanceId::new))
     }
 
-    /// Whether there are waits in the buckets of these events, or they name an instance.
+    /// Whether there are waits in the buckets of these events, or the events name an instance.
     pub(super) async fn have_waits(
         &self,
         events: &[&CloudEvent],
@@ -196,8 +197,8 @@ impl Redis {
                     .collect()
             }
         };
-        // The event first, then the waits. A kept one is also put, and looks, where no definition waits yet: one that is
-        // deployed now or later may.
+        // The event comes before the waits. A kept event is also put into, and searched in, buckets for which no
+        // definition waits yet, since one may be deployed at any time.
         let additions = stays.iter().map(|bucket| {
             let mut cmd = redis::cmd("ZADD");
             cmd.arg(BucketKeys::new(self.keys(), bucket).kept)
@@ -220,8 +221,8 @@ impl Redis {
         cmd
     }
 
-    /// The waits after the pages that were full. Waits that begin meanwhile come last: they find a kept
-    /// event by themselves, and other events aren't for them.
+    /// The waits after full pages. Waits that begin meanwhile come last: they find a kept event by themselves, and
+    /// other events aren't for them.
     async fn next_waits(
         &self,
         pages: Vec<(String, Vec<Member>)>,
@@ -240,7 +241,7 @@ impl Redis {
                 .arg(0)
                 .arg(2 * PAGE)
                 .arg("WITHSCORES");
-            // Waits of the same instant may be on either side of the border.
+            // Waits of the same instant may be on either side of the page boundary.
             let mut found: Vec<Member> = self.query(cmd).await?;
             found.retain(|member| !page.contains(member));
             next.push((bucket, found));
@@ -248,21 +249,21 @@ impl Redis {
         Ok(next)
     }
 
-    /// `kept`: the instance is then recorded as one that had the event.
-    async fn give_one(
+    /// If `kept` is given, the instance is also recorded as one that consumed the event.
+    async fn deliver_to(
         &self,
-        gift: Gift<'_>,
+        recipient: Recipient<'_>,
         delivery: &Delivery<'_>,
         kept: Option<&Retained>,
         done: &mut Spread,
     ) -> Result<()> {
-        let instance = gift.instance;
-        let delivered = self.deliver(gift, delivery, &mut done.woken).await?;
-        let had = std::slice::from_ref(instance);
+        let instance = recipient.instance;
+        let delivered = self.deliver(recipient, delivery, &mut done.woken).await?;
+        let consumed = std::slice::from_ref(instance);
         let noted = async {
             match kept {
                 Some(kept) => {
-                    self.note_taken(&delivery.digest, &delivery.generation, kept, had)
+                    self.record_consumption(&delivery.digest, &delivery.generation, kept, consumed)
                         .await
                 }
                 None => Ok(()),
@@ -275,14 +276,14 @@ impl Redis {
                 try_join(noted, indexed).await?;
             }
             Delivered::Already => {
-                // A crash may have come before the other effects of the event were known.
+                // A crash may have occurred before the other effects of the event were known.
                 let indexed = self.reindex(instance, &mut done.woken);
                 try_join(noted, indexed).await?;
             }
-            // Waits that are over but still in the bucket are removed with the mark of their instance.
+            // Waits that are over but still in the bucket are removed together with the mark of their instance.
             Delivered::No => return Ok(()),
         }
-        done.had.push(instance.clone());
+        done.consumed.push(instance.clone());
         Ok(())
     }
 }

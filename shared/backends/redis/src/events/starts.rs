@@ -1,4 +1,4 @@
-//! The instances that events start: by one event or by sets, and only if no active instance is addressed.
+//! The instances that events start: by one event or by sets, and only if the event isn't for an active instance.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use swirl_ports::matching::{
 };
 use swirl_ports::{Error, Result, Trigger};
 
-use super::alone::Alone;
+use super::alone::LoneStarts;
 use super::names::{StartKeys, start_digest};
 use super::shard::{json, read};
 use crate::Redis;
@@ -21,53 +21,52 @@ use crate::script::{Lazy, Script};
 
 static SWAP: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/swap.lua")]));
 
-/// How often a change of a record is retried when other processes change it.
+/// How often a change of a record is retried if other processes change it too.
 const ATTEMPTS: u64 = 100;
-/// Sets of the same values that are not complete: each change writes all of them.
+/// The maximum number of incomplete sets with the same values. Each change writes all of them.
 const GROUP_MAX: usize = 1_000;
 
-/// The starts under way with the same values.
+/// The unfinished starts with the same values.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Group {
-    /// Counts the changes, so that no two states are equal.
+    /// The number of changes, so that no two states are equal.
     rev: u64,
-    /// Not complete yet, in the order of their beginning.
+    /// Incomplete sets, in the order of their beginning.
     sets: Vec<Set>,
-    /// By the event that completed them: until that is confirmed, they represent the instance.
+    /// Starts by the event that completed them. They represent the instance until that event is acknowledged.
     begun: BTreeMap<String, PendingStart>,
-    /// Events that are in a set, or were, and aren't confirmed: offered again, they are not put into
-    /// another one.
+    /// Unacknowledged events that are or were in a set. If they are ingested again, they aren't put into another set.
     #[serde(default)]
     placed: BTreeSet<String>,
-    /// Events that are being confirmed: late processes do nothing with them. When this is gone they
-    /// aren't open any more.
+    /// Events that are being acknowledged. Late processes do nothing with them. Once an entry is removed, its event
+    /// isn't open any more.
     #[serde(default)]
     done: BTreeSet<String>,
 }
 
-/// The way in which a claim is released.
+/// How a claim is released.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum GiveUp {
+pub(super) enum ClaimRelease {
     /// The instance exists; the event is still open.
     Done,
     /// The event isn't open any more.
     All,
 }
 
-/// A possible start of an event by one trigger.
-struct Chance<'a> {
+/// A start that an event may cause by one trigger.
+struct PossibleStart<'a> {
     trigger: &'a Trigger,
     event: &'a CloudEvent,
     digest: &'a str,
     roles: Vec<Role>,
-    /// The values under which sets and claims are kept.
+    /// The values under which sets and claims are stored.
     group: Correlation,
     at: Timestamp,
 }
 
 enum Claim {
     Made(Option<PendingStart>),
-    /// By these events.
+    /// Taken by these events.
     Taken(Vec<String>),
 }
 
@@ -77,13 +76,13 @@ enum Change {
     Write(Option<PendingStart>),
 }
 
-/// The starts of an event.
+/// The starts that an event causes.
 #[derive(Debug, Default)]
 pub(super) struct Starts {
     pub starts: Vec<PendingStart>,
-    /// The groups in which claims were made for it.
+    /// The groups in which claims were made for the event.
     pub claims: Vec<String>,
-    /// Another offer may have another outcome: this one must be stored.
+    /// Another ingestion may have another outcome, so this one must be stored.
     pub may_differ: bool,
 }
 
@@ -94,7 +93,7 @@ impl Redis {
         event: &CloudEvent,
         digest: &str,
         triggers: &[Trigger],
-        recorded: &Alone,
+        recorded: &LoneStarts,
         at: Timestamp,
     ) -> Result<Starts> {
         let mut begun = Starts::default();
@@ -104,25 +103,25 @@ impl Redis {
                 continue;
             };
             match recorded.has(trigger) {
-                // Also if a newer version, which takes the start over, would collect it with others.
+                // This holds even if a newer version, which takes over the start, would collect the event in a set.
                 Some(true) => {
-                    begun.starts.push(alone(trigger, event, first));
+                    begun.starts.push(lone_start(trigger, event, first));
                     continue;
                 }
-                // The workflow was deployed after the first offer.
+                // The workflow was deployed after the first ingestion.
                 Some(false) if is_alone(trigger, first) => continue,
                 _ => {}
             }
             begun.may_differ = true;
             if trigger.exclusive && !first.bound {
-                begun.starts.push(alone(trigger, event, first));
+                begun.starts.push(lone_start(trigger, event, first));
                 continue;
             }
             let group = match trigger.exclusive {
                 true => first.values.clone(),
                 false => group_of(trigger, event),
             };
-            let chance = Chance {
+            let possible = PossibleStart {
                 trigger,
                 event,
                 digest,
@@ -131,39 +130,40 @@ impl Redis {
                 at,
             };
             let workflow = &trigger.definition.workflow;
-            begun.claims.push(start_digest(workflow, &chance.group));
-            begun.starts.extend(self.take_chance(&chance).await?);
+            begun.claims.push(start_digest(workflow, &possible.group));
+            begun.starts.extend(self.try_start(&possible).await?);
         }
         Ok(begun)
     }
 
-    async fn take_chance(&self, chance: &Chance<'_>) -> Result<Option<PendingStart>> {
-        let workflow = &chance.trigger.definition.workflow;
-        if !chance.trigger.exclusive && self.is_meant(chance).await? {
+    async fn try_start(&self, possible: &PossibleStart<'_>) -> Result<Option<PendingStart>> {
+        let workflow = &possible.trigger.definition.workflow;
+        if !possible.trigger.exclusive && self.is_addressed(possible).await? {
             return Ok(None);
         }
-        let key = start_digest(workflow, &chance.group);
-        let mut claim = self.claim(&key, chance).await?;
+        let key = start_digest(workflow, &possible.group);
+        let mut claim = self.claim(&key, possible).await?;
         if let Claim::Taken(by) = &claim
             && self.drop_stale(&key, by).await?
         {
-            claim = self.claim(&key, chance).await?;
+            claim = self.claim(&key, possible).await?;
         }
         let Claim::Made(begun) = claim else {
             return Ok(None);
         };
-        // Checked after the claim: an instance that was being started before is active by now.
-        if begun.is_some() && self.is_meant(chance).await? {
-            self.give_up_claim(&key, chance.digest, GiveUp::All).await?;
+        // Checked after the claim, because an instance that was being started before is active by now.
+        if begun.is_some() && self.is_addressed(possible).await? {
+            self.release_claim(&key, possible.digest, ClaimRelease::All)
+                .await?;
             return Ok(None);
         }
         Ok(begun)
     }
 
-    /// Whether the event goes to an active instance.
-    async fn is_meant(&self, chance: &Chance<'_>) -> Result<bool> {
-        let workflow = &chance.trigger.definition.workflow;
-        for role in chance.bound() {
+    /// Whether the event is for an active instance.
+    async fn is_addressed(&self, possible: &PossibleStart<'_>) -> Result<bool> {
+        let workflow = &possible.trigger.definition.workflow;
+        for role in possible.bound() {
             if self.is_active(workflow, &role.values).await? {
                 return Ok(true);
             }
@@ -171,40 +171,40 @@ impl Redis {
         Ok(false)
     }
 
-    async fn claim(&self, key: &str, chance: &Chance<'_>) -> Result<Claim> {
+    async fn claim(&self, key: &str, possible: &PossibleStart<'_>) -> Result<Claim> {
         let mut taken = None;
         let begun = self
-            .change_group(key, Some(chance.digest), |group| {
-                taken = group.taken(chance);
+            .change_group(key, Some(possible.digest), |group| {
+                taken = group.taken(possible);
                 match taken {
                     Some(_) => Ok(Change::Found(None)),
-                    None => group.take(chance),
+                    None => group.take(possible),
                 }
             })
             .await?;
         Ok(taken.map_or(Claim::Made(begun), Claim::Taken))
     }
 
-    /// Drops claims of events that are no longer processed: they were confirmed, or forgotten before
-    /// they were confirmed. True if there were some.
+    /// Drops claims of events that are no longer processed, because they were acknowledged or forgotten. Returns true
+    /// if there were any.
     async fn drop_stale(&self, key: &str, claims: &[String]) -> Result<bool> {
         let mut dropped = false;
         for digest in claims {
             if !self.is_open(digest).await? {
-                self.give_up_claim(key, digest, GiveUp::All).await?;
+                self.release_claim(key, digest, ClaimRelease::All).await?;
                 dropped = true;
             }
         }
         Ok(dropped)
     }
 
-    async fn give_up_claim(&self, key: &str, digest: &str, how: GiveUp) -> Result<()> {
+    async fn release_claim(&self, key: &str, digest: &str, how: ClaimRelease) -> Result<()> {
         self.change_group(key, None, |group| {
             let mut changed = group.begun.remove(digest).is_some();
             changed |= group.placed.remove(digest);
             changed |= match how {
-                GiveUp::Done => group.done.insert(digest.to_owned()),
-                GiveUp::All => group.done.remove(digest),
+                ClaimRelease::Done => group.done.insert(digest.to_owned()),
+                ClaimRelease::All => group.done.remove(digest),
             };
             Ok(match changed {
                 true => Change::Write(None),
@@ -215,22 +215,21 @@ impl Redis {
         Ok(())
     }
 
-    /// Gives up claims: the instances that an event started exist, or never will.
-    pub(super) async fn give_up_claims(
+    /// Releases claims. The instances that an event started exist, or never will.
+    pub(super) async fn release_claims(
         &self,
         digest: &str,
         claims: &[String],
-        how: GiveUp,
+        how: ClaimRelease,
     ) -> Result<()> {
         for key in claims {
-            self.give_up_claim(key, digest, how).await?;
+            self.release_claim(key, digest, how).await?;
         }
         Ok(())
     }
 
-    /// Reads, changes and writes a group as one step. `open`: only while this event is open.
-    /// That is checked after reading: confirming the event changes the group first, so the write
-    /// fails.
+    /// Reads, changes and writes a group as one step. `open`: only while this event is open. That is checked after
+    /// reading: acknowledging the event changes the group first, so the write fails.
     async fn change_group(
         &self,
         digest: &str,
@@ -272,7 +271,7 @@ impl Redis {
             }
             tokio::time::sleep(Duration::from_millis(attempt.min(20))).await;
         }
-        let what = "events that wait for others change too fast to be written";
+        let what = "the sets of events that wait for other events change too fast to be written";
         Err(Error::Unavailable(what.to_owned()))
     }
 
@@ -302,18 +301,18 @@ impl Redis {
             self.query::<Option<String>>(cmd)
         });
         let statuses = futures::future::try_join_all(checks).await?;
-        // A faulted instance counts as ended, unless it is retried.
+        // A faulted instance counts as ended unless it is retried.
         Ok(statuses.iter().any(|status| status.as_deref() == Some("r")))
     }
 }
 
-impl Chance<'_> {
+impl PossibleStart<'_> {
     fn bound(&self) -> impl Iterator<Item = &Role> {
         self.roles.iter().filter(|role| role.bound)
     }
 }
 
-fn alone(trigger: &Trigger, event: &CloudEvent, role: &Role) -> PendingStart {
+fn lone_start(trigger: &Trigger, event: &CloudEvent, role: &Role) -> PendingStart {
     PendingStart {
         definition: trigger.definition.clone(),
         events: vec![StartEvent {
@@ -326,39 +325,39 @@ fn alone(trigger: &Trigger, event: &CloudEvent, role: &Role) -> PendingStart {
 
 impl Group {
     /// The events that are already starting the addressed instance.
-    fn taken(&self, chance: &Chance<'_>) -> Option<Vec<String>> {
-        if self.begun.contains_key(chance.digest) {
+    fn taken(&self, possible: &PossibleStart<'_>) -> Option<Vec<String>> {
+        if self.begun.contains_key(possible.digest) {
             return None;
         }
-        let is_meant = |begun: &PendingStart| {
-            let mut roles = chance.bound();
+        let is_addressed = |begun: &PendingStart| {
+            let mut roles = possible.bound();
             roles.any(|role| has_all(&begun.correlation, &role.values))
         };
-        let meant = self.begun.iter().filter(|(_, begun)| is_meant(begun));
+        let meant = self.begun.iter().filter(|(_, begun)| is_addressed(begun));
         let by: Vec<String> = meant.map(|(digest, _)| digest.clone()).collect();
         (!by.is_empty()).then_some(by)
     }
 
-    fn take(&mut self, chance: &Chance<'_>) -> Result<Change> {
-        if self.done.contains(chance.digest) {
+    fn take(&mut self, possible: &PossibleStart<'_>) -> Result<Change> {
+        if self.done.contains(possible.digest) {
             return Ok(Change::Found(None));
         }
-        // It was offered before.
-        if let Some(begun) = self.begun.get(chance.digest) {
+        // The event was ingested before.
+        if let Some(begun) = self.begun.get(possible.digest) {
             return Ok(Change::Found(Some(begun.clone())));
         }
-        let begun = if chance.trigger.exclusive {
-            let first = chance.roles.first();
-            first.map(|first| alone(chance.trigger, chance.event, first))
+        let begun = if possible.trigger.exclusive {
+            let first = possible.roles.first();
+            first.map(|first| lone_start(possible.trigger, possible.event, first))
         } else {
-            if self.placed.contains(chance.digest) {
+            if self.placed.contains(possible.digest) {
                 return Ok(Change::Found(None));
             }
-            self.placed.insert(chance.digest.to_owned());
-            self.fill(chance)?
+            self.placed.insert(possible.digest.to_owned());
+            self.fill(possible)?
         };
         if let Some(begun) = &begun {
-            self.begun.insert(chance.digest.to_owned(), begun.clone());
+            self.begun.insert(possible.digest.to_owned(), begun.clone());
         }
         Ok(Change::Write(begun))
     }
@@ -370,16 +369,16 @@ impl Group {
             && self.done.is_empty()
     }
 
-    /// Puts an event into the first set that has a free place for it, otherwise into a new one
-    /// (docs/language.md#decision-75); expired sets are dropped first.
-    fn fill(&mut self, chance: &Chance<'_>) -> Result<Option<PendingStart>> {
-        let Chance {
+    /// Puts an event into the first set that has a free position for it, otherwise into a new set
+    /// (docs/language.md#decision-75). Expired sets are dropped first.
+    fn fill(&mut self, possible: &PossibleStart<'_>) -> Result<Option<PendingStart>> {
+        let PossibleStart {
             trigger,
             event,
             roles,
             at,
             ..
-        } = chance;
+        } = possible;
         for set in &mut self.sets {
             set.refit(trigger);
         }
@@ -391,11 +390,11 @@ impl Group {
             (None, Some(role)) => {
                 let (size, limit) = (self.sets.len(), GROUP_MAX);
                 if size >= limit {
-                    let what = "the list of events that wait for others to start an instance";
+                    let what = "the list of events that wait for other events to start an instance";
                     let what = what.to_owned();
                     return Err(Error::TooLarge { what, size, limit });
                 }
-                let set = Set::new(trigger.definition.clone(), chance.group.clone());
+                let set = Set::new(trigger.definition.clone(), possible.group.clone());
                 self.sets.push(set);
                 (size, role)
             }

@@ -1,4 +1,4 @@
-//! The waits of one instance, as they were read, and the slot that an event would fill.
+//! The waits of one instance when they were read, and the slot that an event would fill.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,12 +11,12 @@ use swirl_ports::{InboxItem, Result};
 use super::names::{digest, start_digest};
 use crate::connect::damaged;
 
-/// Fields of the hash: `w:<scope>:<wait>` a wait, `c:<attribute>` a value, `W` the workflow, `over`, `F` events were
-/// given back, `B` the generation of the event that started it, `x:<bucket>:<scope>:<wait>` and `a:<start>` its places
-/// in the index: `0` planned, `1` present.
+/// Fields of the hash: `w:<scope>:<wait>` is a wait, `c:<attribute>` a value, `W` the workflow, `over` says that the
+/// instance is over, `F` that events were released, `B` is the generation of the event that started the instance, and
+/// `x:<bucket>:<scope>:<wait>` and `a:<start>` are its index entries: `0` planned, `1` present.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// Since when it is dirty.
+    /// The time since when it is dirty.
     pub mark: Option<String>,
     /// In the order of subscribing.
     pub waits: Vec<Wait>,
@@ -24,16 +24,16 @@ pub(super) struct Waiting {
     pub workflow: String,
     pub over: bool,
     pub freed: Option<String>,
-    /// Set if an event started it, and it correlates from the beginning.
+    /// Set if an event started the instance and it correlates from the beginning.
     pub born: Option<String>,
-    /// Notes of its places in the index, and whether it is there already.
+    /// The notes of its index entries, and whether each entry is present.
     pub notes: HashMap<String, bool>,
 }
 
 #[derive(Debug)]
 pub(super) struct Wait {
     pub field: String,
-    /// The field's value.
+    /// The value of the field.
     pub text: String,
     pub scope: ScopeId,
     pub wait: u32,
@@ -48,16 +48,16 @@ pub(super) struct Place {
     pub item: InboxItem,
     pub learnt: Correlation,
     pub fit: Fit,
-    /// Values that the instance must still have: name, and `=value` or nothing.
+    /// Values that the instance must still have: the name, and `=value` or an empty text.
     pub expected: Vec<(String, String)>,
 }
 
-/// A place in the index where a wait belongs.
+/// The index entry of a wait.
 #[derive(Debug)]
-pub(super) struct Stand {
+pub(super) struct IndexEntry {
     pub note: String,
     pub bucket: String,
-    /// Under a value, not with all of a kind.
+    /// The bucket is for a value, not for all events of a kind.
     pub valued: bool,
     pub wait: usize,
 }
@@ -98,16 +98,16 @@ impl Waiting {
         Ok(found)
     }
 
-    /// The places in the index where its waits belong.
-    pub fn stands(&self) -> Vec<Stand> {
-        let mut stands = Vec::new();
+    /// The index entries that its waits should have.
+    pub fn index_entries(&self) -> Vec<IndexEntry> {
+        let mut index_entries = Vec::new();
         for (index, wait) in self.waits.iter().enumerate() {
-            stands.extend(wait.stands(index, &wait.slots, &self.correlation));
+            index_entries.extend(wait.index_entries(index, &wait.slots, &self.correlation));
         }
-        stands
+        index_entries
     }
 
-    /// The values under which it is listed among the active instances of its workflow.
+    /// The values under which it should be listed among the active instances of its workflow.
     pub fn actives(&self) -> Vec<String> {
         self.actives_with(&self.correlation)
     }
@@ -125,8 +125,8 @@ impl Waiting {
         correlation.iter().map(single).collect()
     }
 
-    /// The notes that it needs once the slot at a place is filled, and that it lacks: by what it learns, its waits and
-    /// itself belong elsewhere.
+    /// The notes that are missing once the slot at a place is filled: because of the learnt values, the instance and
+    /// its waits belong to other entries.
     pub fn new_notes(&self, filled: &Wait, place: &Place) -> Vec<String> {
         let mut correlation = self.correlation.clone();
         for (name, value) in &place.learnt {
@@ -134,7 +134,7 @@ impl Waiting {
             known.or_insert_with(|| value.clone());
         }
         if correlation == self.correlation {
-            // The others stay where they are, and the slots that are left as well.
+            // The other waits stay where they are, and so do the remaining slots.
             return Vec::new();
         }
         let mut notes = Vec::new();
@@ -143,8 +143,8 @@ impl Waiting {
             if wait.field == filled.field {
                 slots.remove(place.slot);
             }
-            let stands = wait.stands(index, &slots, &correlation);
-            notes.extend(stands.into_iter().map(|stand| stand.note));
+            let index_entries = wait.index_entries(index, &slots, &correlation);
+            notes.extend(index_entries.into_iter().map(|entry| entry.note));
         }
         let actives = self.actives_with(&correlation).into_iter();
         notes.extend(actives.map(|active| format!("a:{active}")));
@@ -152,8 +152,8 @@ impl Waiting {
         notes
     }
 
-    /// The first slot of a wait that an event fits. `early`: it came before the wait began.
-    /// `refused`: inputs that the inbox knows already.
+    /// The first slot of a wait that an event fits. `early`: the event arrived before the wait began. `refused`: ids of
+    /// inputs that the inbox already knows.
     pub fn find(
         &self,
         wait: &Wait,
@@ -164,7 +164,7 @@ impl Waiting {
         wait.slots.iter().enumerate().find_map(|(index, slot)| {
             let fits = |filter: &EventMatch| {
                 let fit = fit(filter, &self.correlation, event);
-                // Claiming shows whether it is still free.
+                // Claiming it shows whether it is still free.
                 let fits = match early {
                     true => fit.early(true, true),
                     false => fit != Fit::No,
@@ -204,20 +204,20 @@ impl Waiting {
 }
 
 impl Wait {
-    /// The places where it belongs with these slots. `index`: its own among the waits.
-    fn stands(
+    /// The index entries of the wait with these slots. `index`: the position of the wait among the waits.
+    fn index_entries(
         &self,
         index: usize,
         slots: &[Slot],
         correlation: &Correlation,
-    ) -> impl Iterator<Item = Stand> {
+    ) -> impl Iterator<Item = IndexEntry> {
         let filters = slots.iter().flat_map(|slot| &slot.filters);
         let buckets: BTreeSet<_> = filters
             .map(|filter| bucket_of(filter, correlation))
             .collect();
         buckets.into_iter().map(move |name| {
             let bucket = digest(&name);
-            Stand {
+            IndexEntry {
                 note: format!("x:{bucket}:{}:{}", self.scope, self.wait),
                 bucket,
                 valued: is_valued(&name),
@@ -239,7 +239,7 @@ impl Wait {
         })
     }
 
-    /// The field's value once a slot is filled; None if that was the last one.
+    /// The field's value after a slot is filled; empty if that was the last slot.
     pub fn without(&self, place: &Place) -> Result<String> {
         let mut slots = self.slots.clone();
         slots.remove(place.slot);

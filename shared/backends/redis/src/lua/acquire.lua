@@ -1,13 +1,13 @@
--- ARGV: 4 lease in milliseconds, 5 the holder, 6 its attempt. KEYS: those of Span::Ready.
+-- Acquires a scope. ARGV: 4 lease in milliseconds, 5 the holder, 6 its attempt. KEYS: those of Span::Ready.
 -- Returns { 'gone' }, { 'busy' } or { 'held', token, closed, header, parts of the record, items }.
 
-begin('n', 'h', 'r:' .. SCOPE, around())
+begin('n', 'h', 'r:' .. SCOPE, related_fields())
 if not STATUS or not is_there(SCOPE) then
   ready[INST .. '/' .. SCOPE] = false
   return { 'gone' }
 end
 local lease = lease_of(SCOPE)
--- The same attempt again: its answer was lost.
+-- This is the same attempt again, because its response was lost.
 local again = lease and lease.holder == ARGV[5] and lease.attempt == ARGV[6]
 if lease and lease.till > NOW and not again then return { 'busy' } end
 local stands_still = is_paused()
@@ -26,7 +26,7 @@ local items = hand_out(SCOPE, token)
 local record
 if marks_of(SCOPE) then
   record = { read('r:' .. SCOPE) }
-  -- A record that only has the difference from its fork.
+  -- The record contains only the difference from its fork.
   if string.byte(record[1]) == 91 then
     local name = branch_of(SCOPE)
     record = { record[1], fork_of(name).stamp, read('f:' .. name) }

@@ -1,6 +1,6 @@
--- Counts attempts to drive a scope that its workers may not survive. KEYS: 1 instance. ARGV: 1
--- scope, 2 the number to add, or '' if none count any more. Returns how many count. They count for
--- one revision of the scope: 'a:<scope>' is "revision count".
+-- Counts attempts to drive a scope that may crash their workers. KEYS: 1 instance. ARGV: 1 scope, 2 the number to add,
+-- or '' to clear all. Returns the number of attempts. They count for one revision of the scope: 'a:<scope>' is
+-- "revision count".
 
 local mark = redis.call('HGET', KEYS[1], 'm:' .. ARGV[1])
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end

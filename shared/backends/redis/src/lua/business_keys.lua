@@ -1,7 +1,7 @@
 -- Gives a business key to another instance, or releases it.
 --
--- KEYS: 1 the key. ARGV: 1 its current holder ('' if none), 2 its new holder; or 3 the instance that releases
--- it. Returns 1, or 0: another instance holds it.
+-- KEYS: 1 the key. ARGV: 1 its current holder ('' if none), 2 its new holder; or 3 the instance that releases it.
+-- Returns 1, or 0 if another instance holds the key.
 
 local found = redis.call('GET', KEYS[1]) or ''
 if ARGV[3] then

@@ -1,5 +1,4 @@
--- Records an instance that ends with this one. ARGV: 4 the child. Returns 1, or 0: this one is
--- over.
+-- Records an instance that ends with this one. ARGV: 4 the child. Returns 1, or 0 if this instance is over.
 
 begin('k')
 if not STATUS or over() then return 0 end

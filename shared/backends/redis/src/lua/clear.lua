@@ -1,17 +1,17 @@
--- Removes ended instances of the usual kind, which only have their record and outcome left. All others are left to
+-- Removes ended instances of the usual kind, which have only their record and outcome left. All others are left to
 -- remove.lua.
 --
--- KEYS: 1 ended, 2 dirty, 3 ready, 4 outbox, 5 keys by which instances were started, 6.. the listings, 16 the index
--- of attributes, 17 instances with unread entries; then of each instance: itself, what it waits for, events that it had, history. ARGV: '1' if
--- histories are followed; then instance and
--- last place in the index of those that have ended, in turn. Returns the places of those that are left.
+-- KEYS: 1 ended, 2 dirty, 3 ready, 4 outbox, 5 keys by which instances were started, 6.. the listings, 16 the index of
+-- attributes, 17 instances with unread entries; then for each instance: itself, its waits, consumed events, history.
+-- ARGV: 1 '1' if histories are followed; then pairs of an instance and its greatest position in the index of ended
+-- instances. Returns the positions of the instances that were not removed.
 
 local PLACES = { c = 2, f = 3, x = 4, t = 5 }
 local PLAIN = {
   s = true, h = true, n = true, w = true, lw = true, key = true, hn = true,
   out = true, err = true, ['end'] = true, ['m:r'] = true, ['r:r'] = true, z = true, at = true, kp = true, le = true,
 }
--- The number of names above; when this is loaded there is no function yet to count them.
+-- The number of names above. When this is loaded, no function can count them yet.
 local MOST = 16
 local LISTINGS, ATTRIBUTES, UNREAD, OWN = 6, 16, 17, 18
 
@@ -22,9 +22,9 @@ local function is_plain(K, waits, dirty, id, before, found, listed)
   local keep = found[6] and string.match(found[6], status .. '(%d+)')
   if keep then ended = 4e15 + ended + keep end
   if tonumber(ended) > tonumber(before) then return false end
-  -- Whether its scope has ended; that of one that is faulted has not.
+  -- The root scope must have ended, unless the instance is faulted.
   if status ~= 'f' and not string.find(mark, '^%d+ %a*e') then return false end
-  -- Also its waits, and the entries by which it is found.
+  -- A faulted instance must have no waits, and must be among the faulted ones in the index.
   if status == 'f' and redis.call('EXISTS', waits) == 1 then return false end
   if status == 'f' and (tonumber(redis.call('ZSCORE', listed, id)) or 0) >= 0 then return false end
   if redis.call('HLEN', K) > MOST then return false end

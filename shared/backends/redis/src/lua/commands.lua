@@ -1,13 +1,12 @@
--- Carries out the commands of a commit, one function for each. Inserted between the libraries and
--- commit.lua.
+-- Carries out the commands of a commit, with one function per command. Inserted between the libraries and commit.lua.
 
 local OUTBOX, ENDED, HISTORY
--- Where in ARGV the next argument is, less one.
+-- The index in ARGV before the next argument.
 local cursor
 local gone
--- Ids for the answer; all ids, once there are new ones.
+-- The ids to return; and the list of all ids, once there are new ones.
 local effects, outbox
--- Forks to be joined: parent, how many results it reads, their bytes.
+-- The complete forks: parent, the number of results that it reads, their bytes.
 local complete
 
 local function take()
@@ -25,7 +24,7 @@ local function put_out(effect, child)
   effects[#effects + 1] = child
 end
 
--- Takes processed inputs out of the inbox; returns the timers among them.
+-- Removes processed inputs from the inbox. Returns the timers among them.
 local function consume()
   local timers, remembered = {}, {}
   local box = box_of(SCOPE)
@@ -50,7 +49,7 @@ local function consume()
     boxes[SCOPE] = left
     put_box(SCOPE)
   end
-  -- Ids contain sequence numbers: older ones belong to something that is over.
+  -- Ids contain sequence numbers, so older ids belong to a call or wait that is over.
   if #remembered > 0 and not gone then
     local seen = read('x:' .. SCOPE) or '\1'
     seen = seen .. table.concat(remembered, '\1') .. '\1'
@@ -60,9 +59,9 @@ local function consume()
   return timers
 end
 
--- Notifies the parent that a fork is complete, or that a branch of it failed. The parent reads the results itself, none
--- of them after a batch that isn't the last one.
-local function tell(name)
+-- Notifies the parent that a fork is complete, or that a branch of it failed. The parent reads the results itself;
+-- after a batch that isn't the last one, it reads none.
+local function notify_parent(name)
   local fork = fork_of(name)
   local parent, number = string.match(name, '^(.+)%.(%d+)$')
   fork.notified = 1
@@ -143,7 +142,7 @@ commands['extend'] = function()
   fork.open, fork.needed, fork.notified = math.min(open, fork.total), needed, 0
   put_fork(name, fork)
   for index = before, fork.open - 1 do wake(name .. '.' .. index) end
-  if fork.failed > 0 or fork.done >= fork.needed then tell(name) end
+  if fork.failed > 0 or fork.done >= fork.needed then notify_parent(name) end
 end
 
 commands['close'] = function() close_fork(SCOPE .. '.' .. take()) end
@@ -152,7 +151,7 @@ local function is_error(result)
   return result and string.sub(result, 1, 9) == '{"Failed"'
 end
 
--- Branches of a fork, but one, whose result is an error.
+-- The branches of a fork, except one, whose result is an error.
 local function others_that_failed(name, fork, but)
   local fields = {}
   for index = 0, fork.open - 1 do fields[#fields + 1] = 'b:' .. name .. '.' .. index end
@@ -164,8 +163,8 @@ local function others_that_failed(name, fork, but)
   return found
 end
 
--- Continues a branch if it failed, and if requested, all others that failed. The parent is notified now
--- of those that are left, and if enough are done.
+-- Continues a branch if it failed, and on request all other failed branches. The parent is notified now of those that
+-- remain, and if enough branches are done.
 commands['revive'] = function()
   local name, index, others = SCOPE .. '.' .. take(), take_number(), take_number()
   local id, kind, input = take(), take(), take()
@@ -187,7 +186,7 @@ commands['revive'] = function()
     end
   end
   put_fork(name, fork)
-  if fork.failed > 0 or fork.done >= fork.needed then tell(name) end
+  if fork.failed > 0 or fork.done >= fork.needed then notify_parent(name) end
 end
 
 commands['detach'] = function()
@@ -209,7 +208,7 @@ commands['report'] = function()
   write('b:' .. SCOPE, result)
   local urgent = count(fork, result, 1)
   if fork.notified == 0 and (urgent or fork.done >= fork.needed) then
-    tell(name)
+    notify_parent(name)
   else
     put_fork(name, fork)
   end
@@ -228,8 +227,7 @@ commands['end'] = function()
   if watcher then call('PUBLISH', NS .. ':p:' .. watcher, INST) end
   if output ~= '' then write('out', output) end
   if err ~= '' then write('err', err) end
-  -- Children that were invoked asynchronously end with a parent that faults, too: its retry won't
-  -- start them again.
+  -- Asynchronous sub-workflows end even when their parent faults, since a retry of the parent won't start them again.
   local children = read('k')
   erase('k')
   if status ~= 'f' then
@@ -253,7 +251,8 @@ commands['end'] = function()
   end
 end
 
--- The instance's search attributes: <name>\1<value>, each with a zero behind it. The index of attributes is the last key.
+-- The instance's search attributes: <name>\1<value>, each followed by a zero byte. The last key is the index of
+-- attributes.
 commands['index'] = function()
   local now, before, index = take(), {}, KEYS[#KEYS]
   local tail = '\1' .. string.match(read('lw'), '\1(%d+)\1') .. '\1' .. INST

@@ -1,16 +1,22 @@
--- Applies one commit, all of it or nothing. ARGV: 4 token, 5 revision that was read, 6 record, 7 flags, 8 '1': the
--- scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing new, r give the lease back if
--- that loses nothing, 12 lease in milliseconds, 13 holder, 14 its attempt and 15 the stamp that was read, if the token
--- is 0: the holder read the scope without a lease (of a branch without a record, that of its fork), 16 the KiB that it adds at most, 17 those that the instance may
--- hold, 18 which key has the instances with unread entries ('' if histories are not followed), 19 which key has those with
--- recorded data, and 20 when the first of this commit's is due ('' if there is none); then counted lists: ids of consumed inputs; events that came too late (digests); timers that may be due again
--- (sequence, time, kind); lines of history, and elements that hold them; then commands. KEYS: those of Span::All; 10..
--- the listings, where a command needs them; last the index of attributes, if a command needs it. Returns { 'refused' }, { 'news' }, { 'full', the KiB that there is room for
--- } or { 'done', ids of effects, woken scopes, the mark if it is dirty, was given back, the token if the lease is taken
--- now or 0, if it is dirty what it waits for, and the parents of complete forks: name, number of results, bytes }. An effect's id comes with the instance that is to end, or '' where
--- the caller knows the effect.
+-- Applies a commit, all of it or nothing.
+--
+-- KEYS: those of Span::All; 10.. the listings, if a command needs them; last the index of attributes, if a command
+-- needs it.
+-- ARGV: 4 token, 5 revision that was read, 6 record, 7 flags, 8 '1' if the scope is gone, 9 time, 10 history entries to
+-- keep, 11 letters: q apply only if there is nothing new, r release the lease if that loses nothing; 12 lease in
+-- milliseconds, 13 holder, 14 its attempt; 15 the stamp that was read, if the token is 0, that is, if the scope was
+-- read without a lease (for a branch without a record, the stamp of its fork); 16 the KiB that the commit adds at most,
+-- 17 the limit of the instance in KiB, 18 the position of the key of instances with unread entries ('' if histories are
+-- not followed), 19 that of instances with recorded data, 20 when the first recorded data of this commit expires ('' if
+-- it has none); then counted lists: ids of consumed inputs; events that came too late (digests); timers that may be due
+-- again (sequence, time, kind); lines of history, and the elements that contain them; then commands.
+--
+-- Returns { 'refused' }, { 'news' }, { 'full', the KiB that are left }, or { 'done', ids of effects, woken scopes, the
+-- mark if the instance is dirty, whether the lease was released, the token of the lease that was taken or 0, the waits
+-- if the instance is dirty, and the parents of complete forks: name, number of results, bytes }. The id of an effect
+-- comes with the instance to end, or '' if the caller knows the effect.
 
-begin('n', 'hn', 'z', 'x:' .. SCOPE, 't:' .. SCOPE, 'F:' .. SCOPE, 'b:' .. SCOPE, around(true))
+begin('n', 'hn', 'z', 'x:' .. SCOPE, 't:' .. SCOPE, 'F:' .. SCOPE, 'b:' .. SCOPE, related_fields(true))
 OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
 cursor, effects, outbox, complete = 20, {}, nil, {}
 ME = SCOPE
@@ -19,7 +25,7 @@ local untaken = ARGV[4] == '0'
 local lease = STATUS and lease_of(SCOPE)
 if untaken then
   if lease and lease.holder == ARGV[13] and lease.attempt == ARGV[14] then
-    -- It has been carried out already, and is repeated because its answer was lost.
+    -- The commit was carried out already, and is repeated because its response was lost.
     drop_lease(SCOPE)
     refresh(SCOPE)
     return { 'refused' }
@@ -42,12 +48,12 @@ do
     stale = rev ~= '0' or not unborn(SCOPE)
     if not stale and untaken and ARGV[15] ~= '0' then stale = fork_of((branch_of(SCOPE))).stamp ~= ARGV[15] end
   end
-  -- A record that says how it differs must mean this fork, not one of the same name that a failover lost.
-  local means = string.match(ARGV[6], '^%["(%d+)"')
-  if means then
+  -- A record with a difference must refer to this fork, not to one with the same name that a failover lost.
+  local base = string.match(ARGV[6], '^%["(%d+)"')
+  if base then
     local name = branch_of(SCOPE)
     local fork = name and fork_of(name)
-    stale = stale or not fork or fork.stamp ~= means
+    stale = stale or not fork or fork.stamp ~= base
   end
   if stale or not gone and closed(SCOPE) then
     -- Nothing waits for this lease to expire, so it is released at once.
@@ -75,14 +81,14 @@ end
 
 local had_work = has_work(SCOPE)
 local fired = consume()
--- Events that came too late are free for others of the instance, with this commit.
+-- Events that came too late are available to other scopes of the instance after this commit.
 for _ = 1, take_number() do
   if call('ZREM', HAD, take()) == 1 and waits() then
     call('HSET', EVENTS, 'F', MICROS)
     dirty()
   end
 end
--- A scope that is gone at once, and isn't the root, needs no record.
+-- A scope that is gone at once needs no record, unless it is the root.
 if not gone or SCOPE == 'r' then put_scope(SCOPE, ARGV[6], ARGV[5] + 1, ARGV[7]) end
 for _ = 1, take_number() do
   local seq, due, kind = take(), take(), take()
@@ -111,12 +117,12 @@ if gone then
   if SCOPE == 'r' then empty_scope(SCOPE) else remove_scope(SCOPE) end
 end
 local released, token = 0, 0
--- A worker that continues could overtake effects that are still to be carried out.
+-- If the worker continued, it could overtake effects that haven't been carried out.
 local may = string.find(ARGV[11], 'r', 1, true) and (gone or #effects == 0)
 if may and (untaken or not has_news(SCOPE, ARGV[4])) then
   if lease_of(SCOPE) then drop_lease(SCOPE) end
   released = 1
-  -- An input that came meanwhile has its own message, but that may have been dropped already.
+  -- An input that arrived meanwhile has its own task, but that may already have been dropped.
   if untaken and has_news(SCOPE, ARGV[4]) then woken[#woken + 1] = SCOPE end
 elseif untaken then
   token = next_number()
@@ -125,7 +131,7 @@ elseif untaken then
     holder = ARGV[13], attempt = ARGV[14],
   })
 end
--- A scope that made progress isn't overdue. While it is held, its lease says so, and it stays in the index.
+-- A scope that made progress isn't overdue. While it is held, it stays in the index, and its lease says so.
 if refresh(SCOPE) and (released == 1 or not had_work) then
   ready[INST .. '/' .. SCOPE] = nil
   call('ZADD', READY, MILLIS, INST .. '/' .. SCOPE)

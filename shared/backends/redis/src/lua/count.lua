@@ -1,5 +1,5 @@
--- Counts the instances of a shard: of each status, then of each workflow those of each status. KEYS: listings,
--- by time, then by workflow. ARGV: workflows.
+-- Counts the instances of a shard by status, in total and per workflow. KEYS: listings by time, then by workflow.
+-- ARGV: workflows.
 
 local counts = {}
 for at = 1, 5 do counts[at] = redis.call('ZCARD', KEYS[at]) end

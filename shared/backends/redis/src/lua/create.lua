@@ -1,8 +1,8 @@
--- ARGV: 4 header, 5 record, 6 flags, 7 workflow, 8 version, 9 key ('' if none), 10 how long it is kept ('' if its
--- definition doesn't say), 11 the process that waits for the end ('' if none), 12 the Redis key of its business key ('' if
--- none), 13 number of events that start it, then generation and digest of each, then the number of correlation values, name
--- and value of each, then sequence, due time and kind of timers. KEYS: 10 keys by which instances were started, 11.. listings.
--- Returns nothing, or the header of the instance that already exists.
+-- Creates an instance. ARGV: 4 header, 5 record, 6 flags, 7 workflow, 8 version, 9 key ('' if none), 10 its retention
+-- ('' if its definition has none), 11 the process that waits for the end ('' if none), 12 the Redis key of its business
+-- key ('' if none), 13 number of events that start it, then generation and digest of each, then the number of
+-- correlation values, name and value of each, then sequence, due time and kind of timers. KEYS: 10 keys by which
+-- instances were started, 11.. listings. Returns nothing, or the header of the instance that already exists.
 
 begin('z')
 if STATUS then
@@ -29,7 +29,7 @@ for _ = 1, tonumber(ARGV[13]) do
 end
 local values = tonumber(ARGV[at])
 at = at + 1
--- A removed instance of this name may still be in the index.
+-- A removed instance with this name may still be in the index.
 if values > 0 then call('HDEL', EVENTS, 'over') end
 for _ = 1, values do
   correlate(ARGV[at], ARGV[at + 1])

@@ -1,5 +1,5 @@
--- Stores a definition, once. KEYS: 1 records, 2 order, 3 revision, 4 heads, 5 changes. ARGV: 1 id, 2 record,
--- 3 head. Returns the existing record, if there is one.
+-- Stores a definition, once. KEYS: 1 records, 2 order, 3 revision, 4 heads, 5 changes. ARGV: 1 id, 2 record, 3 head.
+-- Returns the existing record, if there is one.
 
 local found = redis.call('HGET', KEYS[1], ARGV[1])
 if found then return found end

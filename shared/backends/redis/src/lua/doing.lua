@@ -1,8 +1,7 @@
--- Counts the running instances of a shard. KEYS: 1 the listing of those that run, 2 what should run, 3 those that are
--- suspended, then the hashes of some of these. ARGV: 1 how many entries of 2 are examined; then those instances, in
--- the order of their keys. Returns how many run, how many of them have something to do, and how many are suspended.
--- Instances that ended while suspended are still in the index of the suspended: each call removes those that it
--- examines.
+-- Counts the running instances of a shard. KEYS: 1 the listing of running instances, 2 the index of ready scopes, 3 the
+-- suspended instances, then the hashes of some of these. ARGV: 1 how many entries of 2 to examine; then the instances
+-- of these hashes, in order. Returns how many run, how many of them have something to do, and how many are suspended.
+-- Instances that ended while suspended are still among the suspended ones; each call removes those that it examines.
 
 for at = 2, #ARGV do
   local found = redis.call('HMGET', KEYS[at + 2], 's', 'p')

@@ -1,5 +1,5 @@
--- Returns members of an index that are older than a grace time, and puts them off for a while.
--- KEYS: 1 the index. ARGV: 1 grace, 2 how long they are put off (0: not at all), 3 how many.
+-- Returns members of an index that are older than a grace time, and postpones them. KEYS: 1 the index. ARGV: 1 grace,
+-- 2 how long to postpone them (0: not at all), 3 how many.
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -1,6 +1,6 @@
--- Returns the scopes without a holder; the others are checked again when their leases expire. KEYS:
--- 1 the index of scopes that should run, then an instance for each of its members. ARGV: member and
--- scope in turn. Returns places, from 0, and workflows in turn.
+-- Returns the scopes without a holder; the others are checked again when their leases expire. KEYS: 1 the index of
+-- ready scopes, then an instance for each of its members. ARGV: pairs of member and scope. Returns pairs of a position,
+-- from 0, and a workflow.
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -1,7 +1,7 @@
--- Returns a part of an instance's history. KEYS: 1 instance, 2 its history. ARGV: 1 how many entries are known, or ''
--- for the last ones, 2 how many are wanted, 3 how many may be kept, 4 how many bytes may be answered, but for the last
--- element. Returns { first, last, total, start, element, .. }: the part is from entry first to before last, the
--- elements begin with entry start.
+-- Returns a part of an instance's history. KEYS: 1 instance, 2 its history. ARGV: 1 the number of known entries, or ''
+-- for the last ones, 2 the number of wanted entries, 3 the maximum number of kept entries, 4 the maximum size of the
+-- response in bytes, not counting the last element. Returns { first, last, total, start, element, .. }: the part is
+-- from entry first to before last, and the elements begin with entry start.
 
 local AT_ONCE = 32
 local gone, lines = unpack(redis.call('HMGET', KEYS[1], 'hd', 'hn'))
@@ -25,8 +25,8 @@ local function take(element)
   bytes = bytes + #element
 end
 
--- From the end, if that is nearer: to the element with the first line. Of the last entries, those before an entry
--- without room are left out.
+-- Reads from the end if that is nearer, back to the element with the first line. If there isn't room for all of the
+-- last entries, the oldest are left out.
 local start, at = 0, 0
 if first >= last then
   start = first

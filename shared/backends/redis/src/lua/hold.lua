@@ -1,6 +1,5 @@
--- Operations of the holder of a lease. ARGV: 4 token, 5 operation: 'renew' (6 milliseconds),
--- 'drain', 'peek', 'release'; or without one 'settle' (6 holder and 7 attempt of a lease that is
--- given back). KEYS: those of Span::Ready.
+-- Operations of the holder of a lease. ARGV: 4 token, 5 operation: 'renew' (6 milliseconds), 'drain', 'peek',
+-- 'release'; or, without a lease, 'settle' (6 holder and 7 attempt of a lease to release). KEYS: those of Span::Ready.
 
 begin('n')
 ME = SCOPE

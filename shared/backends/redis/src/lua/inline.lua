@@ -1,15 +1,15 @@
--- Creates an instance that has already run to its end: what start.lua and the commit that ends it would
--- leave together.
+-- Creates an instance that has already run to its end. The result is the same as that of start.lua and the commit that
+-- ends the instance.
 --
--- KEYS: 1 instance, 2 history, 3 keys by which instances were started, 4 ended, 5 the listing of those with its
--- status by time, 6 by workflow, 7 outbox; 8 the index of attributes, if it is found by any or histories are
--- followed, 9 instances with unread entries, if they are.
--- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 how long it is kept
--- ('' if its definition doesn't say), 9 status, 10 output, 11 error ('' if none), 12 when it ended, 13 lines of history,
--- 14 the number of elements that hold them, 15.. the elements; then the number of effects, and the effects; then what it
--- is found by, if anything, as in commands.lua.
--- Returns nothing, or the number of the first effect (the others follow it), or the header of the instance that
--- already exists.
+-- KEYS: 1 instance, 2 history, 3 keys by which instances were started, 4 ended, 5 the listing of its status by time, 6
+-- by workflow, 7 outbox; 8 the index of attributes, if it has any or histories are followed, 9 instances with unread
+-- entries, if histories are followed.
+-- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 its retention ('' if its
+-- definition has none), 9 status, 10 output, 11 error ('' if none), 12 time of the end, 13 lines of history, 14 number
+-- of elements that contain them, 15.. the elements; then the number of effects, and the effects; then its search
+-- attributes, if any, as in commands.lua.
+-- Returns nothing, or the number of the first effect (the others follow it), or the header of the instance that already
+-- exists.
 
 local function main(KEYS, ARGV)
   local call = redis.call

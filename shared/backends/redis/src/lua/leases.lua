@@ -1,7 +1,6 @@
--- Functions for holders of leases. Inserted between the prelude and the scripts that need it.
+-- Functions for holders of leases. Inserted between the prelude and the scripts that need them.
 
--- Returns the lease if this token still holds it. An expired lease counts until another holder
--- takes it.
+-- Returns the lease if this token still holds it. An expired lease is valid until another holder takes it.
 local function held(token)
   local lease = lease_of(SCOPE)
   if lease and lease.token == token then return lease end
@@ -20,8 +19,7 @@ local function has_news(scope, token)
   return false
 end
 
--- Returns the inputs that this lease has not been given yet, ids and inputs in turn, and marks them
--- as given.
+-- Returns the inputs that were not handed to this lease yet, as pairs of id and input, and marks them as handed out.
 local function hand_out(scope, token)
   local stands_still = is_paused()
   local items = {}
@@ -36,13 +34,13 @@ local function hand_out(scope, token)
   return items
 end
 
--- Status, suspended, header, output, error, end, what it is found by, then names and values of the correlation.
+-- Status, suspended, header, output, error, end, search attributes, then names and values of the correlation.
 local function instance_parts()
   local parts = {
     STATUS, SUSPENDED and 1 or 0, read('h'), read('out'), read('err'), read('end'), read('at'),
   }
-  -- Redis cuts an answer at the first nil, so absent parts are empty texts. An instance without
-  -- waits has no hash EVENTS.
+  -- Redis cuts a response at the first nil, so missing parts are empty texts. An instance without waits has no hash
+  -- EVENTS.
   for at = 3, 7 do parts[at] = parts[at] or '' end
   local waits = call('HGETALL', EVENTS)
   for at = 1, #waits, 2 do

@@ -1,6 +1,6 @@
--- Adds lines to the history that come from no commit. `at`: where in ARGV the number of lines is, which the number of
--- elements and the elements follow. `keep`: lines of history to keep. For scripts with the keys of Span::All, and
--- with instances with unread entries behind them if histories are followed.
+-- Adds lines to the history without a commit. `at`: the index in ARGV of the number of lines, followed by the number of
+-- elements and the elements. `keep`: lines of history to keep. For scripts with the keys of Span::All, followed by the
+-- instances with unread entries if histories are followed.
 
 local function add_lines(keep, at)
   local history = KEYS[9]

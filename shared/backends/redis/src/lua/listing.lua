@@ -1,8 +1,8 @@
--- The listings, for scripts that have their keys last: by time and by workflow for each status.
+-- The listings, by time and by workflow for each status. For scripts whose last keys are the listings.
 
 local STATUS_PLACE = { r = 1, c = 2, f = 3, x = 4, t = 5 }
 
--- `first`: where the keys of the listings begin.
+-- `first`: the position of the first key of the listings.
 local function list_keys(first, status)
   local place = STATUS_PLACE[status]
   return KEYS[first + place - 1], KEYS[first + place + 4]

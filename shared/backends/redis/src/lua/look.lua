@@ -1,6 +1,6 @@
--- Reads an instance. ARGV: 4 'instance', 'scopes', or 'view': the instance, and scopes that have not ended.
--- Scopes are a list of names and records, and a list of the forks that are needed to read them: name, origin,
--- when it was made. KEYS: those of Span::Waits.
+-- Reads an instance. ARGV: 4 'instance', 'scopes', or 'view' (the instance, and scopes that have not ended). Scopes are
+-- a list of names and records, and a list of the forks that are needed to read them: name, origin, creation time. KEYS:
+-- those of Span::Waits.
 
 begin('h', 'out', 'err', 'end')
 if not STATUS then return false end

@@ -1,6 +1,6 @@
 -- Reads the properties of a namespace, which are fixed at its first use. KEYS: 1 its hash. ARGV: 1 shards, 2 layout, 3
--- a unique name, 4 the format of the records that the process writes. Returns shards, layout, name and format as they
--- are, the format as it was before, and whether histories are followed ('1' or '').
+-- a unique name, 4 the format of the records that the process writes. Returns the current shards, layout, name and
+-- format, the previous format, and whether histories are followed ('1' or '').
 
 if redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('HSET', KEYS[1], 'shards', ARGV[1], 'layout', ARGV[2], 'format', ARGV[4])

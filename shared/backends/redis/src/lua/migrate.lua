@@ -1,10 +1,10 @@
--- Moves an instance to another version of its definition: all its records, or nothing. ARGV: 4 lines of history to keep,
--- 5 a mark or '', 6 how many marks are kept, 7 header, 8 version; then counted lists: fields with the values that they
--- must have ('' for none); forks (name, origin, stamp, and a counted list of results: index, result); inputs (field,
--- input); scopes (name, record, revision, flags, and a counted list of commands); last lines of history, and elements
--- that hold them. KEYS: those of Span::All, 10.. the listings, last the index of attributes. Returns { 'unknown' }, {
--- 'known' }: it has the mark, { 'changed' }: it isn't as it was read, or { 'done', woken scopes, the mark if it is dirty,
--- and then what it waits for }.
+-- Moves an instance to another version of its definition: all its records, or nothing. ARGV: 4 lines of history to
+-- keep, 5 a mark or '', 6 maximum number of marks, 7 header, 8 version; then counted lists: fields with their required
+-- values ('' for none); forks (name, origin, stamp, and a counted list of results: index, result); inputs (field,
+-- input); scopes (name, record, revision, flags, and a counted list of commands); last lines of history, and the
+-- elements that contain them. KEYS: those of Span::All, 10.. the listings, last the index of attributes. Returns {
+-- 'unknown' }, { 'known' } if it has the mark, { 'changed' } if it has changed since it was read, or { 'done', woken
+-- scopes, the mark if it is dirty, and then its waits }.
 
 begin('n', 'h', 'hn', 'om', 'lw', 'z')
 if not STATUS then return { 'unknown' } end
@@ -23,7 +23,7 @@ local all = fields_of()
 for _, field in ipairs(all) do
   if string.sub(field, 1, 2) == 'l:' and lease_of(string.sub(field, 3)).till > NOW then return { 'changed' } end
 end
--- A holder that is late cannot commit.
+-- A late holder cannot commit.
 for _, field in ipairs(all) do
   if string.sub(field, 1, 2) == 'l:' then drop_lease(string.sub(field, 3)) end
 end
@@ -49,7 +49,7 @@ for _ = 1, take_number() do
   local fork = fork_of(name)
   weigh(kib(#origin) - kib_of('f:' .. name))
   write('f:' .. name, origin)
-  -- Nobody that has read the fork before can begin a branch of it.
+  -- A process that read the fork before can't begin a branch of it.
   fork.stamp = take()
   for _ = 1, take_number() do
     local field, result = 'b:' .. name .. '.' .. take(), take()

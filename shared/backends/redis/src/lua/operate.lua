@@ -1,7 +1,7 @@
--- Carries out an operator's action once: its entry in the history, and its input for the scope. ARGV: 4 lines of
--- history to keep, 5 the mark, 6 how many marks are kept, 7 id of the input or '', 8 its kind, 9 the input, 10 how many
--- may wait, then lines of history, and elements that hold them. KEYS: those of Span::All. Returns 1 (done), 2 (it has
--- the mark), 0 (there is no such instance), or -n: n inputs wait already.
+-- Carries out an operator's action once: its history entry, and its input for the scope. ARGV: 4 lines of history to
+-- keep, 5 the mark, 6 maximum number of marks, 7 id of the input or '', 8 its kind, 9 the input, 10 maximum number of
+-- waiting inputs, then lines of history, and the elements that contain them. KEYS: those of Span::All. Returns 1 if it
+-- was carried out, 2 if the instance has the mark, 0 if it doesn't exist, or -n if n inputs are waiting already.
 
 begin('hn', 'om', 'n', 'x:' .. SCOPE)
 if not STATUS then return 0 end

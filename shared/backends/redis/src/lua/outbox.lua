@@ -1,6 +1,5 @@
--- Reads or removes effects of an instance. KEYS: 1 instance, 2 the shard's outbox. ARGV: 1
--- instance, then ids of those that were carried out. Returns ids and effects of the remaining ones
--- if no id is given.
+-- Reads or removes effects of an instance. KEYS: 1 instance, 2 the shard's outbox. ARGV: 1 instance, then ids of the
+-- effects that were carried out. Without ids, returns ids and effects of the remaining ones.
 
 local gone = {}
 for at = 2, #ARGV do gone[ARGV[at]] = true end

@@ -1,5 +1,5 @@
--- Returns a page of a shard's listing, newest first: times and instances in turn. KEYS: listings,
--- one a status. ARGV: 1 workflow or '', 2 the time that it begins below or '', 3 how many.
+-- Returns a page of a shard's listing, newest first, as pairs of time and instance. KEYS: listings, one per status.
+-- ARGV: 1 workflow or '', 2 the time before which it begins or '', 3 how many.
 
 local found = {}
 for _, key in ipairs(KEYS) do

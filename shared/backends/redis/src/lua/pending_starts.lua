@@ -1,6 +1,6 @@
--- Records that a start waits. KEYS: 1 the pending starts of its workflow, 2 those of all. ARGV: 1 the instance to be
--- started, 2 and 3 how many of each may wait (0: any number), 4 now, 5 for how long one counts that isn't recorded
--- again, in milliseconds. Returns 1, or 0: too many wait.
+-- Records that a start waits. KEYS: 1 the pending starts of its workflow, 2 those of all workflows. ARGV: 1 the
+-- instance to start, 2 and 3 the maximum number in each (0: no limit), 4 now, 5 for how long a start counts without
+-- being recorded again, in milliseconds. Returns 1, or 0 if too many wait.
 
 local id, now, kept = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5])
 for at = 1, 2 do redis.call('ZREMRANGEBYSCORE', KEYS[at], '-inf', now - kept) end

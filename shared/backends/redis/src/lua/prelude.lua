@@ -1,40 +1,42 @@
 -- The beginning of every script about an instance: the instance's hash, its scopes' inboxes and
 -- leases, and the index of scopes that should run.
 --
--- KEYS, as far as a script needs them (keys.rs): 1 instance, 2 ready, 3 timers, 4 dirty,
--- 5 what it waits for, 6 events that it had, 7 outbox, 8 ended, 9 history; then the script's own.
--- ARGV: 1 instance, 2 namespace, 3 the scope that the script is about (may be ''); then its own.
+-- KEYS, as far as a script needs them (keys.rs): 1 instance, 2 ready, 3 timers, 4 dirty, 5 its waits, 6 events that it
+-- consumed, 7 outbox, 8 ended, 9 history; then the script's own.
+-- ARGV: 1 instance, 2 namespace, 3 the scope that the script is about (may be ''); then the script's own.
 --
 -- Fields of the instance's hash: s status, p suspended, n counter, h header, r:<scope> record, m:<scope> marks ("rev
--- flags stamp": e ended, d detached, g continues by itself; when it was written), l:<scope> lease, q:<scope> inbox,
--- i:<scope>:<n> an input, x:<scope> ids of inputs that were consumed, t:<scope> armed timers, f:<fork> origin, g:<fork>
--- counters, b:<fork>.<index> a result, at its search attributes (commands.lua), hn lines of history that are kept, hd lines that are gone, le lines that have been read (following.rs), a:<scope> attempts
--- that may have ended a worker (attempts.lua), om marks of actions that are carried out once (operate.lua), F:<scope> its forks, kp how long it is kept (retention.rs), O outbox, o:<n> an effect, k children, nk the Redis
--- key of its business key, z its size (KiB).
+-- flags stamp": e ended, d detached, g continues without an input; the stamp is the time when it was written),
+-- l:<scope> lease, q:<scope> inbox, i:<scope>:<n> an input, x:<scope> ids of consumed inputs, t:<scope> armed timers,
+-- f:<fork> origin, g:<fork> counters, b:<fork>.<index> a result, at search attributes (commands.lua), hn number of kept
+-- lines of history, hd number of dropped lines, le number of lines that were read (following.rs), a:<scope> attempts
+-- that may have crashed a worker (attempts.lua), om marks of actions that are carried out once (operate.lua), F:<scope>
+-- its forks, kp its retention (retention.rs), O outbox, o:<n> an effect, k children, nk the Redis key of its business
+-- key, z its size (KiB).
 
 local KEYS, ARGV
 local K, READY, TIMERS, DIRTY, EVENTS, HAD
 local INST, NS, SCOPE
--- Milliseconds, as a number and as text; microseconds as text: a number of 16 digits is cut where Lua
+-- Milliseconds, as a number and as text; microseconds as text only, since Lua truncates a number of 16 digits when it
 -- makes text of it.
 local NOW, MILLIS, MICROS
 local STATUS, SUSPENDED
--- The scope whose holder runs this script, which needs no message about it.
+-- The scope whose holder runs this script. The holder needs no message about it.
 local ME
 -- Scopes that became runnable.
 local woken
 local is_dirty
--- Fields of the instance's hash as this script knows them: text, or false where there is none. Those
--- that it changed are written at its end, all at once.
+-- Fields of the instance's hash as this script knows them: text, or false if there is none. The changed ones are
+-- written together at the end.
 local known, changed
--- Changes to the index of scopes that should run: the time since when, or false.
+-- Changes to the index of ready scopes: the time since when a scope is ready, or false.
 local ready
 local marks, leases, boxes, forks
 -- Forks whose numbers changed.
 local counted
--- Timers that were armed; whether a listener was notified.
+-- Armed timers, and whether a listener was notified.
 local armed_now, notified_timers
--- Whether the instance waits for something; nil if that was not checked.
+-- Whether the instance has waits; nil if that was not checked.
 local waiting
 local call
 
@@ -70,9 +72,9 @@ local function erase(field)
   end
 end
 
--- A number for a token, an input or an effect. It grows with time, so that no number is used again if the instance
--- is removed and its id used again, or if a server takes over that lacks the last writes: a process may be late with
--- an earlier one.
+-- A number for a token, an input or an effect. It grows with time, so that no number is used again if the instance is
+-- removed and its id is used again, or if a server without the last writes takes over. A process may still use an
+-- earlier number.
 local function next_number()
   local last = tonumber(read('n') or 0)
   local number = string.format('%.0f', math.max(last + 1, 16 * NOW))
@@ -80,8 +82,7 @@ local function next_number()
   return number
 end
 
--- A command that begins with this many words, and continues with any number of pairs or single
--- ones.
+-- A command that begins with this many words, followed by any number of pairs or single words.
 local function batched(words, head)
   local size = #words
   if size <= 1000 then
@@ -95,7 +96,7 @@ local function batched(words, head)
   end
 end
 
--- Writes what changed. Before the hash is read past this cache, and at the end.
+-- Writes the changes. Called before the hash is read directly, and at the end.
 local function flush()
   for name in pairs(counted) do
     local fork = forks[name]
@@ -164,7 +165,7 @@ local function read_box(text)
   return text and cmsgpack.unpack(text) or {}
 end
 
--- Reads the scope in question, and the other fields of the hash that the script needs, in one go.
+-- Reads the scope, and the other fields of the hash that the script needs, in one command.
 local function begin(...)
   local time = call('TIME')
   MICROS = time[1] .. string.sub('00000' .. time[2], -6)
@@ -188,7 +189,7 @@ local function run(keys, argv, main)
   return answer
 end
 
--- Returns the parsed value of a field, which is parsed once.
+-- Returns the parsed value of a field. It is parsed only once.
 local function parsed(found, kind, parse, scope)
   local value = found[scope]
   if value == nil then
@@ -198,7 +199,7 @@ local function parsed(found, kind, parse, scope)
   return value
 end
 
--- Of a scope's record; false where there is none.
+-- The marks of a scope; false if it has no record.
 local function marks_of(scope) return parsed(marks, 'm:', read_marks, scope) end
 local function lease_of(scope) return parsed(leases, 'l:', read_lease, scope) end
 
@@ -213,8 +214,8 @@ local function drop_lease(scope)
   erase('l:' .. scope)
 end
 
--- Items { n, id, kind, token of the lease that was given it }; kinds: o what an operator says,
--- t a timer or wake-up, e an event, k others.
+-- Items { n, id, kind, token of the lease that it was handed to }. Kinds: o an operator's input, t a timer or wake-up,
+-- e an event, k others.
 local function box_of(scope) return parsed(boxes, 'q:', read_box, scope) end
 
 local function put_box(scope)
@@ -238,7 +239,7 @@ local function read_fork(text)
   }
 end
 
--- Numbers of a fork; `name` is <parent>.<number>.
+-- The numbers of a fork; `name` is <parent>.<number>.
 local function fork_of(name) return parsed(forks, 'g:', read_fork, name) end
 
 local function put_fork(name, fork)
@@ -246,7 +247,7 @@ local function put_fork(name, fork)
   counted[name] = true
 end
 
--- The fork, parent and index that a scope's name says: r.3.1 is branch 1 of fork r.3 of r.
+-- The fork, parent and index in a scope's name: r.3.1 is branch 1 of fork r.3 of r.
 local function branch_of(scope)
   local name, index = string.match(scope, '^(.+)%.(%d+)$')
   if not name then return nil end
@@ -255,8 +256,8 @@ local function branch_of(scope)
   return name, parent, tonumber(index)
 end
 
--- Fields of the scope's fork and parent; all of those that a result changes, or few.
-local function around(all)
+-- The fields of the scope's fork and parent: all fields that a result changes, or only the basic ones.
+local function related_fields(all)
   local name, parent = branch_of(SCOPE)
   if not name then return end
   local fork, mark = 'g:' .. name, 'm:' .. parent
@@ -267,7 +268,7 @@ end
 local function is_paused() return SUSPENDED or STATUS == 'f' end
 local function over() return STATUS ~= 'r' and STATUS ~= 'f' end
 
--- A branch that may run and has no record yet.
+-- Whether this is a branch that may run but has no record yet.
 local function unborn(scope)
   if marks_of(scope) then return false end
   local name, _, index = branch_of(scope)
@@ -283,7 +284,7 @@ local function is_there(scope)
   return unborn(scope)
 end
 
--- Its fork, or one around it, is closed, or the instance is over. A detached scope continues.
+-- Whether a fork that encloses the scope is closed or the instance is over. A detached scope continues nevertheless.
 local function closed(scope)
   while true do
     local mark = marks_of(scope)
@@ -312,8 +313,8 @@ local function has_work(scope)
   return mark.goes and not closed(scope)
 end
 
--- Checks again whether a scope has something to do; if so, it is in the index from now on. A scope
--- with a valid lease is there too, and readers of the index skip it. Notifies the holder.
+-- Updates whether a scope has something to do; if so, it is in the index from now on. A scope with a valid lease is
+-- there too, and readers of the index skip it. Notifies the holder.
 local function refresh(scope)
   local member = INST .. '/' .. scope
   local lease = lease_of(scope)
@@ -334,7 +335,7 @@ local function short(id)
   return #id > 40 and redis.sha1hex(id) or id
 end
 
--- Whether an input waits or was consumed.
+-- Whether an input is waiting or was consumed.
 local function knows(scope, id)
   for _, item in ipairs(box_of(scope)) do
     if item[2] == id then return true end
@@ -343,8 +344,8 @@ local function knows(scope, id)
   return seen and string.find(seen, '\1' .. short(id) .. '\1', 1, true) and true
 end
 
--- The size of the instance, in KiB: the records of its scopes, the data that its forks begin with, their results, and
--- inputs from outside that wait. Parts smaller than one KiB count as zero, so most instances have no such field.
+-- The size of the instance in KiB: the records of its scopes, the initial data of its forks, their results, and
+-- external inputs that are waiting. Parts smaller than one KiB count as zero, so most instances have no such field.
 local function kib(bytes) return math.floor(bytes / 1024) end
 
 local function weigh(by)
@@ -359,14 +360,14 @@ local function kib_of(field)
   return value and kib(#value) or 0
 end
 
--- Of an item that waits in an inbox; results of branches count where they are kept.
+-- The size of an item in an inbox. The results of branches count where they are stored.
 local function kib_of_item(scope, item)
   if not read('z') or string.find(item[2], 'fork-', 1, true) == 1 then return 0 end
   return kib_of('i:' .. scope .. ':' .. item[1])
 end
 
--- Adds an input, at most once for its id. 1: it was added, 0: it was there before. What comes from outside counts;
--- results of branches do already.
+-- Adds an input, at most once for its id. Returns 1 if it was added, 0 if it was there before. External inputs count
+-- for the size; the results of branches count already.
 local function inbox_add(scope, id, kind, payload, outside)
   if knows(scope, id) then return 0 end
   local number = next_number()
@@ -378,7 +379,7 @@ local function inbox_add(scope, id, kind, payload, outside)
   return 1
 end
 
--- The global index of events must be updated for the instance.
+-- Marks the instance, because the global index of events must be updated for it.
 local function dirty()
   is_dirty = 1
   call('ZADD', DIRTY, MICROS, INST)

@@ -1,5 +1,5 @@
--- Notes up to where an instance's history has been read. KEYS: 1 instance, 2 instances with unread entries. ARGV: 1
--- instance, 2 how many entries have been read, 3 now.
+-- Records up to where an instance's history was read. KEYS: 1 instance, 2 instances with unread entries. ARGV: 1
+-- instance, 2 number of entries that were read, 3 now.
 
 local found = redis.call('HMGET', KEYS[1], 's', 'hd', 'hn', 'le')
 if not found[1] then

@@ -1,7 +1,7 @@
--- Makes a coordinator the reader of the events, and stores its progress. KEYS: 1 the reader and its place.
--- ARGV: 1 process, 2 milliseconds, 0 gives up the role, 3 stream or '' if there is no progress to store, 4
--- done up to, 5 when that one came, 6 read up to. Returns { 0 } while another process reads; { 1 } if this one
--- continues; { 2, stream, done, at, read } if it begins, after the place that was stored last.
+-- Makes a coordinator the reader of the events, and stores its progress. KEYS: 1 the reader and its position. ARGV: 1
+-- process, 2 milliseconds, or 0 to give up the role, 3 stream, or '' if there is no progress to store, 4 done up to, 5
+-- when that event was published, 6 read up to. Returns { 0 } while another process reads; { 1 } if this one continues;
+-- { 2, stream, done, at, read } if it begins, after the last stored position.
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

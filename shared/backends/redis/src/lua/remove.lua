@@ -1,9 +1,9 @@
--- Removes an instance that has ended. ARGV: 4 only if its place in the index isn't behind this one, 5 '1' to leave it if
--- its history has unread entries, 6 '1' if it has no key any more. KEYS:
--- those of Span::All, 10 keys by which instances were started, 11.. listings, 21 those that are suspended, 22 the
--- index of attributes, 23 instances with unread entries. Returns 1, 2 if it was one of those,
--- or 0: it still has work or effects, or has changed; or the Redis key of its business key, which must be released
--- first. A faulted one of an earlier build that is among the others is moved instead.
+-- Removes an ended instance. ARGV: 4 the greatest position in the index at which it may be removed, 5 '1' to keep it if
+-- its history has unread entries, 6 '1' if it has no key any more. KEYS: those of Span::All, 10 keys by which instances
+-- were started, 11.. listings, 21 suspended instances, 22 the index of attributes, 23 instances with unread entries.
+-- Returns 1; 2 if it had unread entries; 0 if it still has work or effects, or has changed; or the Redis key of its
+-- business key, which must be released first. A faulted instance of an earlier build that is among the others is moved
+-- instead.
 
 begin('end', 'O', 'lw', 'key', 'nk', 'kp')
 local OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
@@ -52,8 +52,8 @@ call('ZREM', OUTBOX, INST)
 call('SREM', KEYS[21], INST)
 local unread = call('ZREM', KEYS[23], INST)
 call('DEL', K, HAD, HISTORY)
--- A faulted one is still in the indexes of waits and of active instances: only its entries say where. They go
--- with the mark, and the rest with them.
+-- A faulted instance is still in the indexes of waits and of active instances, and only its notes say where. They are
+-- removed with the mark, and the rest with them.
 local noted, rest = false, {}
 for _, field in ipairs(call('HKEYS', EVENTS)) do
   local kind = string.sub(field, 1, 2)

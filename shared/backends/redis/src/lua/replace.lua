@@ -1,5 +1,5 @@
--- Stores a definition in place of the one under its id. KEYS: 1 records, 2 order, 3 revision, 4 heads,
--- 5 changes. ARGV: 1 id, 2 record, 3 head.
+-- Replaces the definition under its id. KEYS: 1 records, 2 order, 3 revision, 4 heads, 5 changes. ARGV: 1 id, 2 record,
+-- 3 head.
 
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('HSET', KEYS[4], ARGV[1], ARGV[3])

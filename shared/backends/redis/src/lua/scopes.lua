@@ -1,5 +1,5 @@
--- Functions that change scopes: timers, waits, forks, their beginning and their end. Inserted
--- between the prelude and the scripts that need it.
+-- Functions that change scopes: timers, waits, forks, their beginning and their end. Inserted between the prelude and
+-- the scripts that need them.
 
 local function timers_of(scope)
   local text = read('t:' .. scope)
@@ -14,7 +14,7 @@ local function put_timers(scope, timers)
   end
 end
 
--- True: it was armed.
+-- Returns true if the timer was armed.
 local function take_timer(timers, seq)
   for at, timer in ipairs(timers) do
     if timer[1] == seq then
@@ -33,7 +33,7 @@ local function disarm(scope, seq)
   return there
 end
 
--- Members sort by the order of arming where two are due at once.
+-- If two timers are due at once, their members sort by the order of arming.
 local function arm(scope, seq, due, kind)
   local timers = timers_of(scope)
   take_timer(timers, seq)
@@ -90,7 +90,7 @@ local function correlate(name, value)
   end
 end
 
--- The record and its marks; a branch that has one is counted by its fork.
+-- Writes the record and its marks. A fork counts its branches that have records.
 local function put_scope(scope, record, rev, flags)
   if #record >= 1024 or read('z') then weigh(kib(#record) - kib_of('r:' .. scope)) end
   if not marks_of(scope) then
@@ -107,8 +107,7 @@ local function put_scope(scope, record, rev, flags)
   write('m:' .. scope, text)
 end
 
--- Removes timers, waits and inbox. Events that were not processed are free for other scopes of the
--- instance.
+-- Removes timers, waits and inbox. Events that were not processed are released for other scopes of the instance.
 local function empty_scope(scope)
   disarm_all(scope)
   drop_waits(scope)
@@ -119,7 +118,7 @@ local function empty_scope(scope)
     local key = item[3] == 'e' and string.match(item[2], '^event%-%d+%-%d+%-(.*)$')
     if key then
       call('ZREM', HAD, string.sub(redis.sha1hex(key), 1, 32))
-      -- Waits that have searched for early events search again.
+      -- Waits that have already searched for early events search again.
       if waits() then call('HSET', EVENTS, 'F', MICROS) end
       dirty()
     end
@@ -148,7 +147,7 @@ local function put_fork_list(scope, list)
   end
 end
 
--- A closed fork is forgotten with its last branch.
+-- Removes a closed fork together with its last branch.
 local function prune_fork(name)
   local fork = fork_of(name)
   if not fork or fork.closed == 0 or fork.live > 0 then return end
@@ -224,7 +223,8 @@ close_fork = function(name)
   prune_fork(name)
 end
 
--- As refresh, for all scopes of the instance, by the fields of its hash; returns those with something to do, in order.
+-- Like refresh, for all scopes of the instance, from the fields of its hash. Returns those with something to do, in
+-- order.
 local function refresh_all(fields)
   local scopes, open = {}, {}
   for _, field in ipairs(fields) do

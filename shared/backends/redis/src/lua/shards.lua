@@ -1,7 +1,6 @@
--- Divides the shards among the live coordinators. KEYS: 1 processes by the expiry of their leases,
--- 2 owners by shard. ARGV: 1 process, 2 milliseconds, 3 how many shards. Returns the shards of this
--- process. A process with more than its share releases some. A process with fewer takes free ones,
--- and more as the others release theirs.
+-- Divides the shards among the live coordinators. KEYS: 1 processes by the expiry of their leases, 2 owners by shard.
+-- ARGV: 1 process, 2 milliseconds, 3 number of shards. Returns the shards of this process. A process with more than its
+-- share releases some. A process with fewer takes free ones, and more as the others release theirs.
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

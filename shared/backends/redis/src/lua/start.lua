@@ -1,11 +1,10 @@
--- Creates an instance that begins without a correlation and without timers, in one straight line:
--- the fast path of create.lua.
+-- Creates an instance that begins without a correlation and without timers: the fast path of create.lua.
 --
--- KEYS: 1 instance, 2 ready, 3 keys by which instances were started, 4 the listing of running ones by time,
--- 5 by workflow, 6 events that it has had.
--- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 how
--- long it is kept ('' if its definition doesn't say), 9 the process that waits for the end ('' if none); then
--- generation and digest of each event that starts it.
+-- KEYS: 1 instance, 2 ready, 3 keys by which instances were started, 4 the listing of running instances by time, 5 by
+-- workflow, 6 events that it consumed.
+-- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 its retention ('' if its
+-- definition has none), 9 the process that waits for the end ('' if none); then generation and digest of each event
+-- that starts it.
 -- Returns nothing, or the header of the instance that already exists.
 
 local function main(KEYS, ARGV)
@@ -27,7 +26,7 @@ local function main(KEYS, ARGV)
   for at = 10, #ARGV, 2 do call('ZADD', KEYS[6], ARGV[at], ARGV[at + 1]) end
   call('ZADD', KEYS[4], micros, INST)
   call('ZADD', KEYS[5], 0, place)
-  -- An instance that must not continue has nothing to do.
+  -- An instance that can't continue without an input has nothing to do.
   if string.find(ARGV[4], 'g', 1, true) then call('ZADD', KEYS[2], 'LT', string.sub(micros, 1, -4), INST .. '/r') end
   return false
 end

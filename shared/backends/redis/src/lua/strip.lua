@@ -1,5 +1,5 @@
--- Replaces elements of a history that are still as they were read. KEYS: 1 history. ARGV: of each element its place from
--- the end, the element as it was read, and the new one. Returns how many were replaced.
+-- Replaces elements of a history that haven't changed since they were read. KEYS: 1 history. ARGV: for each element its
+-- position from the end, the element that was read, and the new one. Returns how many were replaced.
 
 local done = 0
 for at = 1, #ARGV, 3 do

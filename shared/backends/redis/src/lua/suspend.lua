@@ -1,6 +1,6 @@
--- ARGV: 4 '1' to suspend, '0' to resume, 5 the effect that follows. KEYS: those of Span::All, 10 those that are
--- suspended. Returns nothing if there is no such active instance, otherwise the id of the effect and the scopes that
--- have something to do.
+-- Suspends or resumes an instance. ARGV: 4 '1' to suspend, '0' to resume, 5 the effect that follows. KEYS: those of
+-- Span::All, 10 suspended instances. Returns nothing if there is no such active instance, otherwise the id of the
+-- effect and the scopes that have something to do.
 
 begin('O', 'n')
 if STATUS ~= 'r' then return false end

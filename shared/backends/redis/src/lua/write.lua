@@ -1,49 +1,60 @@
--- Writes what a commit changes, if the fields that it was worked out from are still as they were read. Everything is
--- decided by the caller (plan.rs), apart from what branches change together: the numbers of their fork, the size of the
--- instance and the length of its history. Nothing is written unless everything is.
+-- Writes the changes of a commit, if the fields from which they were computed are unchanged. The caller (plan.rs)
+-- decides everything, except for values that branches change together: the numbers of their fork, the size of the
+-- instance and the length of its history. Either everything is written or nothing.
 --
--- KEYS: 1 instance, 2 ready, 3 history, 4 what it waits for; at an end 5 ended, 6 and 7 the listings of running
--- instances by time and by workflow, 8 and 9 those of the new status; then indexes that the facts name; then instances
--- with recorded data, if there is any with a time of its own; last instances with unread entries, if histories are
--- followed. ARGV: 1 the facts below, as msgpack; then fields
--- to read; the values that the first of them must have ('' where there must be none); elements of history; fields and
--- values to write; fields to remove; scopes that become ready.
+-- KEYS: 1 instance, 2 ready, 3 history, 4 its waits; if the instance ends, 5 ended, 6 and 7 the listings of running
+-- instances by time and by workflow, 8 and 9 those of the new status; then the indexes that the facts name; then
+-- instances with recorded data, if there is data that expires; last instances with unread entries, if histories are
+-- followed.
+-- ARGV: 1 the facts below, as msgpack; then fields to read; the required values of the first of them ('' for none);
+-- elements of history; fields and values to write; fields to remove; scopes that become ready.
 --
--- Facts (those in brackets may be nil): how many fields are read, how many of them are compared, lines of history,
--- elements, lines to keep, words to write, words to remove, [the scope's member of the index, if it leaves it], [more:
--- { instance, namespace, [the lease that must hold, where its text isn't known: { token, how the marks begin }], [the
--- lease that is taken: { field, milliseconds, the rest }], whether a number is needed, [KiB that the instance gains, if
--- its size matters], [those that there must be room for], those that it may hold, [what it waits for: { places in KEYS of
--- the instances that are dirty and of the events that it has had, digests of events that it hasn't had, changes, prefix of the
--- waits that go or '', whether the instance is over }; a change is { w (a wait), c (a value) or u (a wait that is over), field,
--- slots or value }], [the scope's member of the index, if it goes on], [its fork: { name, number, index, stamp or '', change of the branches
--- with a record, letter of the result (d done, f failed, '' none), its bytes }],
--- [the end: { status, when, fields that are not read }], [timers: { place of their index in KEYS, members that leave it,
--- pairs of a score and a member that join it, [the lowest score] }], [effects:
--- { place of the outbox in KEYS, the effects }], [attributes: { place of their index in KEYS, beginnings of members that
--- leave it, of those that join it }] }], [{ the instance, [when, if histories are
--- followed], [when the first recorded data is due] }]. Fields that are read and not compared, as far as a fact asks
--- for them: lines of history; the lease and the marks; the last number; size; numbers of the fork; with effects or at an end the
--- ids in the outbox; with attributes, changes of waits or at an end the place in the listing; at an end the watcher, how long it is kept,
--- others that may be there.
+-- Facts (those in brackets may be nil):
+-- - numbers of fields to read, of compared fields, of lines of history, of elements, of lines to keep, of words to
+--   write, of words to remove
+-- - [the scope's member of the index of ready scopes, if it leaves the index]
+-- - [more: {
+--     instance, namespace,
+--     [the required lease, if its text isn't known: { token, beginning of the marks }],
+--     [the lease to take: { field, milliseconds, the rest }],
+--     whether a number is needed,
+--     [KiB that the instance gains, if its size matters], [KiB that must be free], the limit in KiB,
+--     [waits: { positions in KEYS of the dirty instances and of the consumed events, digests of released events,
+--       changes, prefix of the waits to remove or '', whether the instance is over }; a change is { w (a wait), c (a
+--       value) or u (a wait that is over), field, slots or value }],
+--     [the scope's member of the index of ready scopes, if it stays ready],
+--     [its fork: { name, number, index, stamp or '', change of the number of branches with a record, letter of the
+--       result (d done, f failed, '' none), its bytes }],
+--     [the end: { status, time, number of fields that are not read }],
+--     [timers: { position of their index in KEYS, members to remove, pairs of score and member to add,
+--       [lowest score] }],
+--     [effects: { position of the outbox in KEYS, the effects }],
+--     [attributes: { position of their index in KEYS, beginnings of members to remove, of those to add }]
+--   }]
+-- - [{ the instance, [time, if histories are followed], [when the first recorded data expires] }]
 --
--- Returns false if nothing was written, otherwise 1; token and end of the lease that was taken; or 'j' if the fork is
--- complete and the parent was notified, with the number of results that it has to read, and their bytes. With effects or
--- changed waits it returns a list: that, the id of the first effect, which the others follow, or '', and the mark of the
--- instance and all that it waits for, or '' and nothing.
+-- Fields that are read and not compared, if a fact needs them: lines of history; the lease and the marks; the last
+-- number; the size; the numbers of the fork; with effects or at an end, the ids in the outbox; with attributes, changes
+-- of waits or at an end, the position in the listing; at an end, the watcher, the retention, and other fields that may
+-- exist.
+--
+-- Returns false if nothing was written, otherwise 1; or token and end of the lease that was taken; or 'j' if the fork
+-- is complete and the parent was notified, with the number of results that it has to read, and their bytes. With
+-- effects or changed waits it returns a list: that value, the id of the first effect (the others follow it) or '', and
+-- the mark of the instance and all its waits, or '' and nothing.
 
 -- Libraries, which are not available yet when this is loaded.
 local call, match, find, sub, pack, unpacked
--- Elements of history that are removed with one commit, as in commit.lua.
+-- The maximum number of history elements removed with one commit, as in commit.lua.
 local TRIMMED = 1000
--- Values of one command: Lua passes on some thousands at most.
+-- The maximum number of values in one command. Lua passes on some thousands at most.
 local AT_ONCE = 4000
--- Places of a fork's numbers.
-local TOTAL, OPEN, NEEDED, TOLD, CLOSED, TELLINGS, DONE, FAILED, LIVE = 1, 2, 3, 4, 5, 6, 7, 8, 9
+-- The positions of a fork's numbers.
+local TOTAL, OPEN, NEEDED, NOTIFIED, CLOSED, NOTIFICATIONS, DONE, FAILED, LIVE = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local STAMP, BYTES, MOST = 10, 11, 12
 
--- Returns the lines of history without the oldest elements that are not needed, except those of later commits.
--- Nothing is half done if the list isn't as expected.
+-- Removes the oldest elements of history that are not needed, and returns the number of remaining lines. The rest is
+-- left to later commits. Stops cleanly if the list isn't as expected.
 local function trim(K, list, lines, keep)
   for _ = 1, TRIMMED do
     if lines <= keep then break end
@@ -56,8 +67,8 @@ local function trim(K, list, lines, keep)
   return lines
 end
 
--- Counts a result. Returns the numbers of the fork, whether its parent is notified now, and how many KiB the results grow;
--- nil if the general way decides.
+-- Counts a result. Returns the numbers of the fork, whether its parent is notified now, and by how many KiB the results
+-- grow; nil if the general function must decide.
 local function counted(branch, text, letter, size)
   local fork = text and unpacked(text)
   if not fork or #fork < 10 or branch[4] ~= '' and fork[STAMP] ~= branch[4] or fork[CLOSED] == 1 or branch[3] >= fork[OPEN] then
@@ -70,11 +81,11 @@ local function counted(branch, text, letter, size)
   fork[place] = fork[place] + 1
   fork[BYTES], fork[MOST] = before + size, fork[MOST] or 0
   if fork[MOST] > 0 and fork[BYTES] > fork[MOST] and letter == 'd' then return nil end
-  local tells = fork[TOLD] == 0 and (letter == 'f' or fork[DONE] >= fork[NEEDED])
-  if tells then
-    fork[TOLD], fork[TELLINGS] = 1, fork[TELLINGS] + 1
+  local notifies = fork[NOTIFIED] == 0 and (letter == 'f' or fork[DONE] >= fork[NEEDED])
+  if notifies then
+    fork[NOTIFIED], fork[NOTIFICATIONS] = 1, fork[NOTIFICATIONS] + 1
   end
-  return fork, tells, math.floor(fork[BYTES] / 1024) - math.floor(before / 1024)
+  return fork, notifies, math.floor(fork[BYTES] / 1024) - math.floor(before / 1024)
 end
 
 -- The number of results that the parent of a complete fork reads: none after a batch that isn't the last one.
@@ -83,7 +94,7 @@ local function to_read(fork)
   return fork[DONE] + fork[FAILED]
 end
 
--- Notifies listeners of a timer that is due before all others.
+-- Updates the index of timers, and notifies listeners of a timer that is due before all others.
 local function arm(NS, index, removed, added, earliest)
   if removed[1] then call('ZREM', index, unpack(removed)) end
   if not earliest then return end
@@ -96,7 +107,7 @@ local function arm(NS, index, removed, added, earliest)
   call(unpack(add))
 end
 
--- Returns the mark and all waits if the index of events must follow.
+-- Writes changes of waits. Returns the mark and all waits if the index of events must be updated.
 local function wait(KEYS, INST, listed, waits)
   local events, freed, changes, gone, over = KEYS[4], waits[3], waits[4], waits[5], waits[6]
   local is_there = call('EXISTS', events) == 1
@@ -140,8 +151,8 @@ local function wait(KEYS, INST, listed, waits)
   return micros, call('HGETALL', events)
 end
 
--- The parts that only some commits need. Returns the answer, false if nothing may be written, fields and values to write, the id
--- of the first effect, and the mark and all waits.
+-- The parts that only some commits need. Returns the answer (false if nothing may be written), fields and values to
+-- write, the id of the first effect, and the mark and all waits.
 local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
   local K = KEYS[1]
   local INST, NS, held, lease, numbered, gain, room, most, waits, stays, branch, ends, timers, effects, index = unpack(more, 1, 15)
@@ -164,17 +175,17 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     weight = tonumber(found[place]) or 0
     if room and weight + room > most then return false end
   end
-  local fork, tells, around
+  local fork, notifies, parent
   if branch then
     place = place + 1
     local grown
-    fork, tells, grown = counted(branch, found[place], branch[6], branch[7])
+    fork, notifies, grown = counted(branch, found[place], branch[6], branch[7])
     if not fork then return false end
     if gain then gain = gain + grown end
-    if tells then
-      around = call('HMGET', K, 'l:r', 'q:r', 'x:r')
-      local id = 'fork-' .. branch[2] .. '-' .. fork[TELLINGS]
-      if around[3] and find(around[3], '\1' .. id .. '\1', 1, true) then return false end
+    if notifies then
+      parent = call('HMGET', K, 'l:r', 'q:r', 'x:r')
+      local id = 'fork-' .. branch[2] .. '-' .. fork[NOTIFICATIONS]
+      if parent[3] and find(parent[3], '\1' .. id .. '\1', 1, true) then return false end
     end
   end
   local outbox, listed
@@ -196,11 +207,11 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     if call('HLEN', K) ~= there then return false end
   end
 
-  -- From here on it writes.
+  -- Everything was checked, and from here on it writes.
   local set, s, answer, first = {}, 0, 1, nil
   local wakes = at + elements + words + gone + 1
   local millis
-  if lease or stays or tells or effects or ARGV[wakes] then
+  if lease or stays or notifies or effects or ARGV[wakes] then
     local time = call('TIME')
     millis = time[1] .. sub('00000' .. time[2], -6, -4)
     if numbered then
@@ -232,15 +243,15 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     set[s + 1], set[s + 2] = 'g:' .. branch[1], pack(fork)
     s = s + 2
   end
-  if tells then
-    local box = around[2] and unpacked(around[2]) or {}
-    box[#box + 1] = { number, 'fork-' .. branch[2] .. '-' .. fork[TELLINGS], 'k', '' }
+  if notifies then
+    local box = parent[2] and unpacked(parent[2]) or {}
+    box[#box + 1] = { number, 'fork-' .. branch[2] .. '-' .. fork[NOTIFICATIONS], 'k', '' }
     set[s + 1], set[s + 2], set[s + 3], set[s + 4] = 'q:r', pack(box), 'n', number
     set[s + 5] = 'i:r:' .. number
     set[s + 6] = '{"Joined":{"fork":' .. branch[2] .. ',"results":[],"done":' .. fork[DONE] .. '}}'
     s = s + 6
     call('ZADD', KEYS[2], 'LT', millis, INST .. '/r')
-    local till, holder = match(around[1] or '', '^%d+ (%d+) %d (%S+) ')
+    local till, holder = match(parent[1] or '', '^%d+ (%d+) %d (%S+) ')
     if till and tonumber(till) > tonumber(millis) then call('PUBLISH', NS .. ':p:' .. holder, INST .. '/r') end
     answer = 'j ' .. to_read(fork) .. ' ' .. string.format('%.0f', fork[BYTES])
   end

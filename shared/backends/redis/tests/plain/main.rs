@@ -1,5 +1,5 @@
-//! Commits on the fast path leave the same data as on the general path: the same random operations run on
-//! two namespaces, one for each, and all of Redis is compared after every step.
+//! Commits on the fast path leave the same data as on the general path: the same random operations run in two
+//! namespaces, one for each path, and all of Redis is compared after every step.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod operations;
@@ -70,9 +70,9 @@ fn named(command: &Command) -> &'static str {
 struct Pair {
     general: Side,
     plain: Side,
-    /// The commits on the fast path: commands, and whether the lease was held.
+    /// The commits on the fast path: their commands, and whether the lease was held.
     seen: BTreeSet<String>,
-    /// How many exceeded the size limit of the instance.
+    /// How many commits exceeded the size limit of the instance.
     full: u32,
 }
 
@@ -87,7 +87,7 @@ impl Pair {
                     .collect()
             };
             panic!(
-                "after {what}: only in the general way {:#?}, only in the short one {:#?}",
+                "after {what}: only on the general path {:#?}, only on the fast one {:#?}",
                 only(&general, &plain),
                 only(&plain, &general)
             );
@@ -124,7 +124,7 @@ impl Pair {
         };
         let commit = some_commit(&mut Dice(seed), &mut copy, &held.0, again);
         let twin = some_commit(&mut Dice(seed), known, &held.1, again);
-        // Each side has data of its own: what is the same object in memory is stored as the same.
+        // Each side has its own data, since the same object in memory is stored as the same.
         let scopes = (commit.scope.clone(), twin.scope.clone());
         let what: Vec<&str> = commit.commands.iter().map(named).collect();
         let held_before = commit.lease.is_taken();
@@ -206,9 +206,9 @@ impl Pair {
     }
 }
 
-/// An instance carried out before its creation leaves the same data as creation and end in two steps.
+/// An inline run leaves the same data as a creation and an end in two steps.
 #[tokio::test]
-async fn one_step_leaves_what_two_leave() {
+async fn an_inline_run_leaves_the_same_data_as_two_steps() {
     for entries in [0, 5, 1200] {
         for (key, status, attributes) in [
             (None, EndStatus::Completed, Attributes::new()),
@@ -241,7 +241,7 @@ async fn one_step_leaves_what_two_leave() {
             };
             two.store.create(begins).await.unwrap();
             let Acquired::Held(held) = two.store.read_snapshot(&root("a"), 1).await.unwrap() else {
-                panic!("it isn't there");
+                panic!("it doesn't exist");
             };
             let end = Command::End {
                 status,
@@ -275,9 +275,9 @@ async fn one_step_leaves_what_two_leave() {
     }
 }
 
-/// An instance that is found by attributes ends on the fast path, as any other.
+/// The end of an instance with attributes takes the fast path too.
 #[tokio::test]
-async fn attributes_leave_the_end_short() {
+async fn the_end_with_attributes_takes_the_fast_path() {
     let server = RedisServer::start().unwrap();
     let side = Side::new(&server, "short", true, 100_000).await;
     let b = Backend::of(std::sync::Arc::new(side.store.clone()), ());
@@ -303,7 +303,7 @@ async fn attributes_leave_the_end_short() {
 }
 
 #[tokio::test]
-async fn the_short_way_leaves_what_the_general_one_leaves() {
+async fn the_fast_path_leaves_the_same_data_as_the_general_one() {
     let mut commits = 0;
     let mut seen = BTreeSet::new();
     let (mut plain, mut full) = (0, 0);
@@ -417,12 +417,12 @@ async fn the_short_way_leaves_what_the_general_one_leaves() {
         seen = pair.seen;
         full = pair.full;
     }
-    println!("{plain} of {commits} commits took the short way, {full} had no room");
+    println!("{plain} of {commits} commits took the fast path, {full} had no room");
     assert!(full > 20, "{full} had no room");
     for what in wanted() {
         assert!(
             seen.contains(&what),
-            "'{what}' never took the short way: {seen:?}"
+            "'{what}' never took the fast path: {seen:?}"
         );
     }
 }

@@ -12,7 +12,7 @@ use swirl_ports::{Commit, Held};
 
 use crate::side::Dice;
 
-/// The test's knowledge of the instance: enough for operations that make sense, and some that don't.
+/// The test's knowledge about the instance: enough for operations that make sense, and for some that don't.
 #[derive(Default)]
 pub struct Known {
     pub forks: Vec<(u32, u32)>,
@@ -25,7 +25,7 @@ pub fn some_scope(dice: &mut Dice, known: &Known) -> ScopeRef {
         0 => "r".to_owned(),
         _ if dice.one_in(3) => "r".to_owned(),
         forks => {
-            // The newest most often.
+            // The newest scope most often.
             let back = if dice.one_in(4) { dice.roll(forks) } else { 0 };
             let (fork, total) = known.forks[(forks - 1 - back) as usize];
             format!("r.{fork}.{}", dice.roll(u64::from(total)))
@@ -66,7 +66,7 @@ fn some_data(dice: &mut Dice) -> Data {
     Data::string("x".repeat(dice.roll(7_000) as usize))
 }
 
-/// A step of a held scope. `true`: its holder continues.
+/// A step of a held scope. Returns true if its holder continues.
 pub fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool) -> Commit {
     let name = held.lease.scope.scope.clone();
     let is_root = name.as_str() == "r";
@@ -166,7 +166,7 @@ pub fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool)
                 1 => EndStatus::Terminated,
                 _ => EndStatus::Completed,
             };
-            // The root of an instance that has failed may be retried.
+            // The root of a failed instance may be retried.
             if status != EndStatus::Faulted || dice.one_in(8) {
                 scope.cursor = Cursor::Ended;
             }

@@ -1,11 +1,11 @@
-//! A separate namespace, inspected from outside, and dice.
+//! A namespace that is inspected from outside, and pseudo-random numbers.
 
 use std::collections::BTreeMap;
 
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
-/// Numbers that look random, the same at each run.
+/// Pseudo-random numbers, the same in each run.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -63,7 +63,7 @@ impl Side {
         }
     }
 
-    /// The numbers of leases and effects begin with a time, which differs between the sides. Here they restart.
+    /// Restarts the numbers of leases and effects, which begin with a time that differs between the sides.
     pub fn count_from_one(&mut self, instance: &str) {
         let key = format!("{{{}:0}}:i:{instance}", self.namespace);
         let set: redis::RedisResult<i64> = redis::cmd("HSET")
@@ -101,7 +101,7 @@ impl Side {
         lines
     }
 
-    /// The sum that each instance keeps is that of its records.
+    /// Checks that the size that each instance stores is the sum of its records.
     pub fn check_weight(&mut self) {
         for instance in self.instances() {
             let fields: Vec<(String, Vec<u8>)> = redis::cmd("HGETALL")
@@ -137,7 +137,7 @@ impl Side {
             .unwrap()
     }
 
-    /// How many functions the server has carried out.
+    /// The number of functions that the server has run.
     pub fn functions(&mut self) -> u64 {
         let info: String = redis::cmd("INFO")
             .arg("commandstats")
@@ -150,7 +150,7 @@ impl Side {
         count.map_or(0, |count| count.parse().unwrap())
     }
 
-    /// So that scores show whether they were set since.
+    /// Makes ready scopes older, so that their scores show whether they were set since.
     pub fn age_ready(&mut self) {
         let key = format!("{{{}:0}}:ready", self.namespace);
         let members: Vec<Vec<u8>> = redis::cmd("ZRANGE")
@@ -182,7 +182,7 @@ impl Side {
                 digits.push(byte.into());
                 continue;
             }
-            // Instants of this millennium in ms and µs, or with a packed number that looks like a digit.
+            // Instants of this millennium in ms and µs, or after a packed number that looks like a digit.
             match digits.len() {
                 13 | 16 | 17 | 20 => text.push('#'),
                 _ => text.push_str(&digits),
@@ -194,7 +194,7 @@ impl Side {
     }
 }
 
-/// Without the numbers of leases and effects, which grow with the server's clock: no others are so long.
+/// Removes the numbers of leases and effects, which grow with the server's clock. Other numbers aren't as long.
 pub fn masked(text: &str) -> String {
     const DIGITS_MIN: usize = 14;
     let mut out = String::with_capacity(text.len());

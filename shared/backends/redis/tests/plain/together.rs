@@ -1,4 +1,4 @@
-//! Commits at the same time, and commits that go on under a lease, need no second request.
+//! Concurrent commits, and commits that continue under a lease, need no second request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn branch(index: u32) -> ScopeRef {
 
 /// Branches that were all read before any of them reported are written by one function each.
 #[tokio::test]
-async fn branches_that_end_together_dont_conflict() {
+async fn branches_that_end_together_do_not_conflict() {
     const BRANCHES: u32 = 100;
     let server = RedisServer::start().unwrap();
     let side = Side::new(&server, "together", true, 100_000).await;
@@ -50,7 +50,7 @@ async fn branches_that_end_together_dont_conflict() {
     let notified = committed.iter().filter(
         |committed| matches!(committed, Committed::Done { joins, .. } if *joins == [root("a")]),
     );
-    assert_eq!(notified.count(), 1, "the last one tells the parent");
+    assert_eq!(notified.count(), 1, "the last one notifies the parent");
     assert!(
         committed
             .iter()
@@ -60,7 +60,7 @@ async fn branches_that_end_together_dont_conflict() {
     assert_eq!(b.hold(&root("a")).await.inbox.len(), 1);
 }
 
-/// A turn that continues under its lease, until an input comes in between.
+/// A turn that continues under its lease, until an input arrives in between.
 #[tokio::test]
 async fn calls_under_a_lease_are_written_at_once() {
     let server = RedisServer::start().unwrap();
@@ -81,14 +81,14 @@ async fn calls_under_a_lease_are_written_at_once() {
         scope.rev += 1;
     }
     assert_eq!(side.store.plain_commits(), before + 5);
-    // Its lease lasts longer by now, and the next commit needs no second request either.
+    // By now the lease lasts longer, and the next commit needs no second request either.
     assert!(side.store.renew(&held.lease, LEASE_MS).await.unwrap());
     scope.cursor = calling(6);
     let next = commit_with(&held, &scope, true);
     side.store.commit(next).await.unwrap();
     scope.rev += 1;
     assert_eq!(side.store.plain_commits(), before + 6);
-    // An answer that comes second.
+    // An answer that arrives after another input.
     let cancel = Input::Cancel {
         status: EndStatus::Cancelled,
     };
@@ -100,10 +100,10 @@ async fn calls_under_a_lease_are_written_at_once() {
     );
 }
 
-/// A timer that fires while a call is under way changes the inbox and the timers of the scope that is held: the commit
-/// is planned again with what it finds.
+/// A timer that fires while a call is in flight changes the inbox and the timers of the held scope. The commit is
+/// planned again with the current state.
 #[tokio::test]
-async fn a_commit_is_planned_again_with_what_has_changed() {
+async fn a_commit_is_planned_again_after_a_change() {
     let server = RedisServer::start().unwrap();
     let side = Side::new(&server, "again", true, 100_000).await;
     let b = Backend::of(Arc::new(side.store.clone()), ());
@@ -134,7 +134,7 @@ async fn a_commit_is_planned_again_with_what_has_changed() {
     assert_eq!(due, Vec::new());
 }
 
-/// A holder that waits for a long call asks without a function, until there is something new.
+/// A holder that waits for a long call polls without a function, until there is something new.
 #[tokio::test]
 async fn waiting_for_an_answer_runs_no_function() {
     let server = RedisServer::start().unwrap();
@@ -149,7 +149,7 @@ async fn waiting_for_an_answer_runs_no_function() {
     for scope in [root("a"), branch(0)] {
         let held = b.hold(&scope).await;
         let before = side.functions();
-        // It asks after some 20 ms.
+        // The holder polls after some 20 ms.
         let wait = timeout(Duration::from_millis(200), b.store.wait_input(&held.lease));
         assert!(wait.await.is_err(), "nothing came");
         assert_eq!(side.functions(), before);
@@ -159,7 +159,7 @@ async fn waiting_for_an_answer_runs_no_function() {
         b.add(&scope, cancel).await;
         timeout(Duration::from_secs(10), b.store.wait_input(&held.lease))
             .await
-            .expect("the input is there");
+            .expect("the input arrives");
     }
 }
 

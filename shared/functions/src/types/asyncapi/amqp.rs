@@ -242,10 +242,10 @@ impl Amqp {
             None => return Err(incoming.broken("the broker ended the wait")),
         };
         let Delivery { data, acker, .. } = delivery;
-        let storing = incoming.stored.watch();
-        // In a separate task, because the call's result is stored only after the call has ended.
+        let watch = incoming.stored.watch();
+        // Beside the call, whose result is stored when it has ended.
         tokio::spawn(async move {
-            let ack = storing.stored().await;
+            let ack = watch.stored().await;
             let settled = async {
                 if ack.is_some() {
                     acker.ack(BasicAckOptions::default()).await?;

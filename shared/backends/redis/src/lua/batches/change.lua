@@ -1,5 +1,5 @@
--- Changes the state of a batch. KEYS: 1 those that have not ended, 2 the batch. ARGV: 1 id, 2 the state, 3 when it ends,
--- or '', 4.. the states from which it may.
+-- Changes the state of a batch. KEYS: 1 active batches, 2 the batch. ARGV: 1 id, 2 the new state, 3 the time of the end
+-- or '', 4.. the states from which the change is allowed.
 
 local call = redis.call
 local state = call('HGET', KEYS[2], 'state')

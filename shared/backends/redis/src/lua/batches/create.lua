@@ -1,6 +1,6 @@
--- Creates a batch of the instances of a draft. KEYS: 1 batches, 2 those that have not ended, 3 the batch, 4 its
--- instances, 5 the draft. ARGV: 1 id, 2 when it is created, 3 the order, 4 how many instances. Returns 1, 0 (there is one),
--- or -1: the draft is not complete any more.
+-- Creates a batch from the instances of a draft. KEYS: 1 all batches, 2 active batches, 3 the batch, 4 its instances,
+-- 5 the draft. ARGV: 1 id, 2 time of creation, 3 the order, 4 number of instances. Returns 1, 0 if the batch exists
+-- already, or -1 if the draft is no longer complete.
 
 local call = redis.call
 if call('EXISTS', KEYS[3]) == 1 then

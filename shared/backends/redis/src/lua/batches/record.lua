@@ -1,6 +1,6 @@
--- Records outcomes, if exactly those before them are recorded. KEYS: 1 those that have not ended, 2 the batch, 3 its
--- instances, 4 the outcomes. ARGV: 1 id, 2 how many have an outcome, 3 now, 4 done, 5 refused, 6 failed, 7 how many codes of
--- refusals, then each code with its number, then the outcomes.
+-- Records outcomes, if exactly the outcomes before them are recorded. KEYS: 1 active batches, 2 the batch, 3 its
+-- instances, 4 the outcomes. ARGV: 1 id, 2 number of recorded outcomes, 3 now, 4 done, 5 refused, 6 failed, 7 number of
+-- refusal codes, then each code with its count, then the outcomes.
 
 local call = redis.call
 local codes = 2 * tonumber(ARGV[7])

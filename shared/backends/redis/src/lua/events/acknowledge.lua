@@ -1,5 +1,5 @@
--- Marks all effects of an event as done. KEYS: 1 known, 2 open. ARGV: 1 event, 2 at, 3 '1': claims
--- of its starts have been released. Returns their places if that must still be done, otherwise
+-- Records that all effects of an event were carried out. KEYS: 1 known, 2 open. ARGV: 1 event, 2 time, 3 '1' if the
+-- claims of its starts have been released. If that must be done first, returns the groups with claims, otherwise
 -- nothing. Starts by this event alone (=) have no claims.
 
 local open = redis.call('HGET', KEYS[2], ARGV[1])

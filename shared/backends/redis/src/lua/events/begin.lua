@@ -1,16 +1,16 @@
--- Begins the offer of an event. KEYS: 1 known, 2 open, 3 kept, 4 bodies, 5 instances that had it. ARGV: 1
--- event, 2 at, 3 how many are known at most, 4 its stored form, or '', 5 a generation that is older:
--- clocks of several servers differ, and kept events are delivered in this order, 6 the workflows that it starts by
--- itself, as starts.rs writes them, or '0'. Returns { 'duplicate' }, { 'done', outcome }, or { 'open', generation, the
--- rest of an older event of the same name, the workflows that the first offer starts so }: a generation is valid as
--- long as the event is known or kept.
+-- Begins the ingestion of an event. KEYS: 1 known, 2 open, 3 kept, 4 bodies, 5 instances that consumed it. ARGV: 1
+-- event, 2 time, 3 maximum number of known events, 4 its stored form or '', 5 a generation that is older (clocks of
+-- servers differ, and kept events are delivered in this order), 6 the workflows that it starts by itself, as alone.rs
+-- writes them, or '0'. Returns { 'duplicate' }, { 'done', outcome }, or { 'open', generation, the record of an older
+-- event with the same name, the workflows that the first ingestion starts by the event alone }. A generation is valid
+-- as long as the event is known or kept.
 
 local event, body = ARGV[1], ARGV[4]
 local open = redis.call('HGET', KEYS[2], event)
 if open then
   local generation, claims, outcome = string.match(open, '^(%d+) (%S+) ?(.*)$')
   if outcome ~= '' then return { 'done', outcome } end
-  -- A process works on it, or did: it is begun again.
+  -- A process is ingesting it, or was. Ingestion begins again.
   if body ~= '' and redis.call('HSETNX', KEYS[4], event, generation .. '\n' .. body) == 1 then
     redis.call('ZADD', KEYS[3], ARGV[2], event)
   end

@@ -1,9 +1,8 @@
--- Delivers an event to a wait. KEYS: those of Span::Waits. ARGV: 4 field of the wait, 5 what it
--- must be, 6 what it will be ('': it is over), 7 event, 8 generation, 9 generations that are
--- forgotten, 10 id and 11 payload of the input, 12 how many values, then names and values ('':
--- unknown yet) that the instance must have, then how many it learns, names and values, then notes of
--- its future places in the index, as in plan.lua. Returns { 'gone' }, { 'had' }, { 'changed' },
--- { 'known' } or { 'done', mark, scopes, fields }.
+-- Delivers an event to a wait. KEYS: those of Span::Waits. ARGV: 4 the wait's field, 5 its required value, 6 its new
+-- value ('' if it is over), 7 event, 8 generation, 9 the generation up to which consumed events are forgotten, 10 id
+-- and 11 payload of the input, 12 number of values that the instance must have, then names and values ('': unknown),
+-- then number, names and values of those that it learns, then notes of its future index entries, as in plan.lua.
+-- Returns { 'gone' }, { 'had' }, { 'changed' }, { 'known' } or { 'done', mark, scopes, fields }.
 
 begin('n', 'x:' .. SCOPE)
 if not STATUS then return { 'gone' } end

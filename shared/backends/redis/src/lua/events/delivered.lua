@@ -1,7 +1,6 @@
--- Records which instances received a kept event. KEYS: 1 bodies, 2 instances that received it.
--- ARGV: 1 event, 2 generation, 3 'claim': only if nobody else had it, 'had', 'free'; then
--- instances. Returns nothing if it isn't kept any more; otherwise 1 for a claim that holds or an
--- event that no instance has, else 0.
+-- Records which instances consumed a kept event. KEYS: 1 bodies, 2 instances that consumed it. ARGV: 1 event,
+-- 2 generation, 3 'claim': only if no other instance consumed it, 'had', 'free'; then instances. Returns nothing if the
+-- event isn't kept any more; otherwise 1 if a claim succeeded or no instance has consumed the event any more, else 0.
 
 local body = redis.call('HGET', KEYS[1], ARGV[1])
 if not body or string.match(body, '^%d+') ~= ARGV[2] then return false end

@@ -1,7 +1,6 @@
--- Forgets events that are too old or too many. KEYS: 1 known, 2 open, 3 kept, 4 bodies. ARGV: 1
--- known since before, 2 kept since before, 3 how many are kept at most, 4 how many at once. Forgets
--- known ones and returns their number; returns kept ones with their records, to be removed from
--- their buckets.
+-- Forgets events that are too old or too many. KEYS: 1 known, 2 open, 3 kept, 4 bodies. ARGV: 1 known events before
+-- this time, 2 kept events before this time, 3 maximum number of kept events, 4 how many at once. Forgets known events
+-- and returns their number; returns kept events with their records, which must first be removed from their buckets.
 
 local old = redis.call('ZRANGE', KEYS[1], '-inf', '(' .. ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[4])
 for _, event in ipairs(old) do

@@ -1,5 +1,5 @@
--- Forgets a kept event that has been removed from its buckets. KEYS: 1 kept, 2 bodies, 3 instances
--- that had it. ARGV: 1 event, 2 its record as it was read.
+-- Forgets a kept event that has been removed from its buckets. KEYS: 1 kept, 2 bodies, 3 instances that consumed it.
+-- ARGV: 1 event, 2 its record when it was read.
 
 if (redis.call('HGET', KEYS[2], ARGV[1]) or '') ~= ARGV[2] then return 0 end
 redis.call('HDEL', KEYS[2], ARGV[1])

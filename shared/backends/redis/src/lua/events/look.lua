@@ -1,5 +1,5 @@
--- Reads the waits of an instance. KEYS: 1 dirty, 2 its waits, 3 events that it received. ARGV: 1
--- instance, 2 an event. Returns the mark, the generation of the event that it received, the fields.
+-- Reads the waits of an instance. KEYS: 1 dirty, 2 its waits, 3 events that it consumed. ARGV: 1 instance, 2 an event.
+-- Returns the mark, the generation of the event if the instance consumed it, and the fields.
 
 return {
   redis.call('ZSCORE', KEYS[1], ARGV[1]),

@@ -1,6 +1,5 @@
--- Records the future index entries of an instance before they are written. KEYS: those of
--- Span::Waits. ARGV from 4: a wait's field (or ''), and the note's field, in turn. Returns the
--- mark, or nothing if a wait is over.
+-- Records the future index entries of an instance before they are written. KEYS: those of Span::Waits. ARGV from 4:
+-- pairs of a wait's field (or '') and the note's field. Returns the mark, or nothing if a wait is over.
 
 begin()
 if not STATUS then return false end

@@ -1,6 +1,6 @@
--- Marks an instance's index entries as current. KEYS: 1 dirty, 2 its waits. ARGV: 1 instance, 2
--- mark, 3 the note that events were given back ('' if none), 4 how many notes are true now, these,
--- then those that are not needed any more. Returns 1, or 0: something has changed meanwhile.
+-- Records that an instance's index entries are current. KEYS: 1 dirty, 2 its waits. ARGV: 1 instance, 2 mark, 3 the
+-- note that events were released ('' if none), 4 number of notes that are now true, these notes, then notes that are no
+-- longer needed. Returns 1, or 0 if something has changed meanwhile.
 
 local count = tonumber(ARGV[4])
 for at = 5, 4 + count do

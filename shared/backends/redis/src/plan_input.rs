@@ -1,15 +1,15 @@
-//! What a plan starts from besides the snapshot, and why there may be no plan.
+//! The input of a plan in addition to the snapshot, and the reasons why there may be no plan.
 
 use swirl_ports::Commit;
 
 use crate::steps::Steps;
 use crate::waits::Change;
 
-/// The parts of a commit as they are stored, and what else a plan depends on.
-pub(crate) struct Given<'a> {
+/// The parts of a commit in their stored form, and everything else that a plan depends on.
+pub(crate) struct PlanInput<'a> {
     pub commit: &'a Commit,
     pub steps: &'a Steps<'a>,
-    /// Before that of the record.
+    /// The revision before the record's.
     pub rev: u64,
     pub record: Vec<u8>,
     pub fork: Option<Vec<u8>>,
@@ -18,19 +18,19 @@ pub(crate) struct Given<'a> {
     pub error: Option<Vec<u8>>,
     pub effects: Vec<String>,
     pub waits: Vec<Change>,
-    /// Digests of events that came too late.
+    /// The digests of events that came too late.
     pub freed: Vec<String>,
-    /// Lines of history, and how many elements hold them.
+    /// The number of history lines, and the number of elements that contain them.
     pub lines: usize,
     pub elements: usize,
     pub history_max: u64,
     pub is_followed: bool,
-    /// When the first recorded data of its entries is removed.
+    /// When the first recorded data of the entries expires.
     pub due: Option<i64>,
-    /// The KiB that an instance may hold, and those that this adds at most (0: the limit doesn't apply).
+    /// The size limit of the instance in KiB (0: no limit), and the maximum size that this commit adds.
     pub most: usize,
     pub adds: usize,
-    /// Identifies this write: larger than any of this process before.
+    /// Identifies this write. It is greater than that of any earlier write of this process.
     pub stamp: u64,
     pub namespace: &'a str,
     pub holder: &'a str,
@@ -42,6 +42,6 @@ pub(crate) struct Given<'a> {
 pub(crate) enum Unplanned {
     /// The snapshot lacks a part of the scope that the commit changes.
     Unknown,
-    /// It is for the general function.
+    /// The general function must carry out the commit.
     General,
 }
