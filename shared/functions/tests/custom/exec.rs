@@ -133,7 +133,7 @@ async fn a_call_that_ends_early_kills_its_command() {
     let gone = async |ids: String| {
         std::fs::remove_file(&file).unwrap();
         eventually("their end", async || {
-            (!ids.split(' ').any(lives)).then_some(())
+            (!ids.split(' ').any(is_alive)).then_some(())
         })
         .await;
     };
