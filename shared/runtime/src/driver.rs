@@ -129,6 +129,8 @@ struct Run {
     inbox: VecDeque<InboxItem>,
     closed: bool,
     secrets: Data,
+    /// The secrets have been read since the last call.
+    has_fresh_secrets: bool,
     /// Removes secrets from the answers of services.
     redactor: Arc<Redactor>,
     recorder: Recorder,
@@ -353,12 +355,7 @@ impl Driver {
         let own = def.workflow.keep_data_ms;
         let own = own.filter(|_| self.settings.own_recording);
         let keep_ms = own.or(self.settings.keep_data_ms);
-        let names = &def.workflow.secrets;
-        let secrets = if names.is_empty() {
-            Data::NULL
-        } else {
-            self.secrets.get(names).await
-        };
+        let secrets = self.secrets_of(&def).await;
         Ok(Run {
             def,
             header,
@@ -375,6 +372,7 @@ impl Driver {
             recorded_call: None,
             left,
             secrets,
+            has_fresh_secrets: true,
             call: None,
             stored: None,
             wake: true,
@@ -386,6 +384,15 @@ impl Driver {
             active: None,
             joins_only: false,
         })
+    }
+
+    async fn secrets_of(&self, def: &Definition) -> Data {
+        let names = &def.workflow.secrets;
+        if names.is_empty() {
+            Data::NULL
+        } else {
+            self.secrets.get(names).await
+        }
     }
 
     /// How much the histories of a definition's instances record.

@@ -425,8 +425,7 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "secrets.files",
         ValueKind::List(&ValueKind::Path),
-        "JSON or YAML files of names and values. A change is seen when a worker next takes up an instance; calls that \
-         follow each other have the same values.",
+        "JSON or YAML files of names and values. A change is seen by the next call.",
     ),
     Setting::new(
         "secrets.folders",

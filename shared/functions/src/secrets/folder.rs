@@ -8,8 +8,8 @@ use swirl_ports::Secrets;
 
 use super::{SecretsError, collect, read_text};
 
-/// The file of a name is its value, without the last line end. It is read again each time, so a rotated secret is seen
-/// when a worker next takes up an instance.
+/// The file of a name is its value, without the last line end. It is read again for each call, so a rotated secret is
+/// seen by the next one.
 #[derive(Debug, Clone)]
 pub struct Folder(PathBuf);
 

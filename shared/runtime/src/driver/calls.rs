@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use swirl_engine::{Env, pending_request};
 use swirl_model::event::{Event, HistoryEntry};
+use swirl_model::redact::Redactor;
 use swirl_ports::call::CallAuth;
 use swirl_ports::{CallRequest, LastExchange, Stored};
 
@@ -29,6 +30,7 @@ impl Driver {
             self.called(run, &running, CallOutcome::Abandoned);
         }
         let Some(call) = pending else { return Ok(()) };
+        let env = &self.env_of_call(run, env).await;
         let permit = self.permit_of(run).await;
         let request = permit.counting(|| pending_request(&run.def, &run.header, &run.scope, env));
         drop(permit);
@@ -98,6 +100,18 @@ impl Driver {
             future,
         });
         Ok(())
+    }
+
+    /// Reads the secrets again for another call under the same lease, since they may have been rotated meanwhile.
+    async fn env_of_call(&self, run: &mut Run, env: &Env) -> Env {
+        if !std::mem::take(&mut run.has_fresh_secrets) {
+            run.secrets = self.secrets_of(&run.def).await;
+            run.redactor = Arc::new(Redactor::of(&run.secrets));
+        }
+        Env {
+            secrets: run.secrets.clone(),
+            ..env.clone()
+        }
     }
 
     pub(super) fn called(&self, run: &Run, running: &Running, outcome: CallOutcome<'_>) {

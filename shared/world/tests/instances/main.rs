@@ -12,6 +12,7 @@ mod migrated;
 mod pending;
 mod reconciler;
 mod retried;
+mod secrets;
 mod stored;
 mod suspects;
 mod suspended;
