@@ -111,7 +111,7 @@ pub struct Remove {
     #[arg(value_name = "ID")]
     id: String,
 
-    /// The reason, for the server's log: the instance's history is removed, too.
+    /// The reason, for the audit log: the instance's history is removed, too.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 

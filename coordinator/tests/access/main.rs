@@ -1,6 +1,7 @@
 //! The API as clients see it: over sockets, with and without tokens, over TLS, until it stops.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod audit;
 mod batches;
 mod console;
 mod crowds;

@@ -177,6 +177,8 @@ pub struct Coordinator {
     /// How long, and how many, batches are kept after their end.
     pub keep_batches: Duration,
     pub keep_batches_max: usize,
+    /// How many entries the audit log keeps.
+    pub keep_audit_max: usize,
     pub drain_delay: Duration,
     pub shutdown_deadline: Duration,
     /// Health and metrics alone.
