@@ -12,6 +12,22 @@ use swirl_functions::http::HttpConfig;
 use swirl_functions::resources::Hosts;
 use swirl_functions::secrets::{Chain, Environment, Fixed};
 
+/// The reason for an action.
+#[derive(Debug, clap::Args)]
+pub struct Reason {
+    /// The reason, for the audit log.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+impl Reason {
+    /// The reason as a part of a request's query.
+    pub fn query(&self) -> Vec<(&str, &str)> {
+        let given = self.reason.as_deref();
+        given.map(|reason| ("reason", reason)).into_iter().collect()
+    }
+}
+
 /// Limits for instances that a process keeps itself.
 #[derive(Debug, clap::Args)]
 pub struct LimitArgs {

@@ -10,7 +10,7 @@ use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_ports::addressed::Addressed;
 use swirl_ports::{Clock, FunctionCaller, Secrets};
 use swirl_runtime::{Driver, Lower, Observer, Recording, Registry, Settings, Shares};
-use swirl_service::{BatchLimits, Batching, Service, draw_name};
+use swirl_service::{AUDIT_KEPT, Auditing, BatchLimits, Batching, Service, draw_name};
 use swirl_system::{Calls, System};
 use swirl_worker::pool;
 use tokio::task::JoinSet;
@@ -96,6 +96,14 @@ impl Node {
             service: self.service.clone(),
             store: self.store.clone(),
             limits: BatchLimits::default(),
+        }
+    }
+
+    /// For the API: the audit log.
+    pub fn auditing(&self) -> Auditing {
+        Auditing {
+            store: self.store.clone(),
+            keep_max: AUDIT_KEPT,
         }
     }
 

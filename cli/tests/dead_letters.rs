@@ -80,8 +80,8 @@ async fn dead_letters_are_listed_shown_resent_and_dropped() {
     assert_eq!(rest["deadLetters"].as_array().unwrap().len(), 2);
 
     let number = event["sequence"].to_string();
-    let (shown, _) = swirl(&server, &["dead-letters", "show", &number]);
-    let payload: Value = serde_json::from_str(shown["payload"].as_str().unwrap()).unwrap();
+    let (whole, _) = swirl(&server, &["dead-letters", "show", &number]);
+    let payload: Value = serde_json::from_str(whole["payload"].as_str().unwrap()).unwrap();
     assert_eq!(payload["source"], "/shop");
 
     // It still isn't an event, so it becomes a dead letter again, with another number.
@@ -101,6 +101,28 @@ async fn dead_letters_are_listed_shown_resent_and_dropped() {
         assert_eq!(code, Some(1), "it is gone");
     }
     assert!(letters(&server, 0).is_empty());
+
+    let (log, _) = swirl(&server, &["audit", "--kind", "dead-letter"]);
+    let entries = log["entries"].as_array().unwrap();
+    let actions: Vec<&str> = entries
+        .iter()
+        .map(|entry| entry["action"].as_str().unwrap())
+        .collect();
+    let [dropped @ .., sent] = &actions[..] else {
+        panic!("{log:#}")
+    };
+    assert_eq!(
+        (*sent, dropped),
+        ("dead-letter-retry", &["dead-letter-drop"; 3][..])
+    );
+    assert_eq!(entries[3]["subject"]["id"], number);
+    let (rows, _) = shown(&server, &["audit", "--subject", &number]);
+    assert!(
+        rows.contains(&format!(
+            "dead-letter-retry  dead-letter {number}  (letter: "
+        )),
+        "{rows}"
+    );
 }
 
 /// The instance was suspended because of it.

@@ -21,11 +21,11 @@ function opened(root) {
 }
 
 // A link keeps its focus when the page is replaced, since it is still there; nothing else could. A press that has begun
-// ends on the element on which it began.
+// ends on the element on which it began. Ticked boxes stay ticked.
 function isBusy(main) {
   const at = document.activeElement;
   const isHeld = at !== main && main.contains(at) && !at.matches('a');
-  return isHeld || main.querySelector(':active, details.action[open]') || String(getSelection()) !== '';
+  return isHeld || main.querySelector(':active, details.action[open], .tick :checked') || String(getSelection()) !== '';
 }
 
 // Returns whether the page is up to date: a hidden or busy one stays as it is. `seen`: the hint that it follows.

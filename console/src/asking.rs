@@ -109,8 +109,8 @@ impl Asking {
         Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
-    pub async fn delete(&self, path: &[&str]) -> Result<Value, Refusal> {
-        let bytes = self.ask(Method::DELETE, path, &[], &[], "").await?;
+    pub async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, Refusal> {
+        let bytes = self.ask(Method::DELETE, path, query, &[], "").await?;
         Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 

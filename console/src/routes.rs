@@ -14,6 +14,7 @@ pub fn router(console: Console) -> Router {
     let definition = "/definitions/{id}/{version}";
     Router::new()
         .route("/", get(pages::overview::show))
+        .route("/audit", get(pages::audit::show))
         .route(
             "/sign-in",
             get(pages::sign_in::show).post(pages::sign_in::sign_in),
@@ -55,6 +56,8 @@ pub fn router(console: Console) -> Router {
             "/schedules/{workflow}/{action}",
             post(pages::schedules::act),
         )
+        .route("/views", post(pages::views::save))
+        .route("/views/remove", post(pages::views::remove))
         .route("/system", get(pages::system::show))
         .route("/assets/{name}", get(assets::asset))
         .fallback(async || Failure::not_found("there is no such page in the console"))

@@ -94,6 +94,8 @@ fn done(word: &str) -> &'static str {
         "batch-pause" => "The batch is paused.",
         "batch-resume" => "The batch continues.",
         "batch-stop" => "The batch is stopped.",
+        "view-saved" => "The view is saved, for everybody who uses this namespace.",
+        "view-removed" => "The view is removed.",
         "pause" => "The schedule is paused.",
         "fire" => "An instance is started.",
         "sent-again" => "The message was sent again.",

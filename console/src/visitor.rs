@@ -141,6 +141,18 @@ impl Form {
         found.map_or("", |(_, value)| value)
     }
 
+    /// The values of all fields with this name.
+    pub fn all(&self, name: &str) -> Vec<&str> {
+        let found = self.fields.iter().filter(|(field, _)| field == name);
+        found.map(|(_, value)| value.as_str()).collect()
+    }
+
+    /// The reason that was filled in, as a part of a request's query.
+    pub fn reason(&self) -> Vec<(&str, &str)> {
+        let given = self.given("reason");
+        given.map(|reason| ("reason", reason)).into_iter().collect()
+    }
+
     /// The value, if something was filled in.
     pub fn given(&self, name: &str) -> Option<&str> {
         Some(self.get(name).trim()).filter(|value| !value.is_empty())

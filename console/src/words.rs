@@ -41,6 +41,33 @@ pub fn batch_status(word: &str) -> Pill {
     }
 }
 
+/// An action of the audit log.
+pub fn deed(action: &str) -> &'static str {
+    match action {
+        "batch" => "created a batch",
+        "batch-pause" => "paused a batch",
+        "batch-resume" => "resumed a batch",
+        "batch-stop" => "stopped a batch",
+        "cancel" => "cancelled it",
+        "dead-letter-drop" => "dropped a dead letter",
+        "dead-letter-retry" => "sent a dead letter again",
+        "delete" => "deleted a version",
+        "deploy" => "deployed a version",
+        "edit" => "edited its data and continued it",
+        "migrate" => "moved it to another version",
+        "remove" => "removed it",
+        "rerun" => "took it back to a state",
+        "resume" => "resumed it",
+        "retry" => "tried again",
+        "schedule-backfill" => "backfilled a past period",
+        "schedule-fire" => "started an instance out of turn",
+        "schedule-pause" => "paused a schedule",
+        "schedule-resume" => "resumed a schedule",
+        "skip" => "skipped a step",
+        _ => "did something that this version doesn't know",
+    }
+}
+
 /// An id that is short enough for a line.
 pub fn short(id: &str) -> String {
     const CHARS_MAX: usize = 14;

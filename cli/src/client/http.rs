@@ -199,6 +199,7 @@ impl Client {
         name: &str,
         document: &str,
         resources: &[(String, String)],
+        query: &[(&str, &str)],
     ) -> anyhow::Result<Answer> {
         let resources: BTreeMap<&str, &str> = resources
             .iter()
@@ -207,7 +208,7 @@ impl Client {
         let whole = json!({"name": name, "document": document, "resources": resources});
         let headers = [("content-type", "application/vnd.swirl.deployment+json")];
         let body = whole.to_string().into_bytes();
-        self.post(&["definitions"], &[], &headers, body, Repeat::Safe)
+        self.post(&["definitions"], query, &headers, body, Repeat::Safe)
             .await
     }
 

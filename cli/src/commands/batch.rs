@@ -8,7 +8,7 @@ use swirl_presentation::timeline::{error, shown};
 
 use super::list;
 use super::start::drawn_key;
-use crate::arguments::json_argument;
+use crate::arguments::{Reason, json_argument};
 use crate::client::{Answer, Client, Patience, Repeat, Server, TIMED_OUT, Timeout};
 use crate::terminal::{Output, Terminal};
 use crate::text::table;
@@ -50,11 +50,11 @@ enum Task {
     /// Lists the instances of a batch with their outcomes.
     Results(Results),
     /// Pauses a batch, until it is resumed.
-    Pause(Of),
+    Pause(Change),
     /// Resumes a paused batch.
-    Resume(Of),
+    Resume(Change),
     /// Stops a batch early; completed operations stay in effect.
-    Stop(Of),
+    Stop(Change),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -131,6 +131,15 @@ struct List {
 }
 
 #[derive(Debug, clap::Args)]
+struct Change {
+    #[command(flatten)]
+    of: Of,
+
+    #[command(flatten)]
+    reason: Reason,
+}
+
+#[derive(Debug, clap::Args)]
 struct Of {
     /// The batch's id.
     #[arg(value_name = "ID")]
@@ -171,9 +180,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             answer.show(terminal, described)
         }),
         Task::Results(results) => results.run(terminal),
-        Task::Pause(of) => of.change("pause", terminal),
-        Task::Resume(of) => of.change("resume", terminal),
-        Task::Stop(of) => of.change("stop", terminal),
+        Task::Pause(change) => change.run("pause", terminal),
+        Task::Resume(change) => change.run("resume", terminal),
+        Task::Stop(change) => change.run("stop", terminal),
     }
 }
 
@@ -296,11 +305,12 @@ impl Results {
     }
 }
 
-impl Of {
-    fn change(&self, word: &str, terminal: &Terminal) -> anyhow::Result<u8> {
-        self.server.run(async |client| {
-            let path = ["batches", &self.id, word];
-            let answer = client.post(&path, &[], &[], Vec::new(), Repeat::Never);
+impl Change {
+    fn run(&self, word: &str, terminal: &Terminal) -> anyhow::Result<u8> {
+        self.of.server.run(async |client| {
+            let path = ["batches", &self.of.id, word];
+            let query = self.reason.query();
+            let answer = client.post(&path, &query, &[], Vec::new(), Repeat::Never);
             answer.await?.show(terminal, |body| {
                 format!(
                     "batch {} is {}\n",

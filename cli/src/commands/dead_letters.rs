@@ -4,6 +4,7 @@ use clap::Subcommand;
 use serde_json::Value;
 use swirl_presentation::timeline::shown;
 
+use crate::arguments::Reason;
 use crate::client::{Repeat, Server};
 use crate::terminal::Terminal;
 
@@ -31,9 +32,9 @@ enum What {
     /// Shows one with its headers and payload.
     Show(One),
     /// Sends the message again and drops the letter. If an instance was suspended because of it, it continues.
-    Retry(One),
+    Retry(Change),
     /// Drops one.
-    Drop(One),
+    Drop(Change),
 }
 
 #[derive(Debug, clap::Args)]
@@ -48,6 +49,15 @@ struct List {
 
     #[command(flatten)]
     server: Server,
+}
+
+#[derive(Debug, clap::Args)]
+struct Change {
+    #[command(flatten)]
+    one: One,
+
+    #[command(flatten)]
+    reason: Reason,
 }
 
 #[derive(Debug, clap::Args)]
@@ -68,15 +78,17 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             let answer = client.get(&["dead-letters", &number], &[]).await?;
             answer.show(terminal, whole)
         }),
-        What::Retry(one) => one.server.run(async |client| {
+        What::Retry(Change { one, reason }) => one.server.run(async |client| {
             let number = one.number.to_string();
             let path = ["dead-letters", number.as_str(), "retry"];
-            let answer = client.post(&path, &[], &[], Vec::new(), Repeat::Never);
+            let query = reason.query();
+            let answer = client.post(&path, &query, &[], Vec::new(), Repeat::Never);
             answer.await?.show(terminal, |_| "sent again\n".to_owned())
         }),
-        What::Drop(one) => one.server.run(async |client| {
+        What::Drop(Change { one, reason }) => one.server.run(async |client| {
             let number = one.number.to_string();
-            let answer = client.delete(&["dead-letters", &number], &[]).await?;
+            let path = ["dead-letters", number.as_str()];
+            let answer = client.delete(&path, &reason.query()).await?;
             answer.show(terminal, |body| format!("dropped: {}", line(body)))
         }),
     }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use swirl_presentation::timeline::shown;
 
+use crate::arguments::Reason;
 use crate::client::Server;
 use crate::terminal::Terminal;
 use crate::text::table;
@@ -69,6 +70,9 @@ struct Delete {
     force: bool,
 
     #[command(flatten)]
+    reason: Reason,
+
+    #[command(flatten)]
     server: Server,
 }
 
@@ -90,11 +94,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         }),
         Task::Delete(delete) => delete.server.run(async |client| {
             let path = ["definitions", &delete.workflow, &delete.version];
-            let query: &[(&str, &str)] = match delete.force {
-                true => &[("force", "true")],
-                false => &[],
-            };
-            let answer = client.delete(&path, query).await?;
+            let mut query = delete.reason.query();
+            query.extend(delete.force.then_some(("force", "true")));
+            let answer = client.delete(&path, &query).await?;
             answer.show(terminal, deleted)
         }),
     }

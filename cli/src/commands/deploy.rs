@@ -14,6 +14,7 @@ use swirl_spec::resource::{FileResources, ResourceError, Resources};
 use swirl_spec::source::Limits;
 
 use super::validate::ENDINGS;
+use crate::arguments::Reason;
 use crate::client::{Server, findings_in};
 use crate::functions::GivenArgs;
 use crate::terminal::{Output, Terminal};
@@ -37,6 +38,9 @@ pub struct Args {
     files: Vec<PathBuf>,
 
     #[command(flatten)]
+    reason: Reason,
+
+    #[command(flatten)]
     server: Server,
 
     #[command(flatten)]
@@ -54,7 +58,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             let document =
                 std::fs::read_to_string(file).with_context(|| format!("{name} cannot be read"))?;
             let resources = files_of(&document, file, &given);
-            let answer = client.deploy(&name, &document, &resources).await?;
+            let query = args.reason.query();
+            let answer = client.deploy(&name, &document, &resources, &query).await?;
             if answer.refused() {
                 code = 1;
                 terminal.message(&format!("{name}: {}", answer.refusal()));

@@ -168,6 +168,8 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
         Access::open("default"),
     )
     .with_batches(&node.batching())
+    .with_auditing(node.auditing())
+    .with_views(node.store.clone())
     .with_answers(swirl_coordinator::process::answers(&telemetry, "http"))
     .with_metrics(Arc::new(move || metrics.text().ok()));
     let api = api

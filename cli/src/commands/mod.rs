@@ -1,5 +1,6 @@
 //! The commands. Each has a file, and a line in [`Command`].
 
+mod audit;
 mod batch;
 mod call;
 mod completions;
@@ -78,6 +79,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Audit(audit::Args),
     Batch(batch::Args),
     Call(call::Args),
     Cancel(operate::Cancel),
@@ -134,6 +136,7 @@ pub fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     let done = match cli.command {
+        Command::Audit(args) => audit::run(&args, &terminal),
         Command::Batch(args) => batch::run(&args, &terminal),
         Command::Call(args) => call::run(&args, &terminal),
         Command::Cancel(args) => operate::cancel(&args, &terminal),

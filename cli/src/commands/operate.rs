@@ -111,7 +111,7 @@ pub struct Remove {
     #[arg(value_name = "ID")]
     id: String,
 
-    /// The reason. It goes to the server's log, because the instance's history is removed too.
+    /// The reason, for the audit log, because the instance's history is removed too.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use swirl_presentation::timeline::shown;
 
+use crate::arguments::Reason;
 use crate::client::{Repeat, Server};
 use crate::terminal::Terminal;
 
@@ -11,7 +12,7 @@ use crate::terminal::Terminal;
 #[command(after_long_help = "\
 Examples:
   swirl schedule list
-  swirl schedule pause nightly-report
+  swirl schedule pause nightly-report --reason 'the printer is broken'
   swirl schedule resume nightly-report
   swirl schedule fire nightly-report
   swirl schedule backfill nightly-report --from 2026-01-30T00:00:00Z --to 2026-02-01T00:00:00Z --dry-run")]
@@ -51,6 +52,9 @@ struct Of {
     /// The workflow's id.
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
+
+    #[command(flatten)]
+    reason: Reason,
 
     #[command(flatten)]
     server: Server,
@@ -112,7 +116,8 @@ impl Of {
         self.server.run(async |client| {
             let path = ["workflows", self.workflow.as_str(), "schedule", word];
             // Repeating the request changes nothing.
-            let answer = client.post(&path, &[], &[], Vec::new(), Repeat::Safe);
+            let query = self.reason.query();
+            let answer = client.post(&path, &query, &[], Vec::new(), Repeat::Safe);
             answer.await?.show(terminal, text)
         })
     }
@@ -122,7 +127,8 @@ impl Of {
         self.server.run(async |client| {
             let path = ["workflows", self.workflow.as_str(), "schedule", "fire"];
             let headers = [("idempotency-key", key.as_str())];
-            let answer = client.post(&path, &[], &headers, Vec::new(), Repeat::Safe);
+            let query = self.reason.query();
+            let answer = client.post(&path, &query, &headers, Vec::new(), Repeat::Safe);
             answer
                 .await?
                 .show(terminal, |body| format!("{}\n", shown(&body["id"])))
@@ -138,7 +144,8 @@ impl Backfill {
             let path = ["workflows", workflow, "schedule", "backfill"];
             let headers = [("content-type", "application/json")];
             let body = asked.to_string().into_bytes();
-            let answer = client.post(&path, &[], &headers, body, Repeat::Safe);
+            let query = self.of.reason.query();
+            let answer = client.post(&path, &query, &headers, body, Repeat::Safe);
             answer.await?.show(terminal, filled)
         })
     }

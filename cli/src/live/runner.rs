@@ -198,7 +198,7 @@ async fn refuse(scenario: &Scenario, api: &Client) -> Result<(), RunError> {
 
 async fn send(api: &Client, document: &Document) -> Result<crate::client::Answer, RunError> {
     let sent = api
-        .deploy(&document.name, &document.text, &document.resources)
+        .deploy(&document.name, &document.text, &document.resources, &[])
         .await;
     sent.map_err(failed)
 }

@@ -2,11 +2,13 @@
 
 use askama::Template;
 use axum::extract::{Path, Query};
+use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::form_urlencoded::Serializer;
 
 use super::Done;
+use super::instances::quoted;
 use crate::answer::{Answer, Failure, go_to, list, page, text};
 use crate::asking::segment;
 use crate::shell::Shell;
@@ -283,7 +285,10 @@ pub async fn create(visitor: Visitor, form: Form) -> Answer {
     let field = |name: &str| form.get(name).trim().to_owned();
     let asked = Asked {
         operation: field("operation"),
-        query: field("query"),
+        query: match form.given("ticked") {
+            Some(_) => ticked(&form.all("instance"))?,
+            None => field("query"),
+        },
         result: field("result"),
         state: field("state"),
         version: field("version"),
@@ -321,10 +326,20 @@ pub async fn create(visitor: Visitor, form: Form) -> Answer {
     })
 }
 
+/// A query for the instances that were ticked in a list.
+fn ticked(ids: &[&str]) -> Result<String, Failure> {
+    if ids.is_empty() {
+        let detail = "no instance is ticked: go back, and tick those that you want to act on";
+        return Err(Failure::new(StatusCode::BAD_REQUEST, detail));
+    }
+    let ids: Vec<String> = ids.iter().map(|id| quoted(id)).collect();
+    Ok(format!("id in ({})", ids.join(", ")))
+}
+
 impl Asked {
     fn body(&self, dry_run: bool) -> Result<Value, Failure> {
         let mut body = json!({"operation": self.operation, "query": self.query, "dryRun": dry_run});
-        let bad = |what: String| Failure::new(axum::http::StatusCode::BAD_REQUEST, what);
+        let bad = |what: String| Failure::new(StatusCode::BAD_REQUEST, what);
         if self.operation == "skip" {
             let given = if self.result.is_empty() {
                 "null"
@@ -377,12 +392,17 @@ fn sample(row: &Value) -> Sample {
     }
 }
 
-pub async fn act(visitor: Visitor, Path((id, action)): Path<(String, String)>, _: Form) -> Answer {
+pub async fn act(
+    visitor: Visitor,
+    Path((id, action)): Path<(String, String)>,
+    form: Form,
+) -> Answer {
     if !["pause", "resume", "stop"].contains(&action.as_str()) {
         return Err(Failure::not_found("unknown action"));
     }
     let path = ["batches", id.as_str(), action.as_str()];
-    visitor.asking.post(&path, &[], &[], "").await?;
+    let query = form.reason();
+    visitor.asking.post(&path, &query, &[], "").await?;
     let id = segment(&id);
     go_to(&format!("/console/batches/{id}?done=batch-{action}"))
 }

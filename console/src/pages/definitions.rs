@@ -258,9 +258,9 @@ fn finding(finding: &Value, document: &str) -> Finding {
 pub async fn delete(
     visitor: Visitor,
     Path((id, version)): Path<(String, String)>,
-    _: Form,
+    form: Form,
 ) -> Answer {
     let path = ["definitions", id.as_str(), version.as_str()];
-    visitor.asking.delete(&path).await?;
+    visitor.asking.delete(&path, &form.reason()).await?;
     go_to("/console/definitions?done=deleted")
 }

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::form_urlencoded::Serializer;
 
+use super::Done;
 use crate::answer::{Answer, list, page, text};
 use crate::asking::segment;
 use crate::shell::Shell;
@@ -41,6 +42,18 @@ struct Page {
     next: String,
     /// The whole search as a query, for a batch; empty if nothing is searched for, or no query says the same.
     all: String,
+    /// The search as fields, for a view; empty if nothing is searched for.
+    saved: Vec<(String, String)>,
+    views: Vec<View>,
+}
+
+/// A saved view.
+struct View {
+    name: String,
+    by: String,
+    address: String,
+    /// It is the search that the page shows.
+    chosen: bool,
 }
 
 struct Choice {
@@ -78,19 +91,39 @@ pub struct Asked {
     after: String,
 }
 
+/// The fields of a search, in the order of [`Asked::given`].
+pub const FIELDS: [&str; 4] = ["workflow", "status", "key", "query"];
+
 impl Asked {
     /// The fields that were filled in, for the API and for addresses.
     fn given(&self) -> Vec<(&str, &str)> {
-        [
-            ("workflow", &self.workflow),
-            ("status", &self.status),
-            ("key", &self.key),
-            ("query", &self.query),
-        ]
-        .into_iter()
-        .map(|(name, value)| (name, value.trim()))
-        .filter(|(_, value)| !value.is_empty())
-        .collect()
+        let values = [&self.workflow, &self.status, &self.key, &self.query];
+        FIELDS
+            .into_iter()
+            .zip(values)
+            .map(|(name, value)| (name, value.trim()))
+            .filter(|(_, value)| !value.is_empty())
+            .collect()
+    }
+}
+
+/// The address of a search.
+pub fn address(given: &[(&str, &str)]) -> String {
+    let query = Serializer::new(String::new()).extend_pairs(given).finish();
+    format!("/console/instances?{query}")
+}
+
+impl View {
+    fn new(row: &Value, asked: &Asked) -> View {
+        let parts = FIELDS.map(|name| (name, text(row, name)));
+        let given = parts.iter().map(|(name, value)| (*name, value.as_str()));
+        let given: Vec<_> = given.filter(|(_, value)| !value.is_empty()).collect();
+        View {
+            name: text(row, "name"),
+            by: text(row, "by"),
+            chosen: given == asked.given(),
+            address: address(&given),
+        }
     }
 }
 
@@ -105,7 +138,7 @@ impl Asked {
                 ("status", "suspended") => "suspended = true".to_owned(),
                 ("status", word) => format!("status = {word}"),
                 ("query", query) => format!("({query})"),
-                (name, value) => format!("{name} = {}", quoted(value)?),
+                (name, value) => format!("{name} = {}", quoted(value)),
             });
         }
         match parts.as_slice() {
@@ -118,15 +151,16 @@ impl Asked {
     }
 }
 
-/// A text of a query: nothing in it can be escaped.
-fn quoted(text: &str) -> Option<String> {
-    let quote = ['"', '\'']
-        .into_iter()
-        .find(|quote| !text.contains(*quote))?;
-    Some(format!("{quote}{text}{quote}"))
+/// A text of a query.
+pub fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-pub async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Answer {
+pub async fn show(
+    visitor: Visitor,
+    Query(asked): Query<Asked>,
+    Query(done): Query<Done>,
+) -> Answer {
     let shell = Shell::new(&visitor, "instances", "Instances").await?;
     let mut query = asked.given();
     query.push(("limit", PAGE));
@@ -154,6 +188,8 @@ pub async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Answer {
         chosen: value == asked.workflow,
         value,
     });
+    let views = visitor.asking.get(&["views"], &[]).await?;
+    let views = list(&views, "views").iter();
     let statuses = STATUSES.iter().map(|word| Choice {
         value: (*word).to_owned(),
         chosen: *word == asked.status,
@@ -161,11 +197,12 @@ pub async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Answer {
     let next = match found["next"].as_str() {
         None => String::new(),
         Some(next) => {
-            let mut query = Serializer::new(String::new());
-            query.extend_pairs(asked.given()).append_pair("after", next);
-            format!("/console/instances?{}", query.finish())
+            let mut given = asked.given();
+            given.push(("after", next));
+            address(&given)
         }
     };
+    let shell = shell.with_done(done.done.as_deref());
     page(&Page {
         shell: if asked.after.is_empty() {
             shell.with_news()
@@ -179,6 +216,12 @@ pub async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Answer {
         wrong,
         next,
         all: asked.as_query().unwrap_or_default(),
+        saved: asked
+            .given()
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        views: views.map(|row| View::new(row, &asked)).collect(),
         asked,
     })
 }
@@ -240,11 +283,11 @@ mod tests {
         assert_eq!(
             query("order", "faulted", "say \"x\"", "a = 1 or b = 2"),
             same(
-                r#"workflow = "order" and status = faulted and key = 'say "x"' and (a = 1 or b = 2)"#
+                r#"workflow = "order" and status = faulted and key = "say \"x\"" and (a = 1 or b = 2)"#
             )
         );
         assert_eq!(query("", "suspended", "", ""), same("suspended = true"));
         assert_eq!(query("order", "waiting", "", ""), None);
-        assert_eq!(query("", "", "\"'", ""), None);
+        assert_eq!(query("", "", "'\\", ""), same(r#"key = "'\\""#));
     }
 }

@@ -60,7 +60,10 @@ pub async fn act(
             "sent-again"
         }
         "drop" => {
-            visitor.asking.delete(&["dead-letters", &number]).await?;
+            visitor
+                .asking
+                .delete(&["dead-letters", &number], &[])
+                .await?;
             "dropped"
         }
         _ => return Err(Failure::not_found("unknown action")),

@@ -1,5 +1,6 @@
 //! One file per page, or for a few that belong together.
 
+pub mod audit;
 pub mod batches;
 pub mod definitions;
 pub mod events;
@@ -12,6 +13,7 @@ pub mod schedules;
 pub mod sign_in;
 pub mod start;
 pub mod system;
+pub mod views;
 
 use serde::Deserialize;
 

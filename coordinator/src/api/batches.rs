@@ -17,8 +17,10 @@ use swirl_model::instance::Status;
 use swirl_ports::{
     Batch, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches, Counts, Filter, Summary,
 };
-use swirl_service::{BatchLimits, Operation, RATE, RATE_MAX};
+use swirl_service::{Audited, BatchLimits, Operation, RATE, RATE_MAX};
 
+use super::audit::audited;
+use super::operate::Asker;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, located};
 use super::{Api, counts, listing, migrate, operate, paging};
@@ -101,9 +103,11 @@ pub async fn create(
             ),
         ));
     }
-    store.create_batch(&order, &found.ids).await?;
-    let batch = store.batch(&order.id).await?;
-    let batch = batch.ok_or_else(|| unknown(&order.id))?;
+    let is_new = store.create_batch(&order, &found.ids).await?;
+    let answered = stored(&*store, &order.id).await.map(|batch| answer(&batch));
+    if !is_new {
+        return answered;
+    }
     let (by, operation) = (order.by.as_deref(), &*order.operation);
     tracing::info!(
         batch = order.id,
@@ -114,7 +118,27 @@ pub async fn create(
         reason = order.reason.as_deref(),
         "a batch was created"
     );
-    Ok(answer(&batch))
+    let entry = entry("batch", &order, order.reason.as_deref());
+    Ok(audited(answered.into_response(), entry))
+}
+
+async fn stored(store: &dyn Batches, id: &str) -> Result<Batch, Problem> {
+    store.batch(id).await?.ok_or_else(|| unknown(id))
+}
+
+/// The entry of an action on a batch in the audit log.
+fn entry(action: &'static str, order: &BatchOrder, reason: Option<&str>) -> Audited {
+    let mut entry = Audited::new(action, "batch", order.id.as_str())
+        .because(reason)
+        .with("operation", &order.operation)
+        .with("query", &order.query)
+        .with("instances", order.matched);
+    for (name, value) in [("state", &order.state), ("version", &order.version)] {
+        if let Some(value) = value {
+            entry = entry.with(name, value);
+        }
+    }
+    entry
 }
 
 /// Returns 201 even if an earlier request created the batch, because 200 means a dry run.
@@ -138,9 +162,7 @@ fn order(
             "a batch needs a query: an empty one would mean all instances",
         ));
     }
-    if let Some(reason) = &asked.reason {
-        operate::check_reason(reason)?;
-    }
+    let reason = operate::reason(asked.reason)?;
     let rate = asked.rate.unwrap_or(RATE);
     if !(1..=RATE_MAX).contains(&rate) {
         let detail = format!("'rate' is the number of instances per second, from 1 to {RATE_MAX}");
@@ -154,7 +176,7 @@ fn order(
         version: asked.version,
         query: asked.query,
         by,
-        reason: asked.reason.filter(|reason| !reason.is_empty()),
+        reason,
         rate,
         created_at: api.service.clock.now(),
         matched: 0,
@@ -325,8 +347,7 @@ pub async fn one(
     Parameters(query): Parameters<ViewQuery>,
 ) -> Result<Json<Value>, Problem> {
     let store = store(&api)?.0;
-    let batch = store.batch(&id).await?;
-    let batch = batch.ok_or_else(|| unknown(&id))?;
+    let batch = stored(&*store, &id).await?;
     let mut view = shown(&batch);
     if query.afterwards {
         view["afterwards"] = afterwards(&api, &*store, &batch).await?;
@@ -401,8 +422,7 @@ pub async fn results(
         return Err(Problem::bad_request("invalid-query", detail));
     }
     let store = store(&api)?.0;
-    let batch = store.batch(&id).await?;
-    let matched = batch.ok_or_else(|| unknown(&id))?.order.matched;
+    let matched = stored(&*store, &id).await?.order.matched;
     let mut place = after.unwrap_or(0).min(matched);
     let end = matched.min(place.saturating_add(LOOKED_MAX as u32));
     let mut rows: Vec<BatchItem> = Vec::new();
@@ -458,22 +478,38 @@ fn result((item, status): &(BatchItem, Option<Status>)) -> Value {
     row
 }
 
-pub async fn pause(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
-    change(&api, &id, BatchState::Paused).await
+pub async fn pause(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    asker: Asker,
+) -> Result<Response, Problem> {
+    change(&api, &id, BatchState::Paused, asker).await
 }
 
-pub async fn resume(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
-    change(&api, &id, BatchState::Running).await
+pub async fn resume(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    asker: Asker,
+) -> Result<Response, Problem> {
+    change(&api, &id, BatchState::Running, asker).await
 }
 
-pub async fn stop(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
-    change(&api, &id, BatchState::Stopped).await
+pub async fn stop(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    asker: Asker,
+) -> Result<Response, Problem> {
+    change(&api, &id, BatchState::Stopped, asker).await
 }
 
-async fn change(api: &Api, id: &str, to: BatchState) -> Result<Response, Problem> {
+async fn change(
+    api: &Api,
+    id: &str,
+    to: BatchState,
+    Asker(operator): Asker,
+) -> Result<Response, Problem> {
     let store = store(api)?.0;
-    let before = store.batch(id).await?;
-    let before = before.ok_or_else(|| unknown(id))?.state;
+    let before = stored(&*store, id).await?.state;
     if !before.may_become(to) {
         let detail = format!("the batch is {}", before.as_str());
         return Err(Problem::conflict("wrong-status", detail));
@@ -484,7 +520,13 @@ async fn change(api: &Api, id: &str, to: BatchState) -> Result<Response, Problem
         let detail = format!("the batch has just become {}", after.state.as_str());
         return Err(Problem::conflict("wrong-status", detail));
     }
-    Ok(Json(shown(&after)).into_response())
+    let action = match to {
+        BatchState::Paused => "batch-pause",
+        BatchState::Running => "batch-resume",
+        BatchState::Stopped | BatchState::Completed => "batch-stop",
+    };
+    let entry = entry(action, &after.order, operator.reason.as_deref());
+    Ok(audited(Json(shown(&after)).into_response(), entry))
 }
 
 fn shown(batch: &Batch) -> Value {

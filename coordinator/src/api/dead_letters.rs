@@ -9,10 +9,12 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
-use swirl_service::Action;
+use swirl_service::{Action, Audited, Operator};
 
 use super::Api;
+use super::audit::audited;
 use super::letters::{DeadLetter, DeadLetters};
+use super::operate::Asker;
 use super::problem::{Problem, cut};
 use super::request::Parameters;
 
@@ -67,6 +69,7 @@ pub async fn one(
 pub async fn retry(
     State(api): State<Api>,
     Path(sequence): Path<String>,
+    Asker(operator): Asker,
 ) -> Result<Response, Problem> {
     let (kept, letter) = find(&api, &sequence).await?;
     if letter.is_cut {
@@ -77,18 +80,35 @@ pub async fn retry(
         Some(scope) => go_on(&api, scope).await?,
         None => kept.send_again(letter.sequence).await?,
     }
-    kept.remove(letter.sequence).await?;
+    let entry = entry("dead-letter-retry", &letter, &operator);
+    // It was sent, even if it cannot be dropped now.
+    let dropped = kept.remove(letter.sequence).await;
     let body = json!({"sequence": letter.sequence, "accepted": "retry"});
-    Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+    let answer = (StatusCode::ACCEPTED, Json(body));
+    let answer = dropped.map(|_| answer).map_err(Problem::from);
+    Ok(audited(answer.into_response(), entry))
 }
 
 pub async fn remove(
     State(api): State<Api>,
     Path(sequence): Path<String>,
+    Asker(operator): Asker,
 ) -> Result<Response, Problem> {
     let (kept, letter) = find(&api, &sequence).await?;
     kept.remove(letter.sequence).await?;
-    Ok(Json(summary(&letter)).into_response())
+    let entry = entry("dead-letter-drop", &letter, &operator);
+    Ok(audited(Json(summary(&letter)).into_response(), entry))
+}
+
+/// The entry in the audit log.
+fn entry(action: &'static str, letter: &DeadLetter, operator: &Operator) -> Audited {
+    let entry = Audited::new(action, "dead-letter", letter.sequence.to_string())
+        .because(operator.reason.as_deref())
+        .with("letter", &letter.reason);
+    match task(letter) {
+        Some(scope) => entry.with("instance", scope.instance),
+        None => entry.with("subject", &letter.subject),
+    }
 }
 
 async fn find<'a>(

@@ -13,12 +13,15 @@ use serde_json::{Value, json};
 use swirl_model::ids::DefinitionId;
 use swirl_ports::DefinitionHead;
 use swirl_runtime::Deployed;
-use swirl_service::Deletion;
+use swirl_service::{Audited, Deletion, Operator};
 
+use super::audit::audited;
+use super::operate::{self, Asker};
 use super::paging;
 use super::places;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, located};
+use super::schedules;
 use super::{Api, Outcome, Source};
 use crate::access::Caller;
 use crate::server::Peer;
@@ -48,6 +51,8 @@ pub struct Deploy {
     /// The document is only checked.
     #[serde(default, rename = "dryRun")]
     dry_run: bool,
+    /// For the audit log.
+    reason: Option<String>,
 }
 
 pub async fn deploy(
@@ -59,6 +64,7 @@ pub async fn deploy(
     body: Body,
 ) -> Result<Response, Problem> {
     let dry_run = query.dry_run;
+    let reason = operate::reason(query.reason.clone())?;
     let source = read(query, &headers, body).await?;
     let caller = match (caller, peer) {
         (Some(Extension(caller)), _) => caller.name,
@@ -108,6 +114,10 @@ pub async fn deploy(
     let mut response = (status, Json(body)).into_response();
     if let Ok(location) = location.parse() {
         response.headers_mut().insert(header::LOCATION, location);
+    }
+    if status == StatusCode::CREATED {
+        let entry = Audited::definition("deploy", &id).because(reason.as_deref());
+        response = audited(response, entry);
     }
     Ok(response)
 }
@@ -212,23 +222,32 @@ pub async fn list(
 pub struct Delete {
     #[serde(default)]
     force: bool,
+    /// For the audit log.
+    reason: Option<String>,
 }
 
 pub async fn delete(
     State(api): State<Api>,
     Path((workflow, version)): Path<(String, String)>,
     Parameters(query): Parameters<Delete>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
+    let reason = operate::reason(query.reason)?;
     let id = DefinitionId {
         workflow: workflow.into(),
         version: version.into(),
     };
     match api.service.delete(&*api.queries, &id, query.force).await? {
-        Deletion::Deleted(instances) => Ok(Json(json!({
-            "id": &*id.workflow,
-            "version": &*id.version,
-            "instances": instances,
-        }))),
+        Deletion::Deleted(instances) => {
+            let response = Json(json!({
+                "id": &*id.workflow,
+                "version": &*id.version,
+                "instances": instances,
+            }));
+            let entry = Audited::definition("delete", &id)
+                .because(reason.as_deref())
+                .with("instances", instances);
+            Ok(audited(response.into_response(), entry))
+        }
         Deletion::InUse(instances) => {
             let detail = format!(
                 "{instances} instances of {} run or have failed: wait for their end, cancel them, or let \
@@ -244,25 +263,38 @@ pub async fn delete(
 pub async fn pause(
     State(api): State<Api>,
     Path(workflow): Path<String>,
-) -> Result<Json<Value>, Problem> {
-    set_paused(&api, &workflow, true).await
+    Asker(operator): Asker,
+) -> Result<Response, Problem> {
+    set_paused(&api, &workflow, &operator, true).await
 }
 
 pub async fn resume(
     State(api): State<Api>,
     Path(workflow): Path<String>,
-) -> Result<Json<Value>, Problem> {
-    set_paused(&api, &workflow, false).await
+    Asker(operator): Asker,
+) -> Result<Response, Problem> {
+    set_paused(&api, &workflow, &operator, false).await
 }
 
-async fn set_paused(api: &Api, workflow: &str, on: bool) -> Result<Json<Value>, Problem> {
+async fn set_paused(
+    api: &Api,
+    workflow: &str,
+    operator: &Operator,
+    on: bool,
+) -> Result<Response, Problem> {
     let deployed = resolve(api, workflow).await?;
     if deployed.calendar.is_none() {
         let detail = format!("{} has no schedule", deployed.id());
         return Err(Problem::conflict("no-schedule", cut(&detail)));
     }
     api.service.pause_schedule(workflow, on).await?;
-    Ok(Json(json!({"id": workflow, "paused": on})))
+    let response = Json(json!({"id": workflow, "paused": on})).into_response();
+    let action = match on {
+        true => "schedule-pause",
+        false => "schedule-resume",
+    };
+    let entry = schedules::entry(action, workflow, operator);
+    Ok(audited(response, entry))
 }
 
 async fn resolve(api: &Api, workflow: &str) -> Result<Arc<Deployed>, Problem> {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::future::BoxFuture;
 use serde_json::Value;
 use swirl_deployment::{Deployer, Outcome, Reader, Source};
-use swirl_ports::{Batches, InstanceQueries};
-use swirl_service::{BatchLimits, Batching, Error, Service};
+use swirl_ports::{Batches, InstanceQueries, SavedViews};
+use swirl_service::{Auditing, BatchLimits, Batching, Error, Service};
 
 use super::answered::Answers;
 use super::hosts::plain_host;
@@ -36,6 +36,8 @@ pub struct Api {
     pub(super) limited: Option<Limited>,
     pub(super) dead_letters: Option<Arc<dyn DeadLetters>>,
     pub(super) batches: Option<(Arc<dyn Batches>, BatchLimits)>,
+    pub(super) auditing: Option<Arc<Auditing>>,
+    pub(super) views: Option<Arc<dyn SavedViews>>,
 }
 
 /// Metrics in the text format of Prometheus; `None` if they are unavailable now.
@@ -66,6 +68,8 @@ impl Api {
             limited: None,
             dead_letters: None,
             batches: None,
+            auditing: None,
+            views: None,
         }
     }
 
@@ -87,6 +91,20 @@ impl Api {
     #[must_use]
     pub fn with_batches(mut self, batches: &Batching) -> Api {
         self.batches = Some((batches.store.clone(), batches.limits));
+        self
+    }
+
+    /// Sets the audit log; without it actions leave no entry.
+    #[must_use]
+    pub fn with_auditing(mut self, auditing: Auditing) -> Api {
+        self.auditing = Some(Arc::new(auditing));
+        self
+    }
+
+    /// Sets the store of saved views; without it there are none.
+    #[must_use]
+    pub fn with_views(mut self, views: Arc<dyn SavedViews>) -> Api {
+        self.views = Some(views);
         self
     }
 

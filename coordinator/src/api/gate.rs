@@ -1,12 +1,16 @@
 //! Checks every request before its handler: the namespace in its path, and the permission of its sender.
 
+use std::panic::resume_unwind;
+
 use axum::extract::{Request, State};
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tracing::Instrument;
 
 use super::Api;
+use super::audit;
 use super::problem::{Problem, cut};
 use crate::access::{Denied, Need};
 use crate::server::Peer;
@@ -70,10 +74,35 @@ pub(super) async fn authorize(
         request.extensions_mut().insert(caller.clone());
     }
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let response = next.run(request).await;
+    let response = match need {
+        // An action that has begun leaves its entry even if the client doesn't wait for the answer.
+        Need::Operate => {
+            let named = (!api.access.is_open()).then(|| caller.name.clone());
+            let run = async move {
+                let mut response = next.run(request).await;
+                audit::write(&api, named.as_deref(), &mut response).await;
+                response
+            };
+            match tokio::spawn(run.in_current_span()).await {
+                Ok(response) => response,
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => resume_unwind(panic),
+                    Err(_) => stopped(),
+                },
+            }
+        }
+        Need::Deploy => {
+            let named = (!api.access.is_open()).then_some(&*caller.name);
+            let mut response = next.run(request).await;
+            audit::write(&api, named, &mut response).await;
+            response
+        }
+        Need::Nothing | Need::Read | Need::Start => next.run(request).await,
+    };
     let status = response.status().as_u16();
     let by = caller.name.as_str();
     match need {
+        _ if method.is_safe() => {}
         Need::Deploy | Need::Operate => {
             tracing::info!(by, %method, path, status, "a change was requested")
         }
@@ -81,6 +110,12 @@ pub(super) async fn authorize(
         Need::Nothing | Need::Read => {}
     }
     response
+}
+
+/// The process ends while it answers.
+fn stopped() -> Response {
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    Problem::new(status, "stopping", "this server is about to stop").into_response()
 }
 
 fn refuse(denied: &Denied, request: &Request) -> Response {

@@ -12,7 +12,7 @@ use swirl_model::attribute::Attributes;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
 use swirl_model::scope::Scope;
-use swirl_ports::{Filter, Summary};
+use swirl_ports::{Filter, SavedView, Summary};
 use swirl_presentation::place::{is_waiting, place};
 use swirl_query::Declared;
 
@@ -38,7 +38,7 @@ const WORDS: [&str; 7] = [
     "terminated",
 ];
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
     workflow: Option<String>,
@@ -49,6 +49,32 @@ pub struct Query {
     query: Option<String>,
     after: Option<String>,
     limit: Option<usize>,
+}
+
+impl Query {
+    /// The search of a saved view.
+    pub(super) fn of(view: &SavedView) -> Query {
+        Query {
+            workflow: view.workflow.clone(),
+            status: view.status.clone(),
+            key: view.key.clone(),
+            query: view.query.clone(),
+            ..Query::default()
+        }
+    }
+
+    /// Whether it is a search for all instances.
+    pub(super) fn is_empty(&self) -> bool {
+        let parts = [
+            &self.workflow,
+            &self.version,
+            &self.status,
+            &self.key,
+            &self.prefix,
+            &self.query,
+        ];
+        parts.iter().all(|part| part.is_none())
+    }
 }
 
 /// An instance with its root scope, unless it has ended.

@@ -14,7 +14,8 @@ use swirl_model::ids::InstanceId;
 use swirl_service::{Moved, Target, Unfit};
 
 use super::Api;
-use super::operate::{Asker, find, not_moved};
+use super::audit::audited;
+use super::operate::{Asker, find, migrated, not_moved};
 use super::problem::Problem;
 use super::request;
 
@@ -74,7 +75,13 @@ pub async fn migrate(
         })
     };
     match done {
-        Ok(moved) => Ok(Json(shown(Some(&moved))).into_response()),
+        Ok(moved) => {
+            let response = Json(shown(Some(&moved))).into_response();
+            Ok(match asked.dry_run {
+                true => response,
+                false => audited(response, migrated(&header.id, &moved, &operator)),
+            })
+        }
         Err(unfit @ (Unfit::Misfit(_) | Unfit::Status(_) | Unfit::Busy(_))) if asked.dry_run => {
             let mut shown = shown(None);
             shown["code"] = json!(unfit.code());

@@ -7,6 +7,7 @@
 //! browser sends for a page of another origin are refused, unless that origin is allowed.
 
 mod answered;
+mod audit;
 mod batches;
 mod console;
 mod cors;
@@ -34,6 +35,7 @@ mod router;
 mod schedules;
 mod shared;
 mod start;
+mod views;
 
 pub use answered::{Answered, Answers};
 pub use deploy::{Api, Limited, Metrics};

@@ -12,9 +12,10 @@ use swirl_model::Data;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Instance;
 use swirl_model::workflow::Workflow;
-use swirl_service::{Action, NotRemoved, Operator, Target, Unfit};
+use swirl_service::{Action, Audited, Moved, NotRemoved, Operator, Target, Unfit};
 
 use super::Api;
+use super::audit::{audited, audited_before};
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters};
 use crate::access::Caller;
@@ -39,17 +40,23 @@ impl<S: Send + Sync> FromRequestParts<S> for Asker {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asker, Problem> {
         let Parameters(Why { reason }) = Parameters::from_request_parts(parts, state).await?;
-        reason.as_deref().map_or(Ok(()), check_reason)?;
+        let reason = self::reason(reason)?;
         let caller = parts.extensions.get::<Caller>();
         Ok(Asker(Operator {
             name: caller.map(|caller| caller.name.clone()),
-            reason: reason.filter(|reason| !reason.is_empty()),
+            reason,
             batch: None,
         }))
     }
 }
 
-pub(super) fn check_reason(reason: &str) -> Result<(), Problem> {
+/// A reason that was given; an empty one is none.
+pub(super) fn reason(asked: Option<String>) -> Result<Option<String>, Problem> {
+    asked.as_deref().map_or(Ok(()), check_reason)?;
+    Ok(asked.filter(|reason| !reason.is_empty()))
+}
+
+fn check_reason(reason: &str) -> Result<(), Problem> {
     if reason.chars().count() <= REASON_CHARS_MAX {
         return Ok(());
     }
@@ -111,14 +118,15 @@ pub async fn retry(
             Problem::bad_request("invalid-json", detail)
         })?,
     };
-    if let Some(version) = &asked.version {
-        move_first(&api, &id, version, None, &asker).await?;
-    }
+    let moved = match &asked.version {
+        Some(version) => move_first(&api, &id, version, None, &asker).await?,
+        None => None,
+    };
     let action = match asked.data {
         Some(data) => Action::Edit { state: None, data },
         None => Action::Retry,
     };
-    operate(&api, &id, action, asker).await
+    Ok(after_move(moved, operate(&api, &id, action, asker).await))
 }
 
 /// The body replaces the result of the action that failed.
@@ -158,10 +166,15 @@ pub async fn rerun(
         let detail = format!("the body must be {{\"state\": \"NAME\"}}: {error}");
         Problem::bad_request("invalid-json", detail)
     })?;
-    if let Some(version) = &rerun.version {
-        move_first(&api, &id, version, Some(&rerun.state), &asker).await?;
-    }
-    let instance = find(&api, &id).await?;
+    let moved = match &rerun.version {
+        Some(version) => move_first(&api, &id, version, Some(&rerun.state), &asker).await?,
+        None => None,
+    };
+    Ok(after_move(moved, go_back(&api, &id, rerun, asker).await))
+}
+
+async fn go_back(api: &Api, id: &str, rerun: Rerun, asker: Asker) -> Result<Response, Problem> {
+    let instance = find(api, id).await?;
     let definition = api
         .service
         .registry
@@ -190,24 +203,33 @@ pub async fn rerun(
         },
         None => Action::Rerun(rerun.state),
     };
-    operate(&api, &id, action, asker).await
+    operate(api, id, action, asker).await
 }
 
-/// Moves a faulted instance to another version before it continues, unless it already runs with that version.
+/// The answer to an action on an instance that was moved first: the move stands if the action is refused.
+fn after_move(moved: Option<Audited>, done: Result<Response, Problem>) -> Response {
+    let response = done.into_response();
+    match moved {
+        Some(moved) => audited_before(response, moved),
+        None => response,
+    }
+}
+
+/// Moves a faulted instance to another version before it continues. `None` if it already runs with that version.
 async fn move_first(
     api: &Api,
     id: &str,
     version: &str,
     state: Option<&str>,
     Asker(operator): &Asker,
-) -> Result<(), Problem> {
+) -> Result<Option<Audited>, Problem> {
     let instance = find(api, id).await?;
     let status = instance.state.status;
     if let Some(reason) = Action::Retry.rejection_reason(status, instance.state.suspended) {
         return Err(Problem::conflict("wrong-status", reason));
     }
     if &*instance.header.definition.version == version {
-        return Ok(());
+        return Ok(None);
     }
     let target = Target {
         version,
@@ -219,9 +241,17 @@ async fn move_first(
         .migrate(&instance.header.id, target, operator)
         .await?;
     match moved {
-        Ok(_) => Ok(()),
+        Ok(moved) => Ok(Some(migrated(&instance.header.id, &moved, operator))),
         Err(unfit) => Err(not_moved(id, &unfit)),
     }
+}
+
+/// The entry in the audit log for an instance that was moved.
+pub(super) fn migrated(id: &InstanceId, moved: &Moved, operator: &Operator) -> Audited {
+    Audited::instance("migrate", id)
+        .because(operator.reason.as_deref())
+        .with("from", &moved.from)
+        .with("to", &moved.to)
 }
 
 /// Removes an instance that has ended or failed, with its history.
@@ -241,7 +271,11 @@ pub async fn remove(
         "version": &*header.definition.version,
         "status": instance.state.status.as_str(),
     });
-    Ok(Json(body).into_response())
+    let removed = Audited::instance("remove", &header.id)
+        .because(operator.reason.as_deref())
+        .with("workflow", &header.definition.workflow)
+        .with("status", instance.state.status.as_str());
+    Ok(audited(Json(body).into_response(), removed))
 }
 
 fn not_removed(asked: &str, id: &InstanceId, reason: &NotRemoved) -> Problem {
@@ -272,6 +306,7 @@ async fn operate(
         });
     }
     let word = action.as_str();
+    let entry = entry(&instance, &action, &operator);
     let done = api
         .service
         .operate_by(&instance.header.id, action, &operator);
@@ -280,7 +315,26 @@ async fn operate(
         return Err(Problem::conflict("wrong-status", detail));
     }
     let body = json!({"id": instance.header.id.as_str(), "accepted": word});
-    Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+    let response = (StatusCode::ACCEPTED, Json(body)).into_response();
+    Ok(audited(response, entry))
+}
+
+/// The entry of an action in the audit log; the history has the data that an operator gave.
+fn entry(instance: &Instance, action: &Action, operator: &Operator) -> Audited {
+    let word = match action {
+        Action::Edit { .. } => "edit",
+        action => action.as_str(),
+    };
+    let entry = Audited::instance(word, &instance.header.id)
+        .because(operator.reason.as_deref())
+        .with("workflow", &instance.header.definition.workflow);
+    match action {
+        Action::Rerun(state)
+        | Action::Edit {
+            state: Some(state), ..
+        } => entry.with("state", state),
+        _ => entry,
+    }
 }
 
 pub(super) fn not_moved(asked: &str, unfit: &Unfit) -> Problem {

@@ -24,8 +24,8 @@ use super::hosts::plain_host;
 use super::problem::Problem;
 use super::shared::{self, Shared};
 use super::{
-    Api, batches, console, cors, counts, dead_letters, definitions, diagrams, events, gate,
-    instances, listing, migrate, operate, overview, schedules, start,
+    Api, audit, batches, console, cors, counts, dead_letters, definitions, diagrams, events, gate,
+    instances, listing, migrate, operate, overview, schedules, start, views,
 };
 use crate::access::Need;
 
@@ -45,6 +45,7 @@ const OPENAPI: &str = include_str!("openapi.json");
 fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
     use Need::{Deploy, Nothing, Operate, Read, Start};
     vec![
+        (Operate, "/api/v1/audit", get(audit::list)),
         (Read, "/api/v1/batches", get(batches::list)),
         (Operate, "/api/v1/batches", post(batches::create)),
         (Read, "/api/v1/batches/{id}", get(batches::one)),
@@ -142,6 +143,9 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
         (Nothing, "/api/v1/openapi.json", get(openapi)),
         (Read, "/api/v1/overview", get(overview::overview)),
         (Read, "/api/v1/schedules", get(schedules::list)),
+        (Read, "/api/v1/views", get(views::list)),
+        (Operate, "/api/v1/views", post(views::save)),
+        (Operate, "/api/v1/views/{name}", delete(views::remove)),
         (
             Start,
             "/api/v1/workflows/{id}/instances",

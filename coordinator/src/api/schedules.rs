@@ -12,9 +12,11 @@ use serde_json::{Value, json};
 use swirl_engine::Definition;
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::When;
-use swirl_service::{NotFilled, Planned};
+use swirl_service::{Audited, NotFilled, Operator, Planned};
 
 use super::Api;
+use super::audit::audited;
+use super::operate::Asker;
 use super::paging;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, located};
@@ -79,6 +81,7 @@ fn row(planned: &Planned) -> Value {
 pub async fn fire(
     State(api): State<Api>,
     Path(workflow): Path<String>,
+    Asker(operator): Asker,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let definition = scheduled(&api, &workflow).await?;
@@ -98,6 +101,10 @@ pub async fn fire(
     if let Ok(location) = located(&["instances", id.as_str()]).parse() {
         response.headers_mut().insert(header::LOCATION, location);
     }
+    if new {
+        let entry = entry("schedule-fire", &workflow, &operator).with("instance", &id);
+        response = audited(response, entry);
+    }
     Ok(response)
 }
 
@@ -113,8 +120,9 @@ struct Backfill {
 pub async fn backfill(
     State(api): State<Api>,
     Path(workflow): Path<String>,
+    Asker(operator): Asker,
     body: Body,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
     let bytes = request::body(body, BODY_BYTES_MAX).await?;
     let asked: Backfill = serde_json::from_slice(&bytes).map_err(|error| {
         let detail = format!(
@@ -143,11 +151,26 @@ pub async fn backfill(
             "new": one.new,
         })
     });
-    Ok(Json(json!({
+    let response = Json(json!({
         "workflow": workflow,
         "dryRun": asked.dry_run,
         "starts": rows.collect::<Vec<_>>(),
-    })))
+    }));
+    let response = response.into_response();
+    if asked.dry_run {
+        return Ok(response);
+    }
+    let started = filled.iter().filter(|one| one.new).count();
+    let entry = entry("schedule-backfill", &workflow, &operator)
+        .with("from", format!("{:.3}", time.0))
+        .with("to", format!("{:.3}", time.1))
+        .with("started", started);
+    Ok(audited(response, entry))
+}
+
+/// The entry of an action on a schedule in the audit log.
+pub(super) fn entry(action: &'static str, workflow: &str, operator: &Operator) -> Audited {
+    Audited::new(action, "schedule", workflow).because(operator.reason.as_deref())
 }
 
 fn refused(detail: &str) -> Problem {

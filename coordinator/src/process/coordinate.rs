@@ -10,7 +10,7 @@ use swirl_config::Coordinator;
 use swirl_nats::JoinSource;
 use swirl_redis::Redis;
 use swirl_runtime::{Settings, Shares};
-use swirl_service::{BatchLimits, Batching, PublishingEffects, Service};
+use swirl_service::{Auditing, BatchLimits, Batching, PublishingEffects, Service};
 use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -134,6 +134,8 @@ pub async fn coordinate(
     };
     let api = api.with_limited(Arc::new(limited));
     let api = api.with_batches(&batching);
+    let api = api.with_auditing(auditing(&redis, settings));
+    let api = api.with_views(Arc::new(redis.clone()));
     let api = api.with_dead_letters(Arc::new(Kept::new(cluster.streams.clone())));
     let api = api.with_answers(answers(&telemetry, scheme));
     let api = api.with_metrics(Arc::new(move || metrics.text().ok()));
@@ -166,6 +168,14 @@ pub async fn coordinate(
     }
     telemetry.shutdown(FLUSH_MAX).await;
     served.context("the server failed")
+}
+
+/// The audit log, with the number of entries that an operator has set.
+fn auditing(redis: &Redis, settings: &Coordinator) -> Auditing {
+    Auditing {
+        store: Arc::new(redis.clone()),
+        keep_max: settings.keep_audit_max,
+    }
 }
 
 /// The limits on batches from the configuration.

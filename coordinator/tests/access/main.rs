@@ -1,6 +1,7 @@
 //! The API over sockets, as clients see it: with and without tokens, over TLS, until it stops.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod audit;
 mod batches;
 mod console;
 mod crowds;

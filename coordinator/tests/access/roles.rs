@@ -15,6 +15,7 @@ const DEPLOY: &[&str] = &["deployer", "admin"];
 
 /// Method, path, and the roles that may use it. Empty if anyone may, even without a token.
 const ROUTES: &[(&str, &str, &[&str])] = &[
+    ("GET", "/api/v1/audit", OPERATE),
     ("GET", "/api/v1/batches", VIEW),
     ("POST", "/api/v1/batches", OPERATE),
     ("GET", "/api/v1/batches/{id}", VIEW),
@@ -52,6 +53,9 @@ const ROUTES: &[(&str, &str, &[&str])] = &[
     ("GET", "/api/v1/openapi.json", NOBODY),
     ("GET", "/api/v1/overview", VIEW),
     ("GET", "/api/v1/schedules", VIEW),
+    ("GET", "/api/v1/views", VIEW),
+    ("POST", "/api/v1/views", OPERATE),
+    ("DELETE", "/api/v1/views/{name}", OPERATE),
     ("POST", "/api/v1/workflows/{id}/instances", OPERATE),
     ("POST", "/api/v1/workflows/{id}/schedule/backfill", OPERATE),
     ("POST", "/api/v1/workflows/{id}/schedule/fire", OPERATE),
@@ -69,7 +73,7 @@ async fn ask(
     token: Option<&str>,
 ) -> reqwest::Response {
     let path = path.replace("{id}", "x").replace("{version}", "1");
-    let path = path.replace("{sequence}", "1");
+    let path = path.replace("{sequence}", "1").replace("{name}", "x");
     let method: Method = method.parse().unwrap();
     let mut request = client().request(method, running.url(&path));
     if let Some(token) = token {

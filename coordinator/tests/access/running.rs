@@ -11,10 +11,10 @@ use swirl_coordinator::server::{Server, Tls};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_model::ids::DefinitionId;
 use swirl_model::workflow::Workflow;
-use swirl_ports::{DefinitionRecord, InstanceQueries};
+use swirl_ports::{AuditLog, DefinitionRecord, InstanceQueries};
 use swirl_runtime::{Registry, StartLimits};
 use swirl_servers::PATIENCE;
-use swirl_service::{BatchLimits, Batching, Deployment};
+use swirl_service::{AUDIT_KEPT, Auditing, BatchLimits, Batching, Deployment};
 use swirl_spec::resource::{ResourceError, Resources};
 use swirl_system::System;
 use tokio::net::TcpListener;
@@ -127,6 +127,9 @@ pub struct Setup {
     /// The queries for requests that only read; `None` uses the store.
     pub queries: Option<Arc<dyn InstanceQueries>>,
     pub limits: BatchLimits,
+    /// The audit log; `None`: the store's.
+    pub audit: Option<Arc<dyn AuditLog>>,
+    pub keep_audit_max: usize,
 }
 
 impl Setup {
@@ -146,11 +149,13 @@ impl Setup {
             store: Arc::new(Embedded::memory()),
             queries: None,
             limits: BatchLimits::default(),
+            audit: None,
+            keep_audit_max: AUDIT_KEPT,
         }
     }
 
     pub async fn start(self) -> Running {
-        let store = self.store;
+        let store = self.store.clone();
         let lower: swirl_runtime::Lower = Box::new(lower);
         let registry = Registry::new(store.clone(), lower).starting(self.starts);
         let queue = Arc::new(MemoryQueue::default());
@@ -173,7 +178,11 @@ impl Setup {
         };
         let queries = self.queries.unwrap_or(store);
         let api = Api::new(service, queries, self.reader, self.access).with_origins(&self.origins);
-        let api = api.with_batches(&batching);
+        let api = api.with_batches(&batching).with_views(self.store.clone());
+        let api = api.with_auditing(Auditing {
+            store: self.audit.unwrap_or(self.store),
+            keep_max: self.keep_audit_max,
+        });
         let server = Server::new(api)
             .tls(self.tls)
             .drain(self.drain)

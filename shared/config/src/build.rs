@@ -248,6 +248,7 @@ impl Values<'_> {
             batches_active: self.count("coordinator.batches_active"),
             keep_batches: self.duration("coordinator.keep_batches"),
             keep_batches_max: self.count("coordinator.keep_batches_max"),
+            keep_audit_max: self.count("coordinator.keep_audit_max"),
             drain_delay: self.duration("coordinator.drain_delay"),
             health_listen: match self.value("coordinator.health_listen") {
                 Some(Value::Text(address)) => address.parse().ok(),

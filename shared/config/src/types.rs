@@ -177,6 +177,8 @@ pub struct Coordinator {
     /// The retention of batches after their end, as a time and as a number.
     pub keep_batches: Duration,
     pub keep_batches_max: usize,
+    /// How many entries the audit log keeps.
+    pub keep_audit_max: usize,
     pub drain_delay: Duration,
     pub shutdown_deadline: Duration,
     /// An address only for health and metrics.

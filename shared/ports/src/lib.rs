@@ -4,6 +4,7 @@
 //! combine the two.
 
 pub mod addressed;
+pub mod audit;
 pub mod batches;
 pub mod call;
 pub mod clock;
@@ -17,7 +18,9 @@ pub mod matching;
 pub mod queries;
 pub mod queue;
 pub mod store;
+pub mod views;
 
+pub use audit::{AuditEntry, AuditLog, AuditSubject};
 pub use batches::{Batch, BatchCounts, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches};
 pub use call::{
     CallRequest, Exchange, ExchangeProtocol, FunctionCaller, LastExchange, Secrets, Stored,
@@ -43,3 +46,4 @@ pub use queries::{
 };
 pub use queue::{Queue, Receipt, Task, Tasks};
 pub use store::Store;
+pub use views::{SavedView, SavedViews, VIEWS_MAX};

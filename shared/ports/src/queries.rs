@@ -83,10 +83,12 @@ pub struct Filter {
     /// Allowed statuses; empty allows any.
     pub statuses: Vec<Status>,
     pub key: Option<String>,
+    /// Only these instances. A store looks each of them up, so it examines no others, and lists them newest first.
+    pub ids: Option<Vec<InstanceId>>,
     /// Only instances whose id begins with this.
     pub prefix: Option<String>,
-    /// Only instances with an attribute value that matches. They are ordered by that value, largest first; if it is
-    /// equal, newest first.
+    /// Only instances with an attribute value that matches. Without [`Filter::ids`], they are ordered by that value,
+    /// largest first; if it is equal, newest first.
     pub attribute: Option<AttributeFilter>,
     /// A store may leave out instances that began earlier than this, both by its own clock and by the clock of the
     /// process that started them.
@@ -165,10 +167,11 @@ impl Counts {
 }
 
 impl Filter {
-    /// Whether an id has the requested prefix.
-    pub fn begins(&self, id: &InstanceId) -> bool {
+    /// Whether an id has the requested prefix, and is one of the requested ids.
+    pub fn allows(&self, id: &InstanceId) -> bool {
         let prefix = self.prefix.as_deref();
         prefix.is_none_or(|prefix| id.as_str().starts_with(prefix))
+            && self.ids.as_ref().is_none_or(|ids| ids.contains(id))
     }
 
     /// Whether an instance passes the filter; [`Filter::since`] is only for indexes.
@@ -176,7 +179,7 @@ impl Filter {
         let equal =
             |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|w| w == found);
         let header = &summary.header;
-        self.begins(&header.id)
+        self.allows(&header.id)
             && equal(&self.workflow, &header.definition.workflow)
             && equal(&self.version, &header.definition.version)
             && (self.statuses.is_empty() || self.statuses.contains(&summary.status))

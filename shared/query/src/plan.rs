@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use swirl_model::attribute::{Attribute, AttributeKind};
+use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
 use swirl_model::time::Timestamp;
 use swirl_ports::{AttributeFilter, Bound, Filter, Values};
@@ -77,6 +78,12 @@ impl Query {
         let mut statuses: Option<Vec<Status>> = None;
         let mut ranges: Vec<AttributeFilter> = Vec::new();
         for part in parts {
+            if let Some(mut found) = ids_of(part) {
+                if let Some(before) = &filter.ids {
+                    found.retain(|id| before.contains(id));
+                }
+                filter.ids = Some(found);
+            }
             if let Some(found) = statuses_of(part) {
                 statuses = Some(match statuses {
                     None => found,
@@ -98,7 +105,8 @@ impl Query {
                 _ => {}
             }
         }
-        filter.attribute = best(ranges);
+        // Named instances are looked up, which needs no index.
+        filter.attribute = best(ranges).filter(|_| filter.ids.is_none());
         filter.statuses = match statuses {
             // Two that exclude each other: nothing passes, and one index has to be read to report
             // that.
@@ -166,12 +174,29 @@ fn statuses_of(node: &Node) -> Option<Vec<Status>> {
     }
 }
 
+/// The ids to which a part restricts an instance.
+fn ids_of(node: &Node) -> Option<Vec<InstanceId>> {
+    match node {
+        Node::Is(Test {
+            what: What::Field(Name::Id),
+            op: Op::Equal,
+            literal: Literal::Text(id),
+            ..
+        }) => Some(vec![InstanceId::new(id.as_str())]),
+        Node::Or(parts) => {
+            let all: Option<Vec<_>> = parts.iter().map(ids_of).collect();
+            all.map(|all| all.concat())
+        }
+        _ => None,
+    }
+}
+
 fn narrow(filter: &mut Filter, name: Name, op: Op, text: &str) {
     let place = match (name, op) {
         (Name::Workflow, Op::Equal) => &mut filter.workflow,
         (Name::Version, Op::Equal) => &mut filter.version,
         (Name::Key, Op::Equal) => &mut filter.key,
-        (Name::Id, Op::Begins | Op::Equal) => &mut filter.prefix,
+        (Name::Id, Op::Begins) => &mut filter.prefix,
         _ => return,
     };
     // Of two that differ, the second one is left to `matches`.

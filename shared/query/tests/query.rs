@@ -138,6 +138,39 @@ fn an_index_serves_what_must_hold() {
 }
 
 #[test]
+fn named_instances_are_looked_up() {
+    let ids = |text: &str| {
+        let filter = Query::parse(text, NOW).unwrap().filter(&declared());
+        assert!(filter.ids.is_none() || filter.attribute.is_none(), "{text}");
+        let ids = filter.ids?;
+        Some(ids.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    let these = |all: &[&str]| Some(all.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>());
+    assert_eq!(ids("id = a"), these(&["a"]));
+    assert_eq!(ids("id in (a, \"b c\")"), these(&["a", "b c"]));
+    assert_eq!(
+        ids("(id = a or id in (b, c)) and status = faulted"),
+        these(&["a", "b", "c"])
+    );
+    assert_eq!(
+        ids("id in (a, b) and id in (b, c) and @amount > 1"),
+        these(&["b"])
+    );
+    assert_eq!(ids("id = a and id = b"), these(&[]));
+    for text in [
+        "id = a or status = faulted",
+        "not id = a",
+        "id != a",
+        "id ^= a",
+        "parent = a",
+    ] {
+        assert_eq!(ids(text), None, "{text}");
+    }
+    let begins = Query::parse("id ^= a", NOW).unwrap().filter(&declared());
+    assert_eq!(begins.prefix.as_deref(), Some("a"));
+}
+
+#[test]
 fn two_types_of_a_name_have_no_index() {
     let mut declared = declared();
     declared.add(&"orderId".into(), AttributeKind::Number);

@@ -3,6 +3,7 @@
 //!
 //! [`Service`] is a handle on the stores. Any number of services may work at once; none is a leader.
 
+mod audit;
 mod batches;
 mod business_keys;
 mod calendar;
@@ -30,6 +31,7 @@ mod timers;
 mod unfit;
 mod windows;
 
+pub use audit::{AUDIT_KEPT, AUDITED, Audited, Auditing};
 pub use batches::{BadOperation, BatchLimits, Batching, Operation, RATE, RATE_MAX};
 pub use calendar::{BACKFILL_MAX, Filled, NotFilled, Planned};
 pub use deploy::{Deletion, Deployed, Deployment, instances_of};

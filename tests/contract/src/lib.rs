@@ -7,9 +7,10 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use swirl_ports::{Batches, Definitions, EventLog, JoinLimits, Store};
+use swirl_ports::{AuditLog, Batches, Definitions, EventLog, JoinLimits, SavedViews, Store};
 
 pub mod attributes;
+pub mod audit;
 pub mod batches;
 pub mod branches;
 pub mod business_keys;
@@ -30,6 +31,7 @@ pub mod pending_starts;
 pub mod reuse;
 pub mod starts;
 pub mod timers;
+pub mod views;
 
 /// The size limit for instances in the tested backends.
 pub const INSTANCE_BYTES: usize = 100 << 10;
@@ -46,6 +48,8 @@ pub struct Backend {
     pub events: Arc<dyn EventLog>,
     pub definitions: Arc<dyn Definitions>,
     pub batches: Arc<dyn Batches>,
+    pub audit: Arc<dyn AuditLog>,
+    pub views: Arc<dyn SavedViews>,
     /// A folder or a server that must live as long as the backend.
     pub guard: Box<dyn Any + Send + Sync>,
 }
@@ -54,13 +58,15 @@ impl Backend {
     /// Creates a backend from one value that implements all ports.
     pub fn of<S>(store: Arc<S>, guard: impl Any + Send + Sync) -> Backend
     where
-        S: Store + EventLog + Definitions + Batches + 'static,
+        S: Store + EventLog + Definitions + Batches + AuditLog + SavedViews + 'static,
     {
         Backend {
             store: store.clone(),
             events: store.clone(),
             definitions: store.clone(),
-            batches: store,
+            batches: store.clone(),
+            audit: store.clone(),
+            views: store,
             guard: Box::new(guard),
         }
     }
@@ -100,7 +106,7 @@ macro_rules! store_suite {
                 detached_scopes_outlive_the_instance, what_should_run_is_found
             }
             history { history_comes_in_parts, large_entries_make_short_parts, recorded_data_goes_before_its_entries }
-            listings { listings_are_newest_first, pages_say_how_far_they_came, instances_are_counted }
+            listings { listings_are_newest_first, named_instances_are_listed, pages_say_how_far_they_came, instances_are_counted }
             attributes {
                 instances_are_found_by_attributes, attributes_follow_the_instance,
                 pages_by_attribute_say_how_far_they_came
@@ -109,6 +115,8 @@ macro_rules! store_suite {
                 a_batch_keeps_its_instances, outcomes_are_recorded_in_order_and_once, batches_are_paused_and_stopped,
                 batches_are_listed_and_dropped, one_carries_a_batch_out, a_marked_action_is_carried_out_once
             }
+            audit { entries_are_listed_newest_first, old_entries_make_room }
+            views { views_are_saved_and_removed, the_number_of_views_is_bounded }
             migration {
                 an_instance_moves_as_a_whole, an_instance_that_changes_is_not_moved,
                 a_reader_of_the_former_version_commits_nothing, waits_follow_the_version,

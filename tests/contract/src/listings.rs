@@ -117,6 +117,51 @@ pub async fn listings_are_newest_first(b: Backend) {
     );
 }
 
+pub async fn named_instances_are_listed(b: Backend) {
+    for id in ["b", "c", "a", "d"] {
+        b.create(new(id)).await;
+    }
+    b.act(
+        &root("c"),
+        change(vec![end(EndStatus::Completed)]).at(Cursor::Ended),
+    )
+    .await;
+    let named = |ids: &[&str]| Filter {
+        ids: Some(ids.iter().map(|id| InstanceId::new(*id)).collect()),
+        limit: 10,
+        ..Filter::default()
+    };
+    let page = async |filter: Filter| {
+        let page = b.store.page(&filter, &|_| true).await.unwrap();
+        let ids = page.rows.iter().map(|row| row.header.id.to_string());
+        (ids.collect::<Vec<_>>(), page.seen, page.next)
+    };
+    let (rows, seen, next) = page(named(&["c", "a", "gone", "c"])).await;
+    assert_eq!((rows, seen), (vec!["a".to_owned(), "c".to_owned()], 2));
+    assert_eq!(next, None, "no others are examined");
+    assert_eq!(page(named(&[])).await.0, Vec::<String>::new());
+    let running = Filter {
+        statuses: vec![Status::Running],
+        ..named(&["c", "a"])
+    };
+    assert_eq!(page(running).await.0, ["a"]);
+    // In pages.
+    let mut filter = Filter {
+        limit: 1,
+        ..named(&["b", "c", "d"])
+    };
+    let mut all = Vec::new();
+    loop {
+        let (rows, _, next) = page(filter.clone()).await;
+        all.extend(rows);
+        filter.from = next;
+        if filter.from.is_none() {
+            break;
+        }
+    }
+    assert_eq!(all, ["d", "c", "b"]);
+}
+
 pub async fn pages_say_how_far_they_came(b: Backend) {
     for number in 0..30 {
         b.create(new(&format!("i{number:02}"))).await;

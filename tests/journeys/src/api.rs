@@ -52,6 +52,12 @@ impl Api {
         id.context("a start without an id")
     }
 
+    /// Saves a view of the list of instances.
+    pub async fn save_view(&self, view: &Value) -> Result<()> {
+        let sent = self.ask(Method::POST, "/views", "application/json", view.to_string());
+        sent.await.map(drop)
+    }
+
     /// Sends a CloudEvent.
     pub async fn send(&self, event: &Value) -> Result<()> {
         let kind = "application/cloudevents+json";

@@ -121,6 +121,17 @@ impl Browser {
         .await
     }
 
+    /// Clicks the box with this name.
+    pub async fn tick(&self, name: &str) -> Result<()> {
+        let path = format!("//input[@type='checkbox'][@aria-label={}]", quoted(name));
+        unless_replaced(async || {
+            let found = self.visible(&path, name).await?;
+            found.scroll_into_view().await?;
+            found.click().await.with_context(|| name.to_owned())
+        })
+        .await
+    }
+
     /// The text that is in a field.
     pub async fn filled(&self, label: &str) -> Result<String> {
         let field = self.field(label).await?;

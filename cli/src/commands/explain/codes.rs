@@ -221,6 +221,11 @@ pub const REFUSALS: &[Row] = &[
         "Wait for the time in Retry-After; the settings are 'limits.starts' and 'limits.all_starts'.",
     ),
     (
+        "too-many-views",
+        "The maximum number of searches is saved.",
+        "Remove one: they are on the page Instances of the console.",
+    ),
+    (
         "unauthenticated",
         "There is no token, or one that isn't accepted.",
         "Pass one with SWIRL_TOKEN, --token-file or SWIRL_TOKEN_FILE; 'swirl token create' creates one.",
@@ -264,6 +269,11 @@ pub const REFUSALS: &[Row] = &[
         "unknown-route",
         "There is nothing at this path.",
         "/api/v1/openapi.json lists all paths.",
+    ),
+    (
+        "unknown-view",
+        "No search is saved under this name.",
+        "Somebody may have removed it. The page Instances of the console shows those that are saved.",
     ),
     (
         "unknown-workflow",

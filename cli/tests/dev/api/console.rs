@@ -75,6 +75,9 @@ pub async fn check(dev: &Dev) {
     events(dev, &browser).await;
     schedules(&browser).await;
     batches(dev, &browser).await;
+    ticked(dev, &browser).await;
+    views(&browser).await;
+    audit(dev, &browser).await;
     has(
         &browser.page("/system").await,
         &["This server is ready", "Memory of this process"],
@@ -263,7 +266,8 @@ async fn definitions(dev: &Dev, browser: &Browser<'_>) {
     let id = all[0]["id"].as_str().unwrap();
     let done = having(dev, id, "completed").await;
     assert_eq!(done["input"], json!({"name": "Ada", "age": 36}));
-    let deleted = browser.send("/definitions/written/1/delete", &[]).await;
+    let reason = [("reason", "written by mistake")];
+    let deleted = browser.send("/definitions/written/1/delete", &reason).await;
     has(&deleted.text, &["The version is deleted"]);
     dev.get("/api/v1/definitions/written/1")
         .await
@@ -375,6 +379,126 @@ async fn batches(dev: &Dev, browser: &Browser<'_>) {
     has(
         &browser.page("/batches").await,
         &["Cancel", "1 of 1", "completed"],
+    );
+}
+
+/// Instances that are ticked in the list.
+async fn ticked(dev: &Dev, browser: &Browser<'_>) {
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        ids.push(waiting(dev, &format!("console-ticked-{n}")).await);
+    }
+    let page = browser.page("/instances?workflow=waiter").await;
+    let boxes = ids
+        .iter()
+        .map(|id| format!("name=\"instance\" value=\"{id}\""));
+    for tick in boxes {
+        has(&page, &[&tick, "Act on the ticked ones…"]);
+    }
+    let fields = [("ticked", "yes"), ("operation", "suspend"), ("do", "show")];
+    let none = browser.send("/batches", &fields).await;
+    assert_eq!(none.status, 400);
+    has(&none.text, &["no instance is ticked"]);
+    let two = [("instance", ids[0].as_str()), ("instance", ids[2].as_str())];
+    let trial = browser
+        .send("/batches", &[&fields[..], &two].concat())
+        .await;
+    assert_eq!(trial.status, 200, "{}", trial.text);
+    has(&trial.text, &["Suspend: 2 instances", &ids[0], &ids[2]]);
+    assert!(!trial.text.contains(&ids[1]), "it isn't ticked");
+    let query = format!("id in (\"{}\", \"{}\")", ids[0], ids[2]);
+    let create = [
+        ("operation", "suspend"),
+        ("query", &query),
+        ("do", "create"),
+        ("key", "console-ticked"),
+    ];
+    let created = browser.send("/batches", &create).await;
+    assert_eq!(created.status, 200, "{}", created.text);
+    for (id, suspended) in [(&ids[0], true), (&ids[2], true), (&ids[1], false)] {
+        let as_wanted = |instance: &serde_json::Value| instance["suspended"] == suspended;
+        dev.until(&format!("/api/v1/instances/{id}"), "its turn", as_wanted)
+            .await;
+    }
+}
+
+async fn views(browser: &Browser<'_>) {
+    let save = async |name: &str, query: &str| {
+        let fields = [("name", name), ("workflow", "waiter"), ("query", query)];
+        browser.send("/views", &fields).await
+    };
+    let page = browser.page("/instances").await;
+    assert!(!page.contains("Save this view…"), "nothing is searched for");
+    let saved = save("Late <orders>", "started < -1h").await;
+    assert_eq!(saved.status, 200, "{}", saved.text);
+    has(
+        &saved.text,
+        &[
+            "The view is saved",
+            "Late &#60;orders&#62;</a>",
+            "aria-current=\"page\">Late",
+            "value=\"started &#60; -1h\"",
+            "Save this view…",
+        ],
+    );
+    let page = browser.page("/instances").await;
+    has(
+        &page,
+        &["href=\"/console/instances?workflow=waiter&#38;query=started+%3C+-1h\">Late"],
+    );
+    let wrong = save("Wrong", "started <").await;
+    assert_eq!(wrong.status, 400);
+    let removed = browser
+        .send("/views/remove", &[("name", "Late <orders>")])
+        .await;
+    has(&removed.text, &["The view is removed."]);
+    assert!(!removed.text.contains("Late"), "{}", removed.text);
+    let again = browser
+        .send("/views/remove", &[("name", "Late <orders>")])
+        .await;
+    assert_eq!(again.status, 404);
+}
+
+async fn audit(dev: &Dev, browser: &Browser<'_>) {
+    let id = waiting(dev, "console-audit").await;
+    let fields = [("reason", "no <longer> wanted")];
+    browser
+        .send(&format!("/instances/{id}/cancel"), &fields)
+        .await;
+    let page = browser.page(&format!("/audit?subject={id}")).await;
+    has(
+        &page,
+        &[
+            "cancelled it",
+            "workflow: waiter",
+            "not signed in",
+            "no &#60;longer&#62; wanted",
+            &format!("href=\"/console/instances/{id}\""),
+        ],
+    );
+    let page = browser.page("/audit?action=schedule-pause").await;
+    has(
+        &page,
+        &["schedule of hourly", "paused a schedule", "Show all"],
+    );
+    let page = browser.page("/audit?action=delete&subject=written").await;
+    has(
+        &page,
+        &["written 1", "deleted a version", "written by mistake"],
+    );
+    for action in swirl_service::AUDITED {
+        has(&page, &[&format!("<option value=\"{action}\"")]);
+    }
+    let page = browser.page("/audit?by=nobody").await;
+    has(&page, &["No action matches."]);
+    let page = browser.page("/audit").await;
+    has(
+        &page,
+        &[
+            "created a batch",
+            "deployed a version",
+            "href=\"/console/audit\" aria-current",
+        ],
     );
 }
 

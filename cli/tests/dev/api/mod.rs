@@ -4,6 +4,7 @@
 //! answered with each status that the document lists, and each code of a refusal that the documentation lists must have
 //! occurred.
 
+mod audit;
 mod batches;
 mod called;
 mod console;
@@ -21,6 +22,7 @@ mod rewind;
 mod search;
 mod start;
 mod steer;
+mod views;
 
 use std::collections::BTreeSet;
 
@@ -187,9 +189,11 @@ async fn every_route() {
     events::check(&dev).await;
     inspect::check(&dev).await;
     steer::check(&dev).await;
+    views::check(&dev).await;
     console::check(&dev).await;
     lifecycle::check(&dev).await;
     definitions::running_instances_keep_theirs(&dev).await;
+    audit::check(&dev).await;
     dev.get("/api/v1/instances/%ff").await.is(400);
 
     let document = dev.get("/api/v1/openapi.json").await.is(200);

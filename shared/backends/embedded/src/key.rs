@@ -44,6 +44,10 @@ pub(crate) enum Key {
     BatchIds(u64, u32),
     /// The outcomes that were recorded together, by the position of the first one.
     BatchOutcomes(u64, u32),
+    /// An entry of the audit log, by its id.
+    Audit(Arc<str>),
+    /// A saved view, by its name.
+    View(Arc<str>),
     /// See [`crate::page`].
     History(Seq, u64),
 }
@@ -86,6 +90,8 @@ impl Key {
             Key::Batch(n) => format!("batch/{n:016x}"),
             Key::BatchIds(n, page) => format!("batchids/{n:016x}/{page:08x}"),
             Key::BatchOutcomes(n, from) => format!("batchdone/{n:016x}/{from:08x}"),
+            Key::Audit(id) => format!("audit/{:016x}/{id}", 0),
+            Key::View(name) => format!("view/{:016x}/{name}", 0),
             Key::History(seq, n) => format!("{HISTORY}{seq:016x}/{n:016x}"),
         }
     }
@@ -95,7 +101,7 @@ impl Key {
 pub(crate) const HISTORY: &str = "history/";
 
 /// The kinds in the order in which they are read: owners before the records that belong to them.
-pub(crate) const KINDS: [&str; 23] = [
+pub(crate) const KINDS: [&str; 25] = [
     "counter/",
     "installation/",
     "definition/",
@@ -119,6 +125,8 @@ pub(crate) const KINDS: [&str; 23] = [
     "batch/",
     "batchids/",
     "batchdone/",
+    "audit/",
+    "view/",
 ];
 
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<Option<Vec<u8>>, serde_json::Error> {

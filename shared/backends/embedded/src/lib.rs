@@ -8,6 +8,7 @@
 //! inputs give equal runs; nothing here reads the clock.
 
 mod attributes;
+mod audit;
 mod batched;
 mod batches;
 mod branch;
@@ -37,6 +38,7 @@ mod shelves;
 mod state;
 mod store;
 mod subscriptions;
+mod views;
 mod waits;
 mod weight;
 

@@ -1,6 +1,7 @@
 //! Listings by creation or by a search attribute. The lock is released regularly, so that listing all instances doesn't
 //! delay their execution.
 
+use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
@@ -83,9 +84,9 @@ struct Step<'a> {
 
 impl State {
     fn page(&self, step: &Step<'_>) -> Result<Page> {
-        match &step.filter.attribute {
-            Some(attribute) => self.page_by_attribute(step, attribute),
-            None => self.page_by_creation(step),
+        match (&step.filter.ids, &step.filter.attribute) {
+            (None, Some(attribute)) => self.page_by_attribute(step, attribute),
+            _ => self.page_by_creation(step),
         }
     }
 
@@ -98,13 +99,28 @@ impl State {
                 seq.ok_or_else(|| Error::UnknownPlace(id.to_string()))?
             }
         };
-        let found = self.instances.range(..before).rev();
         let mut page = Page::default();
-        for (seq, inst) in found {
+        let mut look = |seq: Seq, inst: &Inst| {
             step.look(inst, &mut page);
-            if step.is_over(&page) {
-                page.next = Some(cursor(*seq));
-                break;
+            let is_over = step.is_over(&page);
+            page.next = is_over.then(|| cursor(seq));
+            is_over
+        };
+        match &step.filter.ids {
+            Some(ids) => {
+                let named: BTreeSet<Seq> = ids
+                    .iter()
+                    .filter_map(|id| self.ids.get(id))
+                    .copied()
+                    .collect();
+                let named = named.range(..before).rev();
+                named
+                    .filter_map(|seq| Some((*seq, self.instances.get(seq)?)))
+                    .any(|(seq, inst)| look(seq, inst));
+            }
+            None => {
+                let mut all = self.instances.range(..before).rev();
+                all.any(|(seq, inst)| look(*seq, inst));
             }
         }
         Ok(page)

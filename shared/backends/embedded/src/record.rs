@@ -9,7 +9,9 @@ use swirl_model::instance::{Header, Instance, InstanceState};
 use swirl_model::scope::{BranchResult, Fork};
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::Set;
-use swirl_ports::{BatchOutcome, DefinitionRecord, Error, InstanceKey, KeyHolder};
+use swirl_ports::{
+    AuditEntry, BatchOutcome, DefinitionRecord, Error, InstanceKey, KeyHolder, SavedView,
+};
 
 use crate::batched::BatchEntry;
 use crate::branch;
@@ -191,6 +193,8 @@ impl State {
                 .get(n)
                 .and_then(|entry| entry.part(*from))
                 .map_or(Ok(None), |outcomes| json(&outcomes)),
+            Key::Audit(id) => self.audit.get(id).map_or(Ok(None), json),
+            Key::View(name) => self.views.get(name).map_or(Ok(None), json),
             // These are appended where they are made.
             Key::History(..) => Ok(None),
         }
@@ -372,6 +376,14 @@ impl State {
                 let entry = self.batches.get_mut(&n).ok_or_else(lost)?;
                 entry.parts.push(entry.outcomes.len() as u32);
                 entry.outcomes.extend(outcomes);
+            }
+            "audit" => {
+                let entry: AuditEntry = read(key, value)?;
+                self.audit.insert(entry.id.as_str().into(), entry);
+            }
+            "view" => {
+                let view: SavedView = read(key, value)?;
+                self.views.insert(view.name.as_str().into(), view);
             }
             "set" => self.sets.insert(n, read::<Set>(key, value)?),
             _ => {

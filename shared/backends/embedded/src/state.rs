@@ -14,7 +14,7 @@ use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Instance, Status};
 use swirl_model::scope::{Fork, Role, Scope, Timer};
 use swirl_model::time::Timestamp;
-use swirl_ports::{DefinitionRecord, InstanceKey, KeyHolder};
+use swirl_ports::{AuditEntry, DefinitionRecord, InstanceKey, KeyHolder, SavedView};
 
 use crate::Options;
 use crate::batched::BatchEntry;
@@ -57,6 +57,10 @@ pub(crate) struct State {
     pub definitions: BTreeMap<u64, DefinitionRecord>,
     /// In the order of creation.
     pub batches: BTreeMap<u64, BatchEntry>,
+    /// By id, which is the order of the log.
+    pub audit: BTreeMap<Arc<str>, AuditEntry>,
+    /// By name.
+    pub views: BTreeMap<Arc<str>, SavedView>,
     /// The instant up to which each workflow's schedule has been carried out.
     pub marks: BTreeMap<Arc<str>, Timestamp>,
     /// The instances that have keys.

@@ -317,6 +317,32 @@ impl Batches for Restarting {
     }
 }
 
+#[async_trait]
+impl AuditLog for Restarting {
+    async fn add_audit(&self, entry: &AuditEntry, keep_max: usize) -> Result<()> {
+        self.get().add_audit(entry, keep_max).await
+    }
+
+    async fn audit(&self, before: Option<&str>, limit: usize) -> Result<Vec<AuditEntry>> {
+        self.get().audit(before, limit).await
+    }
+}
+
+#[async_trait]
+impl SavedViews for Restarting {
+    async fn save_view(&self, view: &SavedView) -> Result<bool> {
+        self.get().save_view(view).await
+    }
+
+    async fn views(&self) -> Result<Vec<SavedView>> {
+        self.get().views().await
+    }
+
+    async fn remove_view(&self, name: &str) -> Result<bool> {
+        self.get().remove_view(name).await
+    }
+}
+
 fn open() -> Backend {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(Restarting {

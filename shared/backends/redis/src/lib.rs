@@ -9,6 +9,7 @@
 
 mod admin;
 mod attributes;
+mod audit;
 mod batches;
 mod branch;
 mod business_keys;
@@ -50,6 +51,7 @@ mod snapshot;
 mod steps;
 mod store;
 mod timers;
+mod views;
 mod waits;
 mod write;
 

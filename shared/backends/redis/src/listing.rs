@@ -37,7 +37,9 @@ type Place = (u64, String);
 
 impl Redis {
     pub(crate) async fn listing(&self, filter: &Filter, keep: Keep<'_>) -> Result<Page> {
-        if let Some(attribute) = &filter.attribute {
+        if filter.ids.is_none()
+            && let Some(attribute) = &filter.attribute
+        {
             return self.listing_by_attribute(filter, attribute, keep).await;
         }
         let after = match (&filter.from, &filter.after) {
@@ -48,6 +50,9 @@ impl Redis {
                 Some(place.ok_or_else(|| Error::UnknownPlace(id.to_string()))?)
             }
         };
+        if let Some(ids) = &filter.ids {
+            return self.listing_of(filter, ids.clone(), after, keep).await;
+        }
         if let Some(key) = &filter.key {
             return self.listing_by_key(filter, key, after, keep).await;
         }
@@ -76,7 +81,7 @@ impl Redis {
             let is_last = last.0 < least;
             let ids = page.iter().filter(|(time, _)| *time >= least);
             let ids = ids.map(|(_, id)| InstanceId::new(id.as_str()));
-            let ids: Vec<InstanceId> = ids.filter(|id| filter.begins(id)).collect();
+            let ids: Vec<InstanceId> = ids.filter(|id| filter.allows(id)).collect();
             let summaries = self.summaries(ids).await?;
             for (place, summary) in summaries {
                 if filter.passes(&summary) && keep(&summary) {
@@ -170,7 +175,20 @@ impl Redis {
             let (_, id) = member.rsplit_once('\x01')?;
             Some(InstanceId::new(id))
         });
-        let mut all = self.summaries(ids.collect()).await?;
+        self.listing_of(filter, ids.collect(), after, keep).await
+    }
+
+    /// A listing of a few known instances.
+    async fn listing_of(
+        &self,
+        filter: &Filter,
+        mut ids: Vec<InstanceId>,
+        after: Option<Place>,
+        keep: Keep<'_>,
+    ) -> Result<Page> {
+        ids.sort_unstable();
+        ids.dedup();
+        let mut all = self.summaries(ids).await?;
         all.sort_by(|a, b| b.0.cmp(&a.0));
         all.retain(|(place, _)| after.as_ref().is_none_or(|after| place < after));
         let mut found = Page::default();

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use swirl_contract::Backend;
+use swirl_contract::audit::entry;
 use swirl_contract::inline_run::inline_run;
 use swirl_contract::kit::*;
 use swirl_model::event::{Command, Input};
@@ -129,6 +130,9 @@ async fn instances_can_be_cancelled() {
         let found = b.store.instance(&root.instance).await.unwrap().unwrap();
         assert_eq!(found.state.status, Status::Cancelled);
     }
+    // The audit log has it.
+    b.audit.add_audit(&entry(1), 10).await.unwrap();
+    assert_eq!(b.audit.audit(None, 10).await.unwrap(), [entry(1)]);
     assert!(b.store.runnable(100).await.is_ok());
     store.expire_instances(at(10_000)).await.unwrap();
     for id in &running {

@@ -187,6 +187,13 @@ pub const SETTINGS: &[Setting] = &[
     .default("100")
     .coordinator(),
     Setting::new(
+        "coordinator.keep_audit_max",
+        count(1, 100_000),
+        "How many actions of operators the audit log keeps; older ones are dropped.",
+    )
+    .default("10000")
+    .coordinator(),
+    Setting::new(
         "coordinator.drain_delay",
         STOP,
         "How long a stopping coordinator still accepts requests while it reports that it isn't ready, so that load balancers can move to others.",

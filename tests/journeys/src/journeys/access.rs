@@ -3,8 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use crate::browser::Browser;
-use crate::definitions::DELIVERY;
+use crate::browser::{Browser, short};
+use crate::definitions::{APPROVAL, DELIVERY};
 use crate::stage::Stage;
 use crate::wait::until;
 
@@ -84,6 +84,54 @@ pub async fn watch(stage: Stage) -> Result<()> {
     browser.shows(&["✓ completed", "Output"]).await?;
     let mark = browser.run("return window.mark").await?;
     ensure!(mark == "same page", "the page was loaded again: {mark}");
+    Ok(())
+}
+
+pub async fn audit(stage: Stage) -> Result<()> {
+    let cluster = stage.cluster().await?;
+    cluster.api.deploy(&stage.document(APPROVAL)).await?;
+    let order = json!({"order": "a-audit"});
+    let id = cluster.api.start("approval", &order).await?;
+    cluster.api.waiting(&id).await?;
+    let browser = &stage.browser;
+    browser.open(&format!("/instances/{id}")).await?;
+    enter(browser, cluster.api.token.as_deref().context("no token")?).await?;
+    browser.press("Cancel…").await?;
+    browser
+        .fill("Reason, for the history", "it was ordered twice")
+        .await?;
+    browser.press("Cancel the instance").await?;
+    browser.shows(&["The instance is being cancelled."]).await?;
+    browser.press("Audit").await?;
+    browser
+        .shows(&[
+            "admin",
+            "cancelled it",
+            "it was ordered twice",
+            "approval 1.0.0",
+        ])
+        .await?;
+    browser.choose("Action", "deployed a version").await?;
+    browser.press("Show").await?;
+    browser.shows(&["approval 1.0.0"]).await?;
+    browser.lacks("it was ordered twice").await?;
+    browser.press("Show all").await?;
+    browser.fill("Id", &id).await?;
+    browser.press("Show").await?;
+    browser.picture("console-audit.png", 560).await?;
+    browser.press(&short(&id)).await?;
+    browser
+        .shows(&[&id, "because: it was ordered twice"])
+        .await?;
+
+    browser.press("Sign out").await?;
+    browser.open("/instances").await?;
+    enter(browser, &cluster.viewer).await?;
+    browser.shows(&["Instances"]).await?;
+    ensure!(
+        !browser.has("a[href='/console/audit'], .tick").await?,
+        "a viewer is offered the audit log or an action"
+    );
     Ok(())
 }
 

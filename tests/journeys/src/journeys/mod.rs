@@ -5,6 +5,7 @@ mod checks;
 mod definitions;
 mod events;
 mod faults;
+mod listing;
 mod operate;
 mod rewind;
 mod ways;
@@ -33,7 +34,7 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 22] = [
+pub const ALL: [Journey; 28] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
     }),
@@ -42,6 +43,9 @@ pub const ALL: [Journey; 22] = [
     }),
     journey("find out why a message is a dead letter", |stage| {
         Box::pin(access::dead_letter(stage))
+    }),
+    journey("see who did what, and why", |stage| {
+        Box::pin(access::audit(stage))
     }),
     journey("find a faulted order by its search attribute", |stage| {
         Box::pin(faults::find(stage))
@@ -57,6 +61,15 @@ pub const ALL: [Journey; 22] = [
     }),
     journey("retry twenty instances with a batch", |stage| {
         Box::pin(faults::batch(stage))
+    }),
+    journey("tick two instances, and cancel them", |stage| {
+        Box::pin(listing::tick(stage))
+    }),
+    journey("tick an instance while the list changes", |stage| {
+        Box::pin(listing::stay_ticked(stage))
+    }),
+    journey("save a view, use it, and remove it", |stage| {
+        Box::pin(listing::views(stage))
     }),
     journey("send the event that an instance waits for", |stage| {
         Box::pin(events::send(stage))
@@ -99,6 +112,16 @@ pub const ALL: [Journey; 22] = [
     Journey {
         name: "wind an instance back without scripts",
         run: |stage| Box::pin(rewind::steps(stage)),
+        scripts: false,
+    },
+    Journey {
+        name: "tick two instances without scripts",
+        run: |stage| Box::pin(listing::tick(stage)),
+        scripts: false,
+    },
+    Journey {
+        name: "save a view without scripts",
+        run: |stage| Box::pin(listing::views(stage)),
         scripts: false,
     },
     journey("the checks find what is wrong with a page", |stage| {

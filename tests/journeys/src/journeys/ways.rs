@@ -115,8 +115,13 @@ async fn pages(dev: &Dev) -> Result<Vec<String>> {
     dev.api.completed(&done).await?;
     let waits = dev.api.start("approval", &json!({"order": "a-1"})).await?;
     dev.api.waiting(&waits).await?;
+    dev.api
+        .save_view(&json!({"name": "Orders that failed", "workflow": "order", "status": "faulted"}))
+        .await?;
     Ok([
         "/".to_owned(),
+        "/audit".to_owned(),
+        "/audit?by=nobody".to_owned(),
         "/instances".to_owned(),
         "/instances?query=workflow+%3D+order".to_owned(),
         "/instances?query=nonsense+%3D".to_owned(),

@@ -1,0 +1,92 @@
+//! `/views`: saved searches for instances.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::http::{Answer, JSON};
+use crate::process::Dev;
+
+/// The maximum number of views.
+const VIEWS_MAX: usize = 100;
+
+async fn save(dev: &Dev, view: &Value) -> Answer {
+    dev.post("/api/v1/views", &[JSON], view.to_string()).await
+}
+
+async fn remove(dev: &Dev, name: &str) -> Answer {
+    let path = format!("/api/v1/views/{name}");
+    dev.send(Method::DELETE, &path, &[], "").await
+}
+
+async fn names(dev: &Dev) -> Vec<String> {
+    let found = dev.get("/api/v1/views").await.is(200);
+    let views = found["views"].as_array().unwrap();
+    let names = views.iter().map(|view| view["name"].as_str().unwrap());
+    names.map(str::to_owned).collect()
+}
+
+pub async fn check(dev: &Dev) {
+    assert_eq!(names(dev).await, Vec::<String>::new());
+    let view = json!({"name": " Late / orders ", "workflow": "waiter", "query": "started < -1h", "key": ""});
+    let saved = save(dev, &view).await.is(201);
+    assert_eq!(saved["name"], "Late / orders");
+    assert_eq!(saved["query"], "started < -1h");
+    assert!(
+        saved.get("key").is_none() && saved["savedAt"].is_string(),
+        "{saved:#}"
+    );
+    let again = json!({"name": "Late / orders", "status": "waiting"});
+    save(dev, &again).await.is(201);
+    save(dev, &json!({"name": "a", "key": "k"})).await.is(201);
+    let found = dev.get("/api/v1/views").await.is(200);
+    assert_eq!(found["views"][0]["status"], "waiting", "it is replaced");
+    assert!(found["views"][0].get("query").is_none(), "{found:#}");
+    assert_eq!(names(dev).await, ["Late / orders", "a"]);
+    refusals(dev).await;
+    assert_eq!(
+        remove(dev, "Late%20%2F%20orders").await.is(200)["name"],
+        "Late / orders"
+    );
+    remove(dev, "Late%20%2F%20orders")
+        .await
+        .refused(404, "unknown-view");
+    remove(dev, "a").await.is(200);
+}
+
+async fn refusals(dev: &Dev) {
+    let long = "x".repeat(61);
+    for (view, code) in [
+        (json!({"name": "n"}), "empty-query"),
+        (json!({"name": "n", "query": "  "}), "empty-query"),
+        (json!({"name": " ", "status": "faulted"}), "invalid-json"),
+        (json!({"name": long, "status": "faulted"}), "invalid-json"),
+        (json!({"name": "a\nb", "status": "faulted"}), "invalid-json"),
+        (
+            json!({"name": "n", "workflow": "x".repeat(2_000)}),
+            "invalid-json",
+        ),
+        (json!({"name": "n", "colour": "red"}), "invalid-json"),
+        (json!({"name": "n", "status": "broken"}), "invalid-query"),
+        (json!({"name": "n", "query": "status ="}), "invalid-search"),
+        (
+            json!({"name": "n", "query": "@colour = red"}),
+            "unknown-attribute",
+        ),
+    ] {
+        save(dev, &view).await.refused(400, code);
+    }
+    for n in 2..VIEWS_MAX {
+        save(dev, &json!({"name": format!("v{n}"), "status": "faulted"}))
+            .await
+            .is(201);
+    }
+    save(dev, &json!({"name": "one more", "status": "faulted"}))
+        .await
+        .refused(409, "too-many-views");
+    save(dev, &json!({"name": "a", "key": "known"}))
+        .await
+        .is(201);
+    for n in 2..VIEWS_MAX {
+        remove(dev, &format!("v{n}")).await.is(200);
+    }
+}

@@ -1,0 +1,131 @@
+//! `/views`: searches for instances that are saved under a name, for all users of the namespace.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use swirl_ports::{SavedView, SavedViews, VIEWS_MAX};
+
+use super::listing::{self, ListingQuery};
+use super::problem::{Problem, cut};
+use super::{Api, request};
+use crate::access::Caller;
+
+/// The largest body, in bytes.
+const BODY_BYTES_MAX: usize = 16 << 10;
+/// The longest name, in characters, and the longest workflow or key, in bytes.
+const NAME_CHARS_MAX: usize = 60;
+const PART_BYTES_MAX: usize = 1_024;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    name: String,
+    workflow: Option<String>,
+    status: Option<String>,
+    key: Option<String>,
+    query: Option<String>,
+}
+
+pub async fn list(State(api): State<Api>) -> Result<Json<Value>, Problem> {
+    let views = store(&api)?.views().await?;
+    let views: Vec<Value> = views.iter().map(shown).collect();
+    Ok(Json(json!({"views": views})))
+}
+
+/// Saves a view in place of the one with its name.
+pub async fn save(
+    State(api): State<Api>,
+    caller: Option<Extension<Caller>>,
+    body: Body,
+) -> Result<Response, Problem> {
+    let store = store(&api)?;
+    let bytes = request::body(body, BODY_BYTES_MAX).await?;
+    let asked: Asked = serde_json::from_slice(&bytes).map_err(|error| {
+        let detail = format!(
+            "the body must be {{\"name\": \"Failed orders\", \"workflow\": \"order\", \"status\": \"faulted\"}}: {error}"
+        );
+        Problem::bad_request("invalid-json", cut(&detail))
+    })?;
+    let view = SavedView {
+        name: name(&asked.name)?,
+        workflow: part("workflow", asked.workflow)?,
+        status: asked.status.filter(|status| !status.is_empty()),
+        key: part("key", asked.key)?,
+        query: asked.query.filter(|query| !query.trim().is_empty()),
+        by: caller.map(|Extension(caller)| caller.name),
+        saved_at: api.service.clock.now(),
+    };
+    let search = listing::Query::of(&view);
+    if search.is_empty() {
+        let detail = "a view needs a workflow, a status, a key or a query";
+        return Err(Problem::bad_request("empty-query", detail));
+    }
+    // Refused as the listing would be.
+    ListingQuery::new(&api, &search).await?;
+    if !store.save_view(&view).await? {
+        let detail = format!("there are {VIEWS_MAX} saved views: remove one first");
+        return Err(Problem::conflict("too-many-views", detail));
+    }
+    Ok((StatusCode::CREATED, Json(shown(&view))).into_response())
+}
+
+pub async fn remove(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    if !store(&api)?.remove_view(&name).await? {
+        let detail = format!("there is no saved view '{}'", cut(&name));
+        return Err(Problem::not_found("unknown-view", detail));
+    }
+    Ok(Json(json!({"name": name})))
+}
+
+fn name(asked: &str) -> Result<String, Problem> {
+    let name = asked.trim();
+    let length = name.chars().count();
+    if length == 0 || length > NAME_CHARS_MAX || name.chars().any(char::is_control) {
+        let detail = format!("the name of a view has 1 to {NAME_CHARS_MAX} characters on one line");
+        return Err(Problem::bad_request("invalid-json", detail));
+    }
+    Ok(name.to_owned())
+}
+
+fn part(what: &str, asked: Option<String>) -> Result<Option<String>, Problem> {
+    match asked {
+        Some(text) if text.len() > PART_BYTES_MAX => {
+            let detail = format!("'{what}' has at most {PART_BYTES_MAX} bytes");
+            Err(Problem::bad_request("invalid-json", detail))
+        }
+        asked => Ok(asked.filter(|text| !text.is_empty())),
+    }
+}
+
+fn shown(view: &SavedView) -> Value {
+    let mut shown = json!({
+        "name": view.name,
+        "by": view.by,
+        "savedAt": format!("{:.3}", view.saved_at),
+    });
+    for (name, part) in [
+        ("workflow", &view.workflow),
+        ("status", &view.status),
+        ("key", &view.key),
+        ("query", &view.query),
+    ] {
+        if let Some(part) = part {
+            shown[name] = json!(part);
+        }
+    }
+    shown
+}
+
+fn store(api: &Api) -> Result<Arc<dyn SavedViews>, Problem> {
+    let store = api.views.clone();
+    store.ok_or_else(|| Problem::not_found("unknown-route", "this server has no saved views"))
+}

@@ -1,0 +1,117 @@
+//! The list of instances: ticked instances, and saved views.
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+
+use crate::browser::short;
+use crate::definitions::APPROVAL;
+use crate::server::Dev;
+use crate::stage::Stage;
+
+async fn approvals(dev: &Dev, count: usize) -> Result<Vec<String>> {
+    let mut ids = Vec::new();
+    for number in 1..=count {
+        let order = json!({"order": format!("a-{number}")});
+        ids.push(dev.api.start("approval", &order).await?);
+    }
+    for id in &ids {
+        dev.api.waiting(id).await?;
+    }
+    Ok(ids)
+}
+
+/// With and without scripts.
+pub async fn tick(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[APPROVAL]).await?;
+    let ids = approvals(&dev, 4).await?;
+    let browser = &stage.browser;
+    browser.open("/instances").await?;
+    for id in &ids[..2] {
+        browser.tick(&format!("Tick {}", short(id))).await?;
+    }
+    browser.press("Act on the ticked ones…").await?;
+    browser.choose("What to do", "Cancel").await?;
+    browser
+        .fill("Reason, for the histories", "ordered twice")
+        .await?;
+    browser.press("Show what it would act on").await?;
+    browser
+        .shows(&[
+            "Cancel: 2 instances",
+            "Nothing has been done yet",
+            &short(&ids[0]),
+            &short(&ids[1]),
+        ])
+        .await?;
+    browser.lacks(&short(&ids[2])).await?;
+    browser.press("Cancel").await?;
+    let there = |found: &serde_json::Value| found["status"] == "cancelled";
+    for id in &ids[..2] {
+        dev.api.instance(id, "cancelled", there).await?;
+    }
+    let address = browser.address().await?;
+    browser.go(&address).await?;
+    browser
+        .shows(&["2 of 2 instances had their turn", "ordered twice"])
+        .await?;
+    for id in &ids[2..] {
+        let found = dev.api.waiting(id).await?;
+        ensure!(found["status"] == "running", "{found:#}");
+    }
+    Ok(())
+}
+
+/// The page looks for news every three seconds, and would lose what is ticked.
+pub async fn stay_ticked(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[APPROVAL]).await?;
+    let ids = approvals(&dev, 1).await?;
+    let browser = &stage.browser;
+    browser.open("/instances").await?;
+    browser.tick(&format!("Tick {}", short(&ids[0]))).await?;
+    // The focus alone would keep the page as it is.
+    browser.run("document.activeElement.blur()").await?;
+    let late = approvals(&dev, 1).await?;
+    let looked = "const { promise, resolve } = Promise.withResolvers();
+        setTimeout(() => resolve(document.querySelectorAll('.tick :checked').length), 4000);
+        return promise";
+    ensure!(browser.run(looked).await? == 1, "the tick is lost");
+    browser.lacks(&short(&late[0])).await?;
+    browser.tick(&format!("Tick {}", short(&ids[0]))).await?;
+    browser.run("document.activeElement.blur()").await?;
+    browser.shows(&[&short(&late[0])]).await
+}
+
+pub async fn views(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[APPROVAL]).await?;
+    approvals(&dev, 1).await?;
+    let browser = &stage.browser;
+    browser.open("/instances").await?;
+    browser
+        .fill("Query", "workflow = approval and started > -1h")
+        .await?;
+    browser.press("Show").await?;
+    browser.press("Save this view…").await?;
+    browser.fill("Name of the view", "New approvals").await?;
+    browser.press("Save the view").await?;
+    browser
+        .shows(&["The view is saved", "Saved views New approvals"])
+        .await?;
+    browser.open("/instances").await?;
+    ensure!(browser.filled("Query").await?.is_empty());
+    browser.press("New approvals").await?;
+    browser.shows(&["◷ waiting"]).await?;
+    let query = browser.filled("Query").await?;
+    ensure!(query == "workflow = approval and started > -1h", "{query}");
+    ensure!(
+        browser.has(".views a[aria-current]").await?,
+        "the view isn't marked"
+    );
+    browser.press("Remove a view…").await?;
+    browser.choose("View to remove", "New approvals").await?;
+    browser.press("Remove the view").await?;
+    browser.shows(&["The view is removed."]).await?;
+    browser.lacks("New approvals").await?;
+    let left = dev.api.get("/views").await?;
+    ensure!(left["views"] == json!([]), "{left:#}");
+    Ok(())
+}
