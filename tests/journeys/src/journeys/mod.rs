@@ -1,4 +1,4 @@
-//! The journeys: one line each.
+//! The journeys, with one line for each.
 
 mod access;
 mod checks;
@@ -17,7 +17,7 @@ use crate::stage::Stage;
 pub struct Journey {
     pub name: &'static str,
     pub run: fn(Stage) -> LocalBoxFuture<'static, Result<()>>,
-    /// The browser runs scripts.
+    /// The browser has scripts enabled.
     pub scripts: bool,
 }
 
@@ -32,7 +32,7 @@ const fn journey(
     }
 }
 
-/// Those on the cluster come first: it takes longest to start.
+/// Those on the cluster come first, because it takes longest to start.
 pub const ALL: [Journey; 22] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
