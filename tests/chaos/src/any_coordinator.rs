@@ -1,10 +1,10 @@
-//! A client of the API for tests that kill coordinators. It panics where a test would fail.
+//! An API client for tests that kill coordinators. It panics on errors that would fail a test.
 #![allow(clippy::unwrap_used, reason = "for tests")]
 
 use serde_json::{Value, json};
 use swirl_servers::eventually;
 
-/// Asks all coordinators in turn until one answers.
+/// Sends each request to one coordinator after another until one answers.
 pub struct AnyCoordinator {
     http: reqwest::Client,
     pub servers: Vec<String>,
@@ -80,7 +80,7 @@ impl AnyCoordinator {
             .collect()
     }
 
-    /// The sum over the coordinators.
+    /// The sum over all coordinators.
     pub async fn metric(&self, name: &str) -> Option<f64> {
         let mut sum = None;
         for server in &self.servers {

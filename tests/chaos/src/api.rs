@@ -1,4 +1,4 @@
-//! A client of the API: it retries on any coordinator until it gets an answer.
+//! An API client that retries with all coordinators until it gets an answer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -77,7 +77,7 @@ impl Api {
         Ok(())
     }
 
-    /// Returns the instance's id. Repeating the request is safe: the key identifies the instance.
+    /// Returns the instance's id. Repeating the request is safe, because the key identifies the instance.
     pub async fn start(&self, planned: &Planned) -> Result<String> {
         let path = format!("/api/v1/workflows/{}/instances", planned.workflow());
         let input = planned.input().to_string();
@@ -137,7 +137,7 @@ impl Api {
         Ok(status.as_u16())
     }
 
-    /// Starts an instance once; returns whether it was started.
+    /// Tries once to start an instance, and returns whether it was started.
     pub async fn try_start(&self, workflow: &str) -> bool {
         let path = format!("api/v1/workflows/{workflow}/instances");
         self.try_post(&path, "{}".to_owned()).await

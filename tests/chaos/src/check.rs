@@ -14,32 +14,32 @@ use crate::run::Options;
 use crate::service::Seen;
 
 const DIFFERENCES_SHOWN: usize = 50;
-/// The factor by which an instance may be slower beside hostile ones, and the least time that it is compared with
-/// (milliseconds).
+/// The factor by which an instance may be slower beside hostile ones, and the minimum time that it is compared with (in
+/// milliseconds).
 const SLOWER_MAX: i64 = 10;
 const TOOK_MIN: i64 = 1_000;
 
-/// Events with `type` `chaos.done`, with their ids and data.
+/// Events of `type` `chaos.done`, with their ids and data.
 #[derive(Debug, Default)]
 pub struct Produced {
-    /// The ids of the events by their data as text.
+    /// The ids of the events, by their data as text.
     pub ids: BTreeMap<String, BTreeSet<String>>,
-    /// Messages, repeats included.
+    /// The number of messages, including repeats.
     pub messages: usize,
 }
 
-/// An instance at its end.
+/// An instance that has ended.
 #[derive(Debug, Clone)]
 pub struct Ended {
     pub planned: Planned,
-    /// The time at which a client requested it.
+    /// The time of the client's request.
     pub asked_ms: i64,
-    /// As the API shows it.
+    /// The instance in the API's form.
     pub view: Value,
     pub history: Value,
 }
 
-/// The client's request and the instance's end, in milliseconds since the epoch.
+/// The times of the client's request and of the instance's end, in milliseconds since the epoch.
 #[derive(Debug, Clone, Copy)]
 pub struct Time {
     pub number: usize,
@@ -60,16 +60,16 @@ pub struct Report {
     /// Calls that were repeated with the same key.
     pub repeated: usize,
     pub produced: usize,
-    /// Produced events that were not seen because NATS lost its streams.
+    /// Produced events that were not received because NATS lost its streams.
     pub unseen: usize,
     pub requests_failed: usize,
     pub faults: BTreeMap<&'static str, usize>,
-    /// Instances that were under way when the faults ended.
+    /// The number of instances that were running when the faults ended.
     pub left: usize,
     pub under_faults: Duration,
-    /// From the end of the faults to the end of the last instance.
+    /// The time from the end of the faults to the end of the last instance.
     pub healed_after: Duration,
-    /// For each workflow, the times of the requests and of the ends of its instances.
+    /// For each workflow, the times of its instances.
     pub times: BTreeMap<&'static str, Vec<Time>>,
     pub hostility: Option<Hostility>,
     pub memory: Memory,
@@ -78,7 +78,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Label and value of each line.
+    /// The label and value of each line.
     pub fn rows(&self) -> Vec<(String, String)> {
         let faults: Vec<String> = self
             .faults
@@ -122,7 +122,7 @@ impl Report {
         text
     }
 
-    /// As Markdown.
+    /// The report in Markdown.
     pub fn markdown(&self, options: &Options) -> String {
         let mut text = String::from("# A run under faults\n\n");
         let _ = writeln!(
@@ -161,7 +161,7 @@ impl Report {
 
     /// Checks the calls and events of all instances.
     ///
-    /// `is_wiped`: NATS forgot streams, so that a published event may be gone.
+    /// `is_wiped`: NATS lost streams, so a published event may be missing.
     pub fn effects(&mut self, all: &[Planned], seen: &Seen, produced: &Produced, is_wiped: bool) {
         self.calls = seen.total;
         self.produced = produced.ids.len();
@@ -183,8 +183,8 @@ impl Report {
         }
     }
 
-    /// Compares how long instances took since `attacked` with those that had ended before, of the same workflow and
-    /// under the same load and faults.
+    /// Compares the durations of instances since `attacked` with those of earlier instances of the same workflow, under
+    /// the same load and faults.
     pub fn hold_up(&mut self, attacked: i64) {
         let mut late = Vec::new();
         for (workflow, times) in &self.times {
@@ -225,7 +225,7 @@ impl Report {
         }
     }
 
-    /// A state of the root path is entered and left once, the instance ends once.
+    /// Each state of the root path is entered and left once, and the instance ends once.
     fn history(&mut self, ended: &Ended) {
         let name = ended.planned.id();
         let mut entered: BTreeMap<&str, i64> = BTreeMap::new();
@@ -294,7 +294,7 @@ impl Report {
     }
 }
 
-/// Percentiles of times.
+/// Percentiles of durations.
 fn spread(times: &[Time]) -> String {
     let mut sorted: Vec<i64> = times.iter().map(|time| time.took()).collect();
     sorted.sort_unstable();
@@ -318,7 +318,7 @@ mod tests {
             ended: asked + took,
         };
         let mut report = Report::default();
-        // One ended before the attack; the others take ten times as long or longer.
+        // One instance ended before the attack; the others take at least ten times as long.
         let times = vec![
             time(1, 0, 2_000),
             time(2, 5_000, 20_000),

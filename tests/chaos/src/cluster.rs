@@ -13,12 +13,12 @@ pub struct Cluster {
     pub processes: Vec<Process>,
     pub redis: RedisServer,
     pub nats: NatsServer,
-    // Last, since the logs of the processes are in it.
+    // Last, because it contains the processes' logs.
     _folder: TempDir,
 }
 
 impl Cluster {
-    /// Starts all of it. Redis writes to disk before it answers. `skewed`: the first coordinator's
+    /// Starts all servers and processes. Redis writes to disk before it answers. `skewed`: the first coordinator's
     /// clock is ten seconds ahead.
     pub fn start(
         binary: &Path,
@@ -30,7 +30,7 @@ impl Cluster {
         Cluster::start_with(binary, workers, coordinators, lease, skewed, &[])
     }
 
-    /// As [`start`](Cluster::start), with further flags for each process.
+    /// As [`start`](Cluster::start), with additional flags for each process.
     pub fn start_with(
         binary: &Path,
         workers: usize,
@@ -68,7 +68,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Names and ids of all processes that run, the servers' among them.
+    /// Names and ids of all running processes, including the servers.
     pub fn pids(&self) -> Vec<(String, u32)> {
         let own = self.processes.iter();
         let own = own.filter_map(|process| Some((process.name.clone(), process.pid()?)));
@@ -78,7 +78,7 @@ impl Cluster {
             .collect()
     }
 
-    /// The addresses of the API.
+    /// The URLs of the API.
     pub fn apis(&self) -> Vec<String> {
         let all = self.processes.iter();
         all.filter(|process| process.role == Role::Coordinator)
@@ -86,7 +86,7 @@ impl Cluster {
             .collect()
     }
 
-    /// Where the processes listen: their metrics are there.
+    /// The addresses on which the processes listen and expose metrics.
     pub fn listeners(&self) -> Vec<String> {
         let all = self.processes.iter();
         all.map(|process| format!("http://{}", process.address))

@@ -1,5 +1,5 @@
-//! The workflows of the mix: calls with retries, fan-out, branches with sub-workflows and sleeps,
-//! callbacks with correlated events, compensation, states that only need data.
+//! The workflows of the mix: calls with retries, fan-out, branches with sub-workflows and sleeps, callbacks with
+//! correlated events, compensation, and states that need only data.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Injects the faults of a run, and heals them.
+//! Injects the faults of a run, and ends them.
 
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,28 +14,28 @@ use crate::random::Random;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// kill -9 of a random worker, started again at once.
+    /// kill -9 of a random worker, which is restarted immediately.
     KillWorker,
     KillCoordinator,
-    /// SIGSTOP of a worker past its lease.
+    /// SIGSTOP of a worker for longer than its lease.
     PauseWorker,
-    /// No connection between a process and Redis for a while.
+    /// A process has no connection to Redis for a while.
     CutRedis,
     CutNats,
     RestartNats,
     /// NATS loses all streams.
     WipeNats,
-    /// kill -9 of Redis, which keeps everything on disk.
+    /// kill -9 of Redis, which has everything on disk.
     RestartRedis,
-    /// SIGTERM of each process in turn, and a new one.
+    /// SIGTERM of each process in turn, followed by a new one.
     Roll,
-    /// Every task and every event comes twice, during the whole run.
+    /// Every task and every event is duplicated during the whole run.
     Double,
-    /// A coordinator's clock is ten seconds ahead, during the whole run.
+    /// A coordinator's clock is ten seconds ahead during the whole run.
     Skew,
 }
 
-/// How long a process may take to end after SIGTERM.
+/// The time in which a process must end after SIGTERM.
 const STOP_MAX: Duration = Duration::from_secs(180);
 
 /// The names on the command line.
@@ -63,7 +63,7 @@ impl Fault {
         found.map_or("", |(word, _)| word)
     }
 
-    /// Whether it lasts for the whole run, instead of being injected now and then.
+    /// Whether the fault lasts for the whole run, instead of being injected from time to time.
     fn is_lasting(self) -> bool {
         matches!(self, Fault::Double | Fault::Skew)
     }
@@ -81,18 +81,17 @@ impl FromStr for Fault {
     }
 }
 
-/// Injects faults until it is stopped; returns the injected faults. When it returns, all faults are
-/// healed.
+/// Injects faults until it is stopped, and returns those that it injected. When it returns, all faults have ended.
 pub struct Injector {
     pub cluster: Arc<Mutex<Cluster>>,
     pub faults: Vec<Fault>,
     pub seed: u64,
     /// The pause between two faults.
     pub pause: Duration,
-    /// The time for which a connection is cut or a process stopped.
+    /// The duration for which a connection is cut or a process is stopped.
     pub outage: Duration,
     pub over: Arc<AtomicBool>,
-    /// The number of faults that have been injected and healed.
+    /// The number of faults that have been injected and have ended.
     pub injected: Arc<AtomicUsize>,
 }
 

@@ -1,5 +1,5 @@
-//! Hostile definitions, and a client that holds connections: each tries to exhaust shared resources. Honest
-//! instances run next to them, and must have the same outcome as without them.
+//! Hostile definitions, and a client that holds connections. Each tries to exhaust shared resources. Honest instances
+//! run beside them, and must have the same outcome as without them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,19 +16,19 @@ use crate::api::Api;
 const PAUSE: Duration = Duration::from_secs(2);
 /// The number of instances of the most expensive definitions that are started at once.
 const AT_ONCE: usize = 8;
-/// The number of silent connections, from a separate address.
+/// The number of silent connections, which come from a separate address.
 const IDLE: usize = 500;
 const IDLE_FROM: [u8; 4] = [127, 0, 0, 9];
 
-/// The outcome of the hostile work.
+/// The outcome of the hostile activity.
 #[derive(Debug, Default)]
 pub struct Hostility {
-    /// The answer to the deployment, by definition.
+    /// The answer to each deployment.
     pub deployed: BTreeMap<&'static str, u16>,
     pub started: usize,
-    /// Starts that were refused or not answered.
+    /// The number of starts that were refused or not answered.
     pub refused: usize,
-    /// Connections that were held, over all rounds.
+    /// The number of connections that were held in all rounds.
     pub idle: usize,
 }
 
@@ -141,7 +141,7 @@ fn definitions() -> Vec<(&'static str, Value)> {
         .collect()
 }
 
-/// Deploys all definitions; returns those that were accepted.
+/// Deploys all definitions, and returns those that were accepted.
 async fn deploy(api: &Api, seen: &mut Hostility) -> Result<Vec<&'static str>> {
     let mut taken = Vec::new();
     for (id, document) in definitions() {
@@ -170,7 +170,7 @@ async fn idle(servers: &[SocketAddr]) -> Vec<TcpStream> {
     held
 }
 
-/// Starts all definitions repeatedly until the run is over, without waiting for their end.
+/// Starts all definitions repeatedly until the run is over, without waiting for the ends of the instances.
 ///
 /// # Errors
 /// A deployment was not answered.

@@ -1,10 +1,10 @@
-//! The planned instances: their expected input, output, calls and events.
+//! The planned instances, with their expected input, output, calls and events.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// A step that fails at its first attempt.
+/// A step whose first attempt fails.
 pub const FLAKY: &str = "flaky";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,7 +14,7 @@ pub enum Family {
     Split,
     Talk,
     Saga,
-    /// Carried out by the coordinator that starts it.
+    /// The coordinator that starts it also runs it.
     Pure,
 }
 
@@ -27,11 +27,10 @@ const FAMILIES: [Family; 6] = [
     Family::Pure,
 ];
 
-/// The minimum size of the common data of a fan's branches: too large to be written with each
-/// branch.
+/// The minimum size of the common data of a fan's branches: too large to be written for each branch.
 const COMMON: usize = 4_000;
 
-/// One instance of the mix.
+/// An instance of the mix.
 #[derive(Debug, Clone)]
 pub struct Planned {
     pub number: usize,
@@ -40,7 +39,7 @@ pub struct Planned {
     pub fan: usize,
 }
 
-/// The calls by step and item, with the number of different keys.
+/// The calls by step and item, with the number of distinct keys.
 pub type Calls = BTreeMap<(String, u64), usize>;
 
 impl Planned {
@@ -52,12 +51,12 @@ impl Planned {
         }
     }
 
-    /// Also the idempotency key of the start, and the correlation value.
+    /// Also used as the idempotency key of the start, and as the correlation value.
     pub fn id(&self) -> String {
         format!("n{}", self.number)
     }
 
-    /// Every kind once.
+    /// One instance of each kind.
     fn round(&self) -> usize {
         self.number / FAMILIES.len()
     }
@@ -127,7 +126,7 @@ impl Planned {
         }
     }
 
-    /// The event that it waits for.
+    /// The event that the instance waits for.
     pub fn event(&self) -> Option<Value> {
         (self.kind == Family::Talk).then(|| {
             json!({
@@ -138,7 +137,7 @@ impl Planned {
         })
     }
 
-    /// The data of the event that it produces.
+    /// The data of the event that the instance produces.
     pub fn produced(&self) -> Option<Value> {
         (self.kind == Family::Talk).then(|| self.output())
     }

@@ -1,9 +1,9 @@
 //! A real cluster under a mix of work while its processes and servers fail.
 //!
-//! Redis, NATS, coordinators and workers are separate processes; connections to the servers go through proxies that can
-//! cut them. Instances with known outputs and effects run while faults are injected. Then all faults are lifted, all
-//! instances must end, and every output, call and produced event is compared. The checkers know nothing about how the
-//! system works. Hostile work may run at the same time, and the memory of each process is recorded.
+//! Redis, NATS, coordinators and workers are separate processes. Connections to the servers go through proxies that can
+//! cut them. Instances with known outputs and effects run while faults are injected. Then the faults end, all instances
+//! must end, and every output, call and produced event is compared. The checkers know nothing about how the system
+//! works. Hostile activity may run at the same time, and the memory of each process is recorded.
 
 mod any_coordinator;
 mod api;

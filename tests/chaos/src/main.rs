@@ -26,7 +26,7 @@ Runs a cluster under faults and compares every output and effect with the expect
   --fan N             elements of each foreach [default: 50]
   --report FILE       also writes the report as Markdown";
 
-/// The default arguments of a soak.
+/// The default arguments for a soak test.
 const SOAK: [&str; 6] = [
     "--faults",
     "none",
@@ -85,7 +85,7 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
     };
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.windows(2).any(|two| two == ["--soak", "yes"]) {
-        // Explicit arguments come later, so they override these.
+        // Explicit arguments come later, so that they override these.
         arguments.splice(0..0, SOAK.map(str::to_owned));
     }
     let mut backlog = None;
@@ -124,7 +124,7 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
     }
     options.backlog = match backlog {
         Some(backlog) => backlog,
-        // A queue takes time and memory of its own, which would be attributed to the system.
+        // A backlog needs time and memory of its own, which would be attributed to the system.
         None if options.hostile || options.flat => options.at_once * 10,
         None => usize::MAX,
     };

@@ -1,23 +1,23 @@
-//! The memory of each process over the time of a run.
+//! The memory of each process in the course of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How often the memory is measured.
+/// The interval between measurements.
 pub const EVERY: Duration = Duration::from_secs(5);
-/// The number of measurements that are needed to tell whether a process grows.
+/// The minimum number of measurements for detecting growth.
 const LOOKS_MIN: usize = 30;
 /// A process may grow by this much, or by a tenth, between the second and the last third of a run.
 const GROWTH_MAX: u64 = 4 << 20;
 
-/// Bytes of each process, in the order of measurement.
+/// The bytes of each process, in the order of measurement.
 #[derive(Debug, Default)]
 pub struct Memory {
     seen: BTreeMap<String, Vec<u64>>,
 }
 
 impl Memory {
-    /// Records the current memory of a process; nothing if it is gone.
+    /// Records the current memory of a process; does nothing if it has ended.
     pub fn look(&mut self, name: &str, pid: u32) {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
         if let Some(bytes) = status.ok().as_deref().and_then(resident) {
@@ -25,7 +25,7 @@ impl Memory {
         }
     }
 
-    /// One line per process: its memory after a third of the run, at the end, and at most.
+    /// One line for each process: its memory after a third of the run, at the end, and at most.
     pub fn rows(&self) -> Vec<(String, String)> {
         let rows = self.seen.iter().filter_map(|(name, seen)| {
             let (last, most) = (seen.last()?, seen.iter().max()?);
@@ -42,8 +42,8 @@ impl Memory {
         rows.collect()
     }
 
-    /// Returns the processes whose memory grew: it compares the median of the last third of the run with that of the
-    /// second third. The first third isn't compared, as caches fill and retained data builds up then.
+    /// The processes whose memory grew: the median of the last third of the run is compared with that of the second
+    /// third. The first third isn't compared, because caches fill and retained data builds up.
     pub fn growth(&self) -> Vec<String> {
         let grown = self.seen.iter().filter_map(|(name, seen)| {
             let third = seen.len() / 3;

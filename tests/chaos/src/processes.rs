@@ -24,11 +24,11 @@ pub struct Process {
     pub address: SocketAddr,
     pub redis: Proxy,
     pub nats: Proxy,
-    /// Its clock is ten seconds ahead.
+    /// The process's clock is ten seconds ahead.
     pub ahead: bool,
-    /// Further flags, from the next start on.
+    /// Additional flags, from the next start on.
     pub flags: Vec<String>,
-    /// Further variables, from the next start on.
+    /// Additional variables, from the next start on.
     pub variables: Vec<(String, String)>,
     binary: PathBuf,
     log: PathBuf,
@@ -142,7 +142,7 @@ impl Process {
         Ok(())
     }
 
-    /// Sends SIGTERM, and waits for its end; returns how long that took.
+    /// Sends SIGTERM and waits for the end. Returns how long that took.
     pub fn stop(&mut self, limit: Duration) -> Result<Duration> {
         self.signal(Signal::TERM)?;
         let begun = Instant::now();
@@ -161,7 +161,7 @@ impl Process {
         }
     }
 
-    /// The status, if it ended by itself.
+    /// The exit status, if the process ended by itself.
     pub fn ended(&mut self) -> Option<String> {
         let status = self.child.as_mut()?.try_wait().ok()??;
         Some(format!("{} ended ({status}): {}", self.name, self.tail()))
@@ -178,8 +178,8 @@ impl Process {
     }
 }
 
-/// The variables by which `faketime` puts a clock ten seconds ahead. The command itself would be the
-/// parent of the process: a signal to it would not reach the process.
+/// The variables with which `faketime` sets a clock ten seconds ahead. The command `faketime` itself would be the
+/// parent of the process, and signals to it would not reach the process.
 fn clock_ahead() -> Result<Vec<(String, String)>> {
     let mut command = Command::new("faketime");
     let done = command.args(["-f", "+10s", "env"]).output();

@@ -1,4 +1,4 @@
-//! Numbers drawn from a seed.
+//! Random numbers from a seed.
 
 /// SplitMix64.
 pub struct Random(u64);

@@ -1,4 +1,4 @@
-//! A run: work under faults, then healing, then the comparison.
+//! A run: work under faults, then recovery, then the comparison.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -25,17 +25,17 @@ use crate::random::Random;
 use crate::service::{Service, document};
 use crate::watch::{Started, Watch};
 
-/// How long a publisher waits for the effect of its event before it publishes it again.
+/// A publisher that sees no effect of its event for this long publishes the event again.
 const AGAIN: Duration = Duration::from_secs(5);
-/// The number of instances that must have ended, and the share of the time that must be over, before the hostile
+/// The number of instances that must have ended, and the share of the time that must have passed, before the hostile
 /// workflows begin. Later instances are compared with these.
 const QUIET_INSTANCES: usize = 120;
 const QUIET_SHARE: u32 = 5;
 
-/// Between two looks whether the backlog has shrunk.
+/// The interval at which the backlog is checked.
 const BACKLOG_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a request may fail beyond an outage, even on a busy machine.
+/// The time for which a request may fail beyond an outage, even on a busy machine.
 const ANSWERED_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone)]
@@ -47,27 +47,27 @@ pub struct Options {
     pub instances: usize,
     /// The number of clients, each of which starts one instance after another.
     pub at_once: usize,
-    /// Clients start nothing while this many instances have not ended.
+    /// Clients start nothing while this many instances haven't ended.
     pub backlog: usize,
-    /// The number of elements of each fan.
+    /// The number of elements in each fan.
     pub fan: usize,
     pub faults: Vec<Fault>,
     pub seed: u64,
     pub pause: Duration,
     pub outage: Duration,
     pub lease: Duration,
-    /// Further instances are run until this is over,
+    /// Instances are added until this time has passed, ...
     pub at_least: Duration,
-    /// and until this many faults have come and gone.
+    /// ... and until this many faults have come and gone.
     pub faults_at_least: usize,
-    /// Hostile workflows run beside the others, after a phase without them. As many ordinary instances run beside them,
-    /// and none may take ten times as long as before.
+    /// Hostile workflows run beside the others, after a phase without them. As many ordinary instances run beside them
+    /// as before, and none may take ten times as long.
     pub hostile: bool,
     /// No process may grow.
     pub flat: bool,
-    /// Further flags of all processes.
+    /// Additional flags for all processes.
     pub flags: Vec<String>,
-    /// How long the remaining instances may take once all faults are healed.
+    /// The time in which the remaining instances must end after all faults have ended.
     pub liveness: Duration,
 }
 
@@ -96,17 +96,17 @@ impl Options {
     }
 }
 
-/// Runs it; `progress` gets a line now and then.
+/// Runs it. `progress` gets a line from time to time.
 ///
 /// # Errors
-/// The run failed. This doesn't point to a fault of the system, unless a process ended by itself or
-/// a client never got an answer.
+/// The run failed. This is not an error of the system, unless a process ended by itself or a client never got an
+/// answer.
 pub fn run(options: &Options, progress: &(dyn Fn(&str) + Sync)) -> Result<Report> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
-    // Another provider may be set already, which is fine.
+    // A provider may be set already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let skewed = options.faults.contains(&Fault::Skew);
     let cluster = Cluster::start_with(
@@ -125,7 +125,7 @@ pub fn run(options: &Options, progress: &(dyn Fn(&str) + Sync)) -> Result<Report
         }
     });
     let Some(result) = result else {
-        // The faults end first: they hold the processes, which end with the last holder.
+        // The fault injector ends first, because it holds the processes, which end with their last holder.
         drop(runtime);
         anyhow::bail!(
             "the run was stopped by a signal; its processes and servers are stopped, too"
@@ -139,7 +139,7 @@ pub fn run(options: &Options, progress: &(dyn Fn(&str) + Sync)) -> Result<Report
     result
 }
 
-/// Done when this process is asked to end.
+/// Completes when this process is asked to stop.
 async fn stopped() -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminated = signal(SignalKind::terminate())?;
@@ -149,7 +149,7 @@ async fn stopped() -> Result<()> {
     }
 }
 
-/// Ends the faults, also when the run is dropped.
+/// Ends the faults, even if the run is dropped.
 struct Over(Arc<AtomicBool>);
 
 impl Over {
@@ -257,7 +257,7 @@ async fn drive(
     if !is_wiped {
         all_produced(options, &nats, &watch.ended(), &produced, progress).await?;
     }
-    // Late or repeated effects would show up now.
+    // Late or repeated effects would appear now.
     tokio::time::sleep(Duration::from_secs(2)).await;
     if let Some(process) = lock(&cluster).ended() {
         bail!("a process ended by itself: {process}");
@@ -284,7 +284,7 @@ async fn drive(
     Ok(report)
 }
 
-/// Measures the memory of the processes, for as long as it is polled.
+/// Records the memory of the processes for as long as it is polled.
 async fn note_memory(cluster: &Mutex<Cluster>, memory: &mut Memory) -> Infallible {
     loop {
         tokio::time::sleep(memory::EVERY).await;
@@ -298,7 +298,7 @@ async fn note_memory(cluster: &Mutex<Cluster>, memory: &mut Memory) -> Infallibl
     }
 }
 
-/// Waits until enough instances have ended to compare with.
+/// Waits until enough instances for a comparison have ended.
 async fn quiet(options: &Options, watch: &Watch, over: &AtomicBool) {
     let begun = Instant::now();
     let is_quiet = || {
@@ -323,8 +323,8 @@ struct Client<'c> {
     watch: &'c Watch,
 }
 
-/// Starts instances and sends the events that they wait for, some before the instance starts, some after. `attacked`:
-/// the time since which hostile definitions run, and the number of instances started before.
+/// Starts instances, and sends the events that they wait for, some before the instance starts and some after it.
+/// `attacked`: the time since which hostile definitions run, and the number of instances started before.
 async fn load(
     options: &Options,
     injected: &AtomicUsize,
@@ -377,7 +377,7 @@ async fn one(client: &Client<'_>, planned: Planned, seed: u64) -> Result<()> {
     }
     let asked_ms = now_ms();
     let id = client.api.start(&planned).await?;
-    // A client slows itself down a little, so that the run isn't over before the faults.
+    // A client slows itself down a little, so that the run doesn't end before the faults.
     tokio::time::sleep(Duration::from_millis(200)).await;
     if !early {
         answer(client.nats, &planned).await?;
@@ -390,7 +390,7 @@ async fn one(client: &Client<'_>, planned: Planned, seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// Publishes the event that an instance waits for, until JetStream has it.
+/// Publishes the event that an instance waits for, until JetStream has stored it.
 async fn answer(nats: &async_nats::Client, planned: &Planned) -> Result<()> {
     let Some(event) = planned.event() else {
         return Ok(());
@@ -415,7 +415,7 @@ async fn answer(nats: &async_nats::Client, planned: &Planned) -> Result<()> {
     }
 }
 
-/// Publishes events again whose instances have waited for a while, if NATS may have lost them with its streams. Polled
+/// Republishes events whose instances have waited for a while, because NATS may have lost them with its streams. Polled
 /// during the faults.
 async fn publish_again(
     options: &Options,
@@ -433,7 +433,7 @@ async fn publish_again(
     }
 }
 
-/// An event that only NATS had is gone with its streams: its publisher has to publish it again, which is safe.
+/// An event that only NATS had is lost with its streams. Its publisher must publish it again, which is safe.
 async fn publish_all_again(nats: &async_nats::Client, waiting: Vec<Started>) -> Result<()> {
     for started in waiting {
         answer(nats, &started.planned).await?;
@@ -441,7 +441,7 @@ async fn publish_all_again(nats: &async_nats::Client, waiting: Vec<Started>) -> 
     Ok(())
 }
 
-/// Records produced events as they come.
+/// Records produced events on arrival.
 async fn listen(nats: &async_nats::Client) -> Result<Arc<Mutex<Produced>>> {
     let mut messages = nats.subscribe("swirl.events.chaos.done").await?;
     nats.flush().await?;
@@ -461,7 +461,7 @@ async fn listen(nats: &async_nats::Client) -> Result<Arc<Mutex<Produced>>> {
     Ok(produced)
 }
 
-/// Records the events in the stream: a subscriber gets nothing while the server is away.
+/// Records the events in the stream, because a subscriber receives nothing while the server is down.
 async fn note_stored(nats: &async_nats::Client, produced: &Mutex<Produced>) -> Result<()> {
     let stream = jetstream::new(nats.clone())
         .get_stream("SWIRL_default_EVENTS")
@@ -491,8 +491,8 @@ async fn note_stored(nats: &async_nats::Client, produced: &Mutex<Produced>) -> R
     Ok(())
 }
 
-/// Waits for all produced events of the instances. If a process was stopped between a commit and its
-/// effects, the reconciler carries them out, after a deliberate delay.
+/// Waits for all produced events of the instances. If a process was stopped between a commit and its effects, the
+/// reconciler carries them out after a deliberate delay.
 async fn all_produced(
     options: &Options,
     nats: &async_nats::Client,
@@ -510,7 +510,7 @@ async fn all_produced(
                 .filter(|data| !produced.ids.contains_key(&data.to_string()))
                 .count()
         };
-        // Events missing for this long are lost: the comparison names them.
+        // Events that are missing for this long are lost, and the comparison lists them.
         if missing == 0 || begun.elapsed() > options.liveness {
             return Ok(());
         }
@@ -519,7 +519,7 @@ async fn all_produced(
     }
 }
 
-/// Publishes every task and every event of users a second time.
+/// Publishes every task and every user event a second time.
 async fn double(nats: &async_nats::Client) -> Result<()> {
     const MARK: &str = "Chaos-Double";
     for subject in ["swirl-tasks.default", "swirl.events.>"] {
@@ -532,7 +532,7 @@ async fn double(nats: &async_nats::Client) -> Result<()> {
                     continue;
                 }
                 headers.insert(MARK, "1");
-                // Without its id, so that the receiver drops the repeat and not JetStream.
+                // Without its id, so that not JetStream but the receiver drops the duplicate.
                 let mut plain = async_nats::HeaderMap::new();
                 for (name, values) in headers.iter() {
                     let name: &str = name.as_ref();

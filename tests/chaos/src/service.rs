@@ -14,14 +14,14 @@ use tokio::net::TcpListener;
 
 use crate::instance::{FLAKY, value};
 
-/// Id, step, item.
+/// Id, step and item.
 pub type Place = (String, String, u64);
 
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The keys of the calls, in order.
     pub keys: BTreeMap<Place, Vec<String>>,
-    /// The number of calls, repeats with the same key included.
+    /// The number of calls, including repeats with the same key.
     pub total: usize,
     /// Calls without a key.
     pub without_key: usize,
@@ -82,8 +82,8 @@ async fn step(
         }
     }
     let place = (id.to_owned(), step.to_owned(), item);
-    // A repeat of the first attempt fails again, as it is the same call. The answer is definite, so the
-    // retry has its own key.
+    // A repeat of the first attempt fails again, because it is the same call. The answer is definite, so the retry has
+    // a key of its own.
     let first = seen.keys.get(&place).and_then(|keys| keys.first());
     if step == FLAKY && first == Some(&key) {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();

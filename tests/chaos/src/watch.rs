@@ -1,5 +1,4 @@
-//! Polls instances until they have ended, and checks each at its end, so that a long run keeps little in
-//! memory.
+//! Polls instances until they have ended, and checks each at its end, so that a long run needs little memory.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -14,7 +13,7 @@ use crate::check::{Ended, Report};
 use crate::instance::Planned;
 use crate::run::Options;
 
-/// The number that are polled at once while others are started.
+/// The number of instances that are polled at a time while others are started.
 const BATCH: usize = 64;
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -23,7 +22,7 @@ pub struct Watch {
     state: Mutex<State>,
 }
 
-/// An instance, its id, and the time of the client's request (milliseconds since the epoch).
+/// An instance, its id, and the time of the client's request (in milliseconds since the epoch).
 #[derive(Debug, Clone)]
 pub struct Started {
     pub planned: Planned,
@@ -33,7 +32,7 @@ pub struct Started {
 
 #[derive(Default)]
 struct State {
-    /// In the order of their last check, oldest first.
+    /// Ordered by their last check, oldest first.
     under_way: VecDeque<Started>,
     ended: Vec<Planned>,
     report: Report,
@@ -52,28 +51,28 @@ impl Watch {
         self.lock().under_way.len()
     }
 
-    /// Those that are under way.
+    /// The running instances.
     pub fn all(&self) -> Vec<Started> {
         self.lock().under_way.iter().cloned().collect()
     }
 
-    /// How many have been started.
+    /// The number of started instances.
     pub fn started(&self) -> usize {
         let state = self.lock();
         state.under_way.len() + state.ended.len()
     }
 
-    /// How many have ended.
+    /// The number of ended instances.
     pub fn ended_count(&self) -> usize {
         self.lock().ended.len()
     }
 
-    /// Those that have ended.
+    /// The ended instances.
     pub fn ended(&self) -> Vec<Planned> {
         self.lock().ended.clone()
     }
 
-    /// Polls some instances regularly, for as long as the future is polled; ends only with an error.
+    /// Polls some instances regularly, for as long as the future is polled. It ends only with an error.
     pub async fn run(&self, api: &Api) -> Result<()> {
         let failed: Result<Infallible> = async {
             loop {
@@ -119,8 +118,8 @@ impl Watch {
         (state.report, state.ended)
     }
 
-    /// Polls up to `count` of those that have waited longest. The future may be dropped half-way:
-    /// polled instances are removed only at the end.
+    /// Polls up to `count` of the instances whose last check was longest ago. The future may be dropped at any point,
+    /// because polled instances are removed only at the end.
     async fn look(&self, api: &Api, count: usize) -> Result<()> {
         let batch: Vec<_> = self.lock().under_way.iter().take(count).cloned().collect();
         let looks = batch.iter().map(|started| async move {
@@ -140,7 +139,7 @@ impl Watch {
         let looked: Vec<Result<Option<Ended>>> = stream::iter(looks).buffered(16).collect().await;
         let looked: Vec<Option<Ended>> = looked.into_iter().collect::<Result<_>>()?;
         let mut state = self.lock();
-        // Others were only added at the end in the meantime.
+        // Others were only added at the end meanwhile.
         state.under_way.drain(..batch.len());
         for (one, found) in batch.into_iter().zip(looked) {
             match found {

@@ -1,4 +1,4 @@
-//! A collector for tests. It receives spans and metrics over OTLP, with gRPC and HTTP on one port.
+//! A collector for tests. It receives spans and metrics through OTLP, with gRPC and HTTP on one port.
 #![allow(clippy::unwrap_used, reason = "a test's part")]
 
 use std::collections::BTreeSet;
@@ -62,7 +62,7 @@ impl Receiver {
         (receiver, address)
     }
 
-    /// The spans, each with the `service.instance.id` of its sender.
+    /// The spans, each with its sender's `service.instance.id`.
     pub fn spans(&self) -> Vec<(String, Span)> {
         let mut all = Vec::new();
         for request in &*self.requests.lock().unwrap() {
@@ -77,7 +77,7 @@ impl Receiver {
         all
     }
 
-    /// The senders of metrics, with the names of the metrics.
+    /// The senders of metrics, and the names of the metrics.
     pub fn metrics(&self) -> BTreeSet<(String, String)> {
         let mut all = BTreeSet::new();
         for request in &*self.metrics.lock().unwrap() {
@@ -97,14 +97,14 @@ impl Receiver {
     }
 }
 
-/// Returns the attribute of a span with this name.
+/// The attribute of a span with this name.
 pub fn attribute(span: &Span, name: &str) -> Option<Value> {
     let mut attributes = span.attributes.iter();
     let found = attributes.find(|attribute| attribute.key == name)?;
     found.value.as_ref()?.value.clone()
 }
 
-/// The process' `service.instance.id`.
+/// The process's `service.instance.id`.
 fn sender(resource: &Resource) -> String {
     let mut attributes = resource.attributes.iter();
     let found = attributes.find(|attribute| attribute.key == "service.instance.id");

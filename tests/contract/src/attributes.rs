@@ -1,4 +1,4 @@
-//! Search attributes: what instances are found by, and what becomes of it.
+//! Search attributes: how they find instances, and how they change.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn values(pairs: &[(&str, Attribute)]) -> Attributes {
         .collect()
 }
 
-/// A commit after which the instance is found by these.
+/// A commit that sets the search attributes of the instance.
 fn found_by(pairs: &[(&str, Attribute)]) -> Change {
     change(vec![Command::Index]).attributes(values(pairs))
 }
@@ -87,7 +87,7 @@ pub async fn instances_are_found_by_attributes(b: Backend) {
     let number = |value: f64, inclusive| Some((Attribute::Number(value), inclusive));
     let prefix = |prefix: &str| Values::Prefix(prefix.to_owned());
     for (name, values, wanted) in [
-        // The largest value first, and newest first where it is the same.
+        // Largest value first; equal values are ordered newest first.
         ("amount", range(None, None), "e d b c a"),
         ("amount", Values::Equal(Attribute::Number(12.0)), "d b"),
         ("amount", range(number(12.0, false), None), "e"),
@@ -110,7 +110,7 @@ pub async fn instances_are_found_by_attributes(b: Backend) {
         ("paid", Values::Equal(Attribute::Boolean(false)), "c a"),
         ("due", Values::Equal(Attribute::Time(Timestamp(12))), "d b"),
         ("none", prefix(""), ""),
-        // A value of another type.
+        // A value with another type.
         ("order", Values::Equal(Attribute::Number(1.0)), ""),
     ] {
         let found = ids(&b, by(name, values.clone())).await;
@@ -124,7 +124,7 @@ pub async fn instances_are_found_by_attributes(b: Backend) {
     let instance = b.store.instance(&root("c").instance).await.unwrap();
     let instance = instance.unwrap().state;
     assert_eq!(instance.attributes.get("order"), Some(&text("o\u{1}")));
-    // Other conditions hold, too.
+    // Other conditions apply too.
     let running = Filter {
         statuses: vec![Status::Completed],
         ..by("orders", prefix(""))
@@ -148,7 +148,7 @@ pub async fn attributes_follow_the_instance(b: Backend) {
         let found = ids(&b, by(name, one(value))).await;
         assert_eq!(!found.is_empty(), wanted, "{name} {value}");
     }
-    // A commit that doesn't say so changes nothing, and neither does one that is refused.
+    // A commit without attributes changes nothing, and neither does a refused commit.
     b.act(
         &root("a"),
         change(vec![]).attributes(values(&[("x", text("3"))])),
@@ -161,7 +161,7 @@ pub async fn attributes_follow_the_instance(b: Backend) {
     let refused = b.try_commit(&mut late, found_by(&[("x", text("4"))])).await;
     assert!(refused.is_none());
     assert_eq!(ids(&b, by("x", one("4"))).await, Vec::<String>::new());
-    // It is found after its end, until it is removed.
+    // It can be found after its end, until it is removed.
     let end = |status| Command::End {
         status,
         output: None,
@@ -187,7 +187,7 @@ pub async fn attributes_follow_the_instance(b: Backend) {
     assert_eq!(instance.unwrap().state.attributes.len(), 1);
     b.events.expire(at(300 * DAY_MS)).await.unwrap();
     assert_eq!(ids(&b, by("x", one("2"))).await, Vec::<String>::new());
-    // One of the same name has nothing of before, and none has.
+    // A new instance with the same name has no attributes of the old one.
     b.create(new("a")).await;
     assert_eq!(ids(&b, by("x", one("2"))).await, Vec::<String>::new());
     b.act(&root("a"), found_by(&[("x", text("5"))])).await;

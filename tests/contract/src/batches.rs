@@ -103,7 +103,7 @@ pub async fn outcomes_are_recorded_in_order_and_once(b: Backend) {
         refusals: [("wrong-status".to_owned(), 1)].into(),
     };
     assert_eq!((&first.counts, first.state), (&counts, BatchState::Running));
-    // Another carrier was faster, or this one doesn't know how far it came.
+    // Another carrier was faster, or this one doesn't know its position.
     for (from, count) in [(0, 2), (1, 1), (3, 1), (2, 3), (2, 0)] {
         let outcomes = vec![failed.clone(); count];
         assert_eq!(record(&b, from, &outcomes).await.counts, counts);
@@ -137,7 +137,7 @@ pub async fn batches_are_paused_and_stopped(b: Backend) {
     );
     assert_eq!(change(Paused).await, (Paused, None));
     assert_eq!(b.batches.active_batches().await.unwrap().len(), 1);
-    // The carrier was in the middle of it.
+    // The carrier was in the middle of the batch.
     assert_eq!(record(&b, 0, &[BatchOutcome::Done]).await.state, Paused);
     assert_eq!(change(Running).await, (Running, None));
     assert_eq!(change(Stopped).await, (Stopped, Some(at(7))));
@@ -174,7 +174,7 @@ pub async fn batches_are_listed_and_dropped(b: Backend) {
     b.batches.drop_batch("x").await.unwrap();
     assert_eq!(listed().await, ["c"]);
     assert!(b.batches.batch_items("b", 0, 10).await.unwrap().is_empty());
-    // Its id may be used again, and nothing of the former is left.
+    // Its id may be used again, and nothing of the old batch is left.
     created(&b, "b", 8, 2).await;
     let items = b.batches.batch_items("b", 0, 10).await.unwrap();
     assert!(items.len() == 2 && items.iter().all(|item| item.outcome.is_none()));
@@ -188,7 +188,7 @@ pub async fn one_carries_a_batch_out(b: Backend) {
     };
     assert!(lease("one", 0).await && lease("one", 10).await);
     assert!(!lease("two", 20).await);
-    // Time has to pass: the store's own clock may be what counts.
+    // Time has to pass: the store may use its own clock.
     std::thread::sleep(std::time::Duration::from_millis(400));
     assert!(lease("two", 420).await);
     assert!(!lease("one", 430).await);
@@ -240,7 +240,7 @@ pub async fn a_marked_action_is_carried_out_once(b: Backend) {
     let retried = change(vec![Command::Reopen]).consumed(&["retry"]);
     b.commit(&mut held, retried).await;
     b.release(&held).await;
-    // Also once it is processed, which no inbox remembers of an operator's input.
+    // This holds even after it is processed, although no inbox remembers an operator's input.
     assert_eq!(operate("m", Some(Input::Retry)).await, Operated::Known);
     assert_eq!(operate("n", None).await, Operated::New);
     assert!(b.inbox(&root("a")).await.is_empty());

@@ -1,4 +1,4 @@
-//! The data of branches, of which stores keep the difference from that of the fork.
+//! The data of branches. Stores keep only the difference from the fork's data.
 
 use swirl_model::event::Command;
 use swirl_model::scope::{Scope, Work};
@@ -8,7 +8,7 @@ use swirl_ports::execution::Record;
 use crate::Backend;
 use crate::kit::*;
 
-/// The initial data of all branches: a long list, and an object with another one.
+/// The initial data of all branches: a long list, and an object that contains another one.
 fn common() -> Data {
     let list: Vec<Data> = (0..400).map(|n| data!({"id": n, "text": "item"})).collect();
     let mut data = data!({"n": 1, "gone": [1], "order": {"paid": false}});
@@ -47,7 +47,7 @@ pub async fn branches_keep_their_data(b: Backend) {
     let begun = change(vec![Command::Fork(wide)]).at(forked(1, 4));
     b.act(&root("a"), begun).await;
 
-    // Their changes: none, a different value, another order without a member, more in an object.
+    // The changes: none, a different value, a different order without a member, more members in an object.
     let mut other_order = Data::object();
     for key in ["order", "items", "n"] {
         other_order.set(key, common().get(key).unwrap());
@@ -82,7 +82,7 @@ pub async fn branches_keep_their_data(b: Backend) {
         let shown = view(&b, "a", &name).await;
         assert_eq!(shown.to_string(), wanted.to_string(), "{name}");
 
-        // It continues from there, read in either way.
+        // It continues from there, in either way of reading.
         for (round, lazily) in [(1, true), (2, false), (3, true)] {
             let mut held = hold(lazily).await;
             assert_eq!(record(&held).data.to_string(), wanted.to_string());

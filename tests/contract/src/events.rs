@@ -123,7 +123,7 @@ pub async fn correlation_is_learnt(b: Backend) {
             .woken,
         [root("b")]
     );
-    // A value given by the definition takes precedence over the instance's value, which stays.
+    // A value in the definition takes precedence over the instance's value, which stays.
     let explicit = vec![filter("v", &[("order", Some("9"))])];
     b.act(
         &root("b"),
@@ -156,7 +156,7 @@ pub async fn early_events_are_kept(b: Backend) {
     b.ingest(&event("2", "t", &[("order", "2")]), &kept).await;
     b.ingest(&event("3", "t", &[("order", "1")]), &kept).await;
     b.create(new("a")).await;
-    // An instance that began later, and instances that existed, and wait later.
+    // An instance that began later, and instances that existed already but waited later.
     for id in ["a", "b", "c"] {
         let known = Command::Correlate(vec![("order".into(), "1".to_owned())]);
         let wait = Command::Subscribe(subscription(1, kept.to_vec()));
@@ -175,7 +175,7 @@ pub async fn early_events_are_kept(b: Backend) {
     );
 }
 
-/// An event that an instance had is not early for an instance that begins later.
+/// An event that an instance used is not kept for an instance that begins later.
 pub async fn an_event_that_was_used_is_not_early(b: Backend) {
     let kept = [filter("t", &[("order", None)])];
     let begin = async |id: &str| {
@@ -192,7 +192,7 @@ pub async fn an_event_that_was_used_is_not_early(b: Backend) {
     assert_eq!(got(&b, "b").await, ["2"], "nobody had that one");
     begin("c").await;
     assert!(got(&b, "c").await.is_empty());
-    // An event that the instance could not use is free again, and early.
+    // An event that the instance could not use becomes available again, and is kept.
     let items = b.inbox(&root("b")).await;
     let late = change(Vec::new()).consumed(&[&items[0].id]);
     let second = event("2", "t", &[("order", "1")]);
@@ -216,7 +216,7 @@ pub async fn events_without_correlation_are_not_kept(b: Backend) {
     )
     .await;
     assert!(got(&b, "a").await.is_empty());
-    // It is kept, but an instance that doesn't correlate gets only new events.
+    // It is kept, but an instance without correlation gets only new events.
     b.ingest(&event("3", "t", &[("order", "1")]), &[correlated])
         .await;
     assert_eq!(got(&b, "a").await, ["3"]);
@@ -236,7 +236,7 @@ pub async fn an_early_event_goes_to_one_who_knows_nothing(b: Backend) {
     let wait = Command::Subscribe(subscription(1, kept));
     b.act(&root("c"), change(vec![wait])).await;
     assert!(got(&b, "c").await.is_empty());
-    // An instance that existed, and has learnt the value, gets events that others had.
+    // An instance that existed, and has learnt the value since, gets events that others had.
     b.act(
         &root("c"),
         change(vec![Command::Correlate(vec![(
@@ -328,7 +328,7 @@ pub async fn what_was_not_used_is_given_back(b: Backend) {
     b.act(&root("a"), used).await;
     assert!(got(&b, "a").await.is_empty(), "it had the event");
 
-    // Another event, which its wait is too late for: with the same commit it goes to the next.
+    // Another event arrives too late for its wait. With the same commit it goes to the next wait.
     let next = event("2", "t", &[("order", "1")]);
     b.ingest(&next, &kept).await;
     let items = b.inbox(&root("a")).await;
@@ -336,13 +336,13 @@ pub async fn what_was_not_used_is_given_back(b: Backend) {
     let late = change(vec![wait]).consumed(&[&items[0].id]).refused(&next);
     b.act(&root("a"), late).await;
     assert_eq!(got(&b, "a").await, ["2"]);
-    // It was delivered to one instance, and is delivered to no other.
+    // It was delivered to one instance, and is not delivered to any other.
     let wait = Command::Subscribe(subscription(4, kept));
     b.act(&root("a"), change(vec![wait])).await;
     assert_eq!(got(&b, "a").await, ["2"]);
 }
 
-/// A commit without effect leaves the event where it was.
+/// A refused commit leaves the event where it was.
 pub async fn a_refused_commit_gives_nothing_back(b: Backend) {
     let kept = vec![filter("t", &[("order", None)])];
     b.waiting("a", kept.clone()).await;
@@ -409,7 +409,7 @@ pub async fn events_expire(b: Backend) {
     assert_eq!(got(&b, "a").await, ["2"]);
 }
 
-/// Wherever a wait is, its definition says so.
+/// The definition lists the event, wherever a wait for it is.
 pub async fn an_event_is_searched_where_definitions_wait(b: Backend) {
     let mut by_source = filter("", &[]);
     (by_source.kind, by_source.source) = (None, Some("/test".to_owned()));
@@ -425,7 +425,7 @@ pub async fn an_event_is_searched_where_definitions_wait(b: Backend) {
     ];
     let kept: Vec<EventMatch> = definitions[1..].to_vec();
     b.waiting("kind", vec![filter("t", &[])]).await;
-    // The value comes from an expression, or from the instance, or is unknown yet.
+    // The value comes from an expression or from the instance, or is unknown yet.
     let explicit = filter("t", &[("order", None), ("part", Some("2"))]);
     b.waiting("explicit", vec![explicit]).await;
     b.create(new("known")).await;

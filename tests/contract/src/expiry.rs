@@ -14,7 +14,7 @@ use crate::kit::*;
 const SHORT_MS: u64 = 60;
 
 fn wait() {
-    // Time has to pass: a lease runs out.
+    // Time has to pass: a lease expires.
     sleep(Duration::from_millis(2 * SHORT_MS));
 }
 
@@ -49,7 +49,7 @@ pub async fn an_expired_lease_is_taken_over(b: Backend) {
     assert!(!b.store.renew(&first.lease, LEASE_MS).await.unwrap());
     assert!(b.store.drain(&first.lease).await.unwrap().is_none());
     assert_eq!(b.release(&first).await, Released::Lost);
-    // It returns: there is nothing to wait for.
+    // The call returns, because there is nothing to wait for.
     b.store.wait_input(&first.lease).await;
     assert!(b.is_busy(&root("a")).await);
     b.commit(

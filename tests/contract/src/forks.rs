@@ -1,4 +1,4 @@
-//! Branches: begun from the fork, joined once, closed together.
+//! Branches: they are created from the fork, joined once, and closed together.
 
 use swirl_model::Data;
 use swirl_model::event::{Command, Input};
@@ -15,7 +15,7 @@ fn branch(index: u32) -> ScopeRef {
     scope("a", &format!("r.1.{index}"))
 }
 
-/// An instance whose root scope made a fork; returns the woken scopes.
+/// Creates an instance whose root scope forked, and returns the woken scopes.
 async fn fork_of(b: &Backend, total: u32, open: u32, needed: u32) -> Vec<ScopeRef> {
     b.create(new("a")).await;
     let commands = vec![fork("r", 1, total, open, needed)];
@@ -141,7 +141,7 @@ pub async fn batches_open_more_branches(b: Backend) {
     report(&b, 3, done()).await;
     report(&b, 2, done()).await;
     assert_eq!(notified(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
-    // Existing results are reported at once.
+    // Existing results are reported immediately.
     let extend = Command::ExtendFork {
         fork: 1,
         open: 4,
@@ -239,14 +239,14 @@ pub async fn only_what_failed_is_revived(b: Backend) {
         change(vec![revive])
     };
     fork_of(&b, 3, 3, 1).await;
-    // None failed: running branches get nothing.
+    // None failed, so running branches get nothing.
     assert_eq!(b.act(&root("a"), revive(true)).await.wake, []);
     assert!(b.inbox(&branch(0)).await.is_empty());
     report(&b, 0, done()).await;
     report(&b, 2, BranchResult::Failed(fault())).await;
     let told_of = change(vec![]).consumed(&["fork-1-1"]);
     b.act(&root("a"), told_of).await;
-    // The result of a finished branch stays, and is reported again.
+    // The result of an ended branch stays, and is reported again.
     let outcome = b.act(&root("a"), revive(true)).await;
     assert_eq!(outcome.wake, [branch(2)]);
     assert_eq!(b.inbox(&branch(2)).await[0].input, Input::Retry);
@@ -295,7 +295,7 @@ pub async fn branches_of_branches_are_closed_too(b: Backend) {
     assert_eq!(items.len(), 1);
 }
 
-/// The results of a fork share a size limit; exceeding it is an error of the branch, and may be handled.
+/// The results of a fork share a size limit. Exceeding it is an error of the branch, which may be handled.
 pub async fn results_have_a_limit_together(b: Backend) {
     let large = |letter: &str| BranchResult::Done {
         merges: Vec::new(),
@@ -312,9 +312,9 @@ pub async fn results_have_a_limit_together(b: Backend) {
     };
     assert_eq!(results[2], (2, BranchResult::too_large(10_000)));
     assert_eq!(results[0], (0, large("a")));
-    // Only kept results count: a small one still fits.
+    // Only stored results count, so a small one still fits.
     assert!(report(&b, 3, done()).await.is_empty());
-    // The branch continues like one that failed.
+    // The branch continues like a failed one.
     let revive = Command::ReviveBranch {
         fork: 1,
         index: 2,
@@ -338,7 +338,7 @@ pub async fn results_have_a_limit_together(b: Backend) {
     assert_eq!(notified(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
 }
 
-/// All scopes of an instance, the origins of its forks and their results share a size limit.
+/// All scopes of an instance, the origins of its forks, and their results share a size limit.
 pub async fn an_instance_has_a_limit_over_all_its_scopes(b: Backend) {
     let data = |bytes: usize| Data::string("x".repeat(bytes));
     let grow = |bytes: usize| change(vec![]).at(blocked(Work::Sleep)).data(data(bytes));
@@ -351,7 +351,7 @@ pub async fn an_instance_has_a_limit_over_all_its_scopes(b: Backend) {
     };
     assert_eq!(room.limit, INSTANCE_BYTES);
     assert!((15_000..25_000).contains(&room.bytes), "{room:?}");
-    // Nothing has changed, and it is still held.
+    // Nothing has changed, and the scope is still held.
     assert!(
         b.store
             .scopes(&root("a").instance)
@@ -363,7 +363,7 @@ pub async fn an_instance_has_a_limit_over_all_its_scopes(b: Backend) {
     b.commit(&mut held, grow(room.bytes - 1_000)).await;
     b.release(&held).await;
 
-    // A commit that makes the scope smaller is always accepted; so is one that was made to fit.
+    // A commit that makes the scope smaller is always accepted, and so is one that was reduced to fit.
     b.act(&branch(0), grow(39_000)).await;
     let mut held = b.hold(&branch(1)).await;
     let more = b.commit_of(&held, grow(60_000)).await;
@@ -402,7 +402,7 @@ pub async fn an_instance_has_a_limit_over_all_its_scopes(b: Backend) {
     assert!(matches!(reporting, Committed::Full(_)), "{reporting:?}");
     b.release(&held).await;
 
-    // Removed scopes make room.
+    // Removed scopes free their share.
     b.act(&branch(1), end(10)).await;
     b.act(&branch(2), end(10)).await;
     b.act(&branch(3), end(9_000)).await;
@@ -414,8 +414,7 @@ pub async fn an_instance_has_a_limit_over_all_its_scopes(b: Backend) {
     b.act(&root("a"), grow(98_000)).await;
 }
 
-/// Inputs from outside that wait in an inbox count, until they are processed or their scope is
-/// gone.
+/// External inputs that wait in an inbox count until they are processed or their scope is removed.
 pub async fn what_waits_in_inboxes_counts(b: Backend) {
     let data = |bytes: usize| Data::string("x".repeat(bytes));
     let grow = |bytes: usize| change(vec![]).at(blocked(Work::Sleep)).data(data(bytes));

@@ -47,7 +47,7 @@ pub async fn append(b: &Backend, history: Vec<HistoryEntry>) {
 pub async fn history_comes_in_parts(b: Backend) {
     let id = InstanceId::new("a");
     b.create(new("a")).await;
-    // Of a commit one entry, some, and more than are written together.
+    // Commits with one entry, some entries, and more entries than are written together.
     let mut count = 0;
     for length in [1, 1, 5, 240, 1, 100, 2] {
         let entries = (count..count + length).map(|n| entry(n, None));
@@ -84,7 +84,7 @@ pub async fn history_comes_in_parts(b: Backend) {
     assert_eq!(page, Default::default());
 }
 
-/// A request may ask for more than a process should hold at once.
+/// A request may ask for more than a process should hold at a time.
 pub async fn large_entries_make_short_parts(b: Backend) {
     let id = InstanceId::new("a");
     b.create(new("a")).await;
@@ -113,7 +113,7 @@ pub async fn large_entries_make_short_parts(b: Backend) {
     assert_eq!((page.before, forks(&page)), (5, vec![5, 6, 7]));
 }
 
-/// Data with a time of its own is removed, and its entries stay.
+/// Data with a retention of its own is removed while its entries stay.
 pub async fn recorded_data_goes_before_its_entries(b: Backend) {
     let id = InstanceId::new("a");
     b.create(new("a")).await;
@@ -121,7 +121,7 @@ pub async fn recorded_data_goes_before_its_entries(b: Backend) {
         data_until: until.map(at),
         ..entry(fork, Some(Data::string(format!("d{fork}"))))
     };
-    // Several in one commit, and one without a time of its own.
+    // Several in one commit, and one without a retention of its own.
     append(
         &b,
         vec![
@@ -157,7 +157,7 @@ pub async fn recorded_data_goes_before_its_entries(b: Backend) {
     assert_eq!(kept().await, before[1..]);
     b.events.expire(at(250)).await.unwrap();
     assert_eq!(kept().await, [1, 2]);
-    // Later entries are found, too.
+    // Later entries are found too.
     append(&b, vec![recorded(500, Some(280))]).await;
     let history = b.store.history(&id).await.unwrap();
     assert_eq!(history.last().unwrap().data, Some(Data::string("d500")));

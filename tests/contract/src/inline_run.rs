@@ -1,4 +1,4 @@
-//! Instances that are created as ended.
+//! Instances that have already ended when they are created.
 
 use swirl_model::data;
 use swirl_model::event::{Command, Event, HistoryEntry};
@@ -10,7 +10,7 @@ use swirl_ports::{Created, Filter, InlineRun, NewRecords, Removed};
 use crate::Backend;
 use crate::kit::*;
 
-/// This many entries of history.
+/// This many history entries.
 pub fn history(entries: u32) -> Vec<HistoryEntry> {
     let entry = |fork| HistoryEntry {
         data: None,
@@ -90,7 +90,7 @@ pub async fn what_was_carried_out_has_ended(b: Backend) {
 }
 
 pub async fn what_was_carried_out_may_be_there(b: Backend) {
-    // A running instance isn't affected by another that has ended.
+    // A running instance isn't affected by an ended one.
     b.create(new("a")).await;
     let again = b.store.create(inline_run("a", 3)).await.unwrap();
     assert_eq!(again, Created::Exists { conflict: false });
@@ -114,7 +114,7 @@ pub async fn what_was_carried_out_may_be_there(b: Backend) {
     assert_eq!(b.store.runnable(10).await.unwrap(), [root("a")]);
 }
 
-/// Nothing of what it left is lost if the process dies right after its creation.
+/// None of its effects are lost if the process dies right after its creation.
 pub async fn effects_of_what_was_carried_out_stay_until_flushed(b: Backend) {
     let commands = ["1", "2", "3"].map(|number| Command::Publish(event(number, "t", &[])));
     let made = || {

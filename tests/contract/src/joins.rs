@@ -1,4 +1,4 @@
-//! Joins: the parent of a complete fork reads the results, few together with its inbox, many one page after another.
+//! Joins: the parent of a complete fork reads the results. Few results come with its inbox, many are read page by page.
 
 use swirl_model::Data;
 use swirl_model::event::{Command, Input};
@@ -9,7 +9,7 @@ use swirl_ports::{Acquired, InboxItem};
 use crate::kit::*;
 use crate::{Backend, JOIN_LIMITS};
 
-/// More than one reader gets together with its inbox.
+/// More results than a reader gets with its inbox.
 const MANY: u32 = JOIN_LIMITS.results + 2;
 
 async fn fork_of(b: &Backend, total: u32, open: u32, needed: u32) {
@@ -61,7 +61,7 @@ fn indexes(results: &[(u32, BranchResult)]) -> Vec<u32> {
     results.iter().map(|(index, _)| *index).collect()
 }
 
-/// The branches end in reverse order; returns the outcome of the last one.
+/// Ends the branches in reverse order, and returns the outcome of the last one.
 async fn end_all(b: &Backend, count: u32) -> (Vec<ScopeRef>, Vec<ScopeRef>) {
     let mut last = Default::default();
     for index in (0..count).rev() {
@@ -136,7 +136,7 @@ pub async fn large_results_are_left_to_a_coordinator(b: Backend) {
     assert_eq!(found, [(0, large(0, bytes)), (1, large(1, bytes))]);
 }
 
-/// A batch is complete without results to read, whatever its size; the last one has all of them.
+/// A batch completes without results to read, whatever its size. The last batch has all of them.
 pub async fn a_batch_is_not_a_join(b: Backend) {
     fork_of(&b, 2 * MANY, MANY, MANY).await;
     assert_eq!(end_all(&b, MANY).await, (vec![root("a")], vec![]));
@@ -161,7 +161,7 @@ pub async fn a_batch_is_not_a_join(b: Backend) {
     assert_eq!(indexes(&found), Vec::from_iter(0..2 * MANY));
 }
 
-/// Only as many results count as there are, not the branches.
+/// The existing results count, not the branches.
 pub async fn a_failure_of_many_is_for_the_worker(b: Backend) {
     fork_of(&b, MANY, MANY, MANY).await;
     report(&b, &branch(3), large(3, 10)).await;
@@ -204,7 +204,7 @@ pub async fn a_fork_of_a_branch_is_joined(b: Backend) {
     assert_eq!(indexes(&found), Vec::from_iter(0..MANY));
 }
 
-/// A holder that goes on, of a scope whose fork ends meanwhile, gets the results with its inputs.
+/// If a fork ends while its scope is held, the holder gets the results with its inputs.
 pub async fn a_holder_gets_the_results(b: Backend) {
     fork_of(&b, 3, 3, 3).await;
     let held = b.hold(&root("a")).await;
@@ -214,7 +214,7 @@ pub async fn a_holder_gets_the_results(b: Backend) {
     b.release(&held).await;
 }
 
-/// Builds before this one stored the results with the input.
+/// Older builds stored the results with the input.
 pub async fn results_of_older_builds_stay_as_they_are(b: Backend) {
     fork_of(&b, 2, 2, 2).await;
     report(&b, &branch(0), large(0, 10)).await;

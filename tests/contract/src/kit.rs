@@ -1,4 +1,4 @@
-//! The vocabulary of the cases.
+//! Helpers for the test cases.
 
 use std::sync::Arc;
 
@@ -148,7 +148,7 @@ pub fn forked(fork: u32, total: u32) -> Cursor {
     blocked(Work::Fork(run))
 }
 
-/// A filter by type; `attributes` with or without the value that they must have.
+/// A filter by type. `attributes` may have required values.
 pub fn filter(kind: &str, attributes: &[(&str, Option<&str>)]) -> EventMatch {
     let pair = |(name, value): &(&str, Option<&str>)| (Arc::from(*name), value.map(str::to_owned));
     EventMatch {
@@ -203,7 +203,7 @@ pub fn trigger(events: Vec<EventMatch>, exclusive: bool) -> Trigger {
     }
 }
 
-/// A scope under a call.
+/// A scope with a call in flight.
 pub fn calling(call: u32) -> Cursor {
     blocked(Work::List(ListRun {
         list: ListId(0),
@@ -426,7 +426,7 @@ impl Backend {
         self.store.release(&held.lease).await.unwrap()
     }
 
-    /// Like `hold`, but other processes may take the scope until the first commit.
+    /// Like `hold`, but other processes may acquire the scope until the first commit.
     pub async fn hold_lazily(&self, scope: &ScopeRef) -> Held {
         match self.store.read_snapshot(scope, LEASE_MS).await.unwrap() {
             Acquired::Held(held) => *held,
@@ -434,7 +434,7 @@ impl Backend {
         }
     }
 
-    /// Acquires a scope, commits, releases it.
+    /// Acquires a scope, commits, and releases it.
     pub async fn act(&self, scope: &ScopeRef, change: Change) -> Outcome {
         let mut held = self.hold_lazily(scope).await;
         let outcome = self.commit(&mut held, change).await;
@@ -451,7 +451,7 @@ impl Backend {
             .unwrap()
     }
 
-    /// Acquires a scope, reads its inbox, releases it.
+    /// Acquires a scope, reads its inbox, and releases it.
     pub async fn inbox(&self, scope: &ScopeRef) -> Vec<InboxItem> {
         let held = self.hold(scope).await;
         self.release(&held).await;

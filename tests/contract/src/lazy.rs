@@ -1,5 +1,5 @@
-//! Scopes that are only read, and acquired with the first commit if at all. A backend may also acquire
-//! them at once.
+//! Scopes that are only read, and that are acquired by the first commit if at all. A backend may also acquire them
+//! immediately.
 
 use swirl_model::data;
 use swirl_model::event::{Command, Input};

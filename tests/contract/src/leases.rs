@@ -46,7 +46,7 @@ pub async fn commits_need_the_lease_and_the_revision(b: Backend) {
     assert_eq!(scopes[0].rev, 1);
     b.release(&second).await;
     let mut third = b.hold(&root("a")).await;
-    // The first one's record is too old, regardless of the lease's holder.
+    // The record of the first one is too old, whoever holds the lease.
     first.lease = Lease::new(root("a"), third.lease.token);
     assert!(b.try_commit(&mut first, change(vec![])).await.is_none());
     b.release(&third).await;
@@ -70,7 +70,7 @@ pub async fn attempts_count_until_the_record_changes(b: Backend) {
     assert_eq!((attempt().await, attempt().await), (1, 2));
     b.store.clear_attempts(&scope, true).await.unwrap();
     assert_eq!(attempt().await, 1);
-    // Each scope has its own, also a branch that has no record yet.
+    // Each scope has its own count, even a branch without a record.
     let branch = swirl_model::ids::ScopeRef {
         scope: scope.scope.child(1, 0),
         ..scope.clone()
@@ -133,7 +133,7 @@ pub async fn a_waiting_holder_is_woken(b: Backend) {
         b.add(&root("a"), call(1)).await;
         pending::<()>().await;
     };
-    // The wait ends, and not for lack of a waker.
+    // The wait ends, and not because there is no waker.
     let wait = b.store.wait_input(&held.lease);
     assert!(matches!(select(wait, Box::pin(add)).await, Either::Left(_)));
     b.store.drain(&held.lease).await.unwrap();
@@ -196,7 +196,7 @@ pub async fn a_commit_gives_the_lease_back(b: Backend) {
     assert!(b.commit(&mut held, last(vec![])).await.released);
     assert_eq!(b.release(&held).await, Released::Lost);
 
-    // An input keeps it, and is seen.
+    // An input keeps the lease, and is noticed.
     let mut held = b.hold(&root("a")).await;
     assert!(b.add(&root("a"), call(1)).await);
     assert!(!b.commit(&mut held, last(vec![])).await.released);
@@ -210,7 +210,7 @@ pub async fn a_commit_gives_the_lease_back(b: Backend) {
     };
     assert!(b.commit(&mut held, done).await.released);
 
-    // Effects come before the next step of the scope.
+    // Effects are carried out before the next step of the scope.
     let mut held = b.hold(&root("a")).await;
     let outcome = b
         .commit(
@@ -222,7 +222,7 @@ pub async fn a_commit_gives_the_lease_back(b: Backend) {
     assert!(b.is_busy(&root("a")).await);
     assert_eq!(b.release(&held).await, Released::Free);
 
-    // Nothing comes after the end.
+    // Nothing is delivered after the end.
     let mut held = b.hold(&root("a")).await;
     let end = Command::End {
         status: EndStatus::Completed,
@@ -251,7 +251,7 @@ pub async fn an_unsure_commit_hears_what_came(b: Backend) {
     // Nothing took effect, and the lease is still valid.
     let (items, _) = b.store.drain(&held.lease).await.unwrap().unwrap();
     assert_eq!(items.len(), 1);
-    // Items that were handed out are not news.
+    // Items that were already delivered are not new.
     assert!(b.try_commit(&mut held, unsure()).await.is_some());
 
     let id = InstanceId::new("a");

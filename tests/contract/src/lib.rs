@@ -1,7 +1,7 @@
 //! The contract of the ports, as tests that every backend must pass.
 //!
-//! A case gets a fresh backend and panics if the backend violates the contract of the ports. [`suite!`] makes a
-//! `#[test]` of each case, so every backend runs a case that is added to its list.
+//! Each case gets a fresh backend, and panics if the backend violates the contract of the ports. [`suite!`] creates a
+//! `#[test]` for each case, so every backend runs each case in the list.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a case is a test")]
 
 use std::any::Any;
@@ -33,10 +33,10 @@ pub mod starts;
 pub mod timers;
 pub mod views;
 
-/// The size limit for instances in the tested backends.
+/// The size limit of instances in the tested backends.
 pub const INSTANCE_BYTES: usize = 100 << 10;
 
-/// The forks that the tested backends leave to coordinators.
+/// The limits beyond which the tested backends leave forks to coordinators.
 pub const JOIN_LIMITS: JoinLimits = JoinLimits {
     results: 10,
     bytes: 20_000,
@@ -55,7 +55,7 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// Creates a backend from one value that implements all ports.
+    /// Creates a backend from a single value that implements all ports.
     pub fn of<S>(store: Arc<S>, guard: impl Any + Send + Sync) -> Backend
     where
         S: Store + EventLog + Definitions + Batches + AuditLog + SavedViews + 'static,
@@ -72,9 +72,9 @@ impl Backend {
     }
 }
 
-/// A `#[test]` for each case. `$make` makes a [`Backend`], `$run` runs a future to its end.
+/// Creates a `#[test]` for each case. `$make` creates a [`Backend`], `$run` runs a future to its end.
 ///
-/// With `@one` before `$make`, all cases form one test, for backends that are slow to start: `$make` may then give each
+/// With `@one` before `$make`, all cases form one test, for backends that are slow to start. `$make` may then give each
 /// case a part of the same server.
 #[macro_export]
 macro_rules! suite {
@@ -87,7 +87,7 @@ macro_rules! suite {
     };
 }
 
-/// The cases of the store alone; see [`suite!`].
+/// The cases for the store alone; see [`suite!`].
 #[macro_export]
 macro_rules! store_suite {
     (@$mode:ident $make:expr, $run:expr) => {
@@ -163,7 +163,7 @@ macro_rules! store_suite {
     };
 }
 
-/// The cases of events; see [`suite!`].
+/// The cases for events; see [`suite!`].
 #[macro_export]
 macro_rules! event_suite {
     (@$mode:ident $make:expr, $run:expr) => {
@@ -193,7 +193,7 @@ macro_rules! event_suite {
     };
 }
 
-/// For backends whose leases expire; see [`suite!`].
+/// The cases for backends with expiring leases; see [`suite!`].
 #[macro_export]
 macro_rules! expiry_suite {
     (@$mode:ident $make:expr, $run:expr) => {
@@ -209,7 +209,7 @@ macro_rules! expiry_suite {
     };
 }
 
-/// For backends that are not reopened between steps; see [`suite!`].
+/// The cases for backends that are not reopened between steps; see [`suite!`].
 #[macro_export]
 macro_rules! pending_suite {
     (@$mode:ident $make:expr, $run:expr) => {

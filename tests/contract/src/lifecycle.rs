@@ -73,7 +73,7 @@ pub async fn suspended_instances_stand_still(b: Backend) {
     assert!(b.store.is_active(&id).await.unwrap());
     let done = b.store.suspend(&id, true, at(0)).await.unwrap().unwrap();
     assert_eq!(done.wake, []);
-    // Until it is carried out, the outbox says that its sub-workflows must follow it.
+    // Until it is carried out, the outbox says that its sub-workflows must follow.
     let [entry] = &done.outbox[..] else {
         panic!("{done:?}");
     };
@@ -138,7 +138,7 @@ pub async fn null_is_an_output(b: Backend) {
         let found = b.store.instance(&InstanceId::new(id)).await;
         assert_eq!(found.unwrap().unwrap().state.output, output, "{id}");
     }
-    // An iteration may yield null, or nothing.
+    // An iteration may return null, or nothing.
     for (id, result) in [("c", Some(Data::NULL)), ("d", None)] {
         b.create(new(id)).await;
         let change_to = change(vec![fork("r", 1, 1, 1, 1)]).at(forked(1, 1));
@@ -195,7 +195,7 @@ pub async fn an_end_closes_what_is_left(b: Backend) {
     assert!(b.is_gone(&scope("a", "r.1.1")).await);
     let mut late = b.store.drain(&branch.lease).await.unwrap().unwrap();
     assert!(late.1 && matches!(late.0.remove(0).input, Input::Cancel { .. }));
-    // Work no longer continues, but the end does.
+    // Work no longer continues, but the instance can still end.
     let dropped = change(vec![Command::Drop])
         .at(Cursor::Ended)
         .consumed(&["cancel"]);
@@ -354,7 +354,7 @@ pub async fn ended_and_faulted_instances_are_removed(b: Backend) {
             .unwrap()
             .is_empty()
     );
-    // Nobody waits for it any more, and the id may be used again.
+    // Nothing waits for it any more, and the id may be used again.
     let ingested = b.ingest(&event("2", "t", &[]), &[]).await;
     assert!(ingested.woken.is_empty(), "{ingested:?}");
     b.create(new("f")).await;
@@ -460,7 +460,7 @@ pub async fn history_is_noted(b: Backend) {
     let nobody = InstanceId::new("b");
     assert!(!b.store.note(&nobody, entry(1)).await.unwrap());
     assert!(b.store.history(&nobody).await.unwrap().is_empty());
-    // The scope isn't affected: its next commit finds nothing changed.
+    // The scope isn't affected: its next commit sees no change.
     b.act(
         &root("a"),
         change(vec![end(EndStatus::Faulted)]).at(blocked(Work::Begin)),

@@ -1,4 +1,4 @@
-//! Listings: their order, their bounds, and their counts.
+//! Listings: their order, their limits, and their counts.
 
 use swirl_model::event::Command;
 use swirl_model::ids::InstanceId;
@@ -171,7 +171,7 @@ pub async fn pages_say_how_far_they_came(b: Backend) {
         examined_max: 7,
         ..Filter::default()
     };
-    // One in ten is kept, so most pages end at their bound.
+    // One in ten matches, so most pages end at their limit.
     let keep = |row: &Summary| row.header.id.as_str().ends_with('5');
     let (mut found, mut pages, mut seen) = (Vec::new(), 0, 0);
     let mut next = filter.clone();
@@ -187,7 +187,7 @@ pub async fn pages_say_how_far_they_came(b: Backend) {
     assert_eq!(found, ["i25", "i15", "i05"]);
     assert_eq!(seen, 30, "each is looked at once");
     assert!(pages > 1, "a page has a bound");
-    // The last row of a full page is where the next one begins.
+    // The next page begins after the last row of a full page.
     let all = |_: &Summary| true;
     let page = b.store.page(&filter, &all).await.unwrap();
     assert_eq!(page.rows.len(), 3);

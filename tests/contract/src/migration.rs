@@ -36,7 +36,7 @@ fn line() -> HistoryEntry {
     }
 }
 
-/// The same in the next version, in which nothing has another number.
+/// The same in the next version, which has the same numbers.
 fn moved(whole: Whole) -> Migration {
     let header = Header {
         definition: DefinitionId {
@@ -80,13 +80,13 @@ async fn listed(b: &Backend, version: &str) -> usize {
     b.store.list(&filter).await.unwrap().len()
 }
 
-/// An instance with three branches: one that sleeps, one that is done, one that has not begun.
+/// An instance with three branches: one sleeps, one is done, and one has not begun.
 async fn forking(b: &Backend, id: &str) {
     b.create(new(id)).await;
     let Command::Fork(mut wide) = fork("r", 1, 3, 3, 3) else {
         panic!("no fork")
     };
-    // Large enough that stores keep the difference.
+    // Large enough for stores to keep only the difference.
     let list: Vec<_> = (0..400).map(|n| data!({"id": n})).collect();
     wide.data.set("items", swirl_model::Data::array(list));
     let begun = change(vec![Command::Fork(wide)]).at(forked(1, 3));
@@ -179,7 +179,7 @@ pub async fn an_instance_moves_as_a_whole(b: Backend) {
     let history = b.store.history(&id).await.unwrap();
     assert_eq!(history, [line()]);
 
-    // The others go on in the new version.
+    // The others continue in the new version.
     for (name, is_new) in [("r.1.0", false), ("r.1.2", true)] {
         let mut held = b.hold_lazily(&scope("a", name)).await;
         assert_eq!(&*held.header.definition.version, "2.0.0");
@@ -236,7 +236,7 @@ pub async fn an_instance_that_changes_is_not_moved(b: Backend) {
     assert_eq!(migrate(&b, "x", other).await, Migrated::Unknown);
 }
 
-/// Whether the store reads scopes without taking them or not: what was read of the former version is void.
+/// Whether or not the store acquires scopes for reading: records read in the former version are void.
 pub async fn a_reader_of_the_former_version_commits_nothing(b: Backend) {
     forking(&b, "a").await;
     for name in ["r.1.0", "r.1.2"] {
@@ -256,7 +256,7 @@ pub async fn a_reader_of_the_former_version_commits_nothing(b: Backend) {
             ..change(vec![]).at(blocked(Work::Sleep))
         };
         assert!(b.try_commit(&mut late, leaves).await.is_none(), "{name}");
-        // A commit that needs the general way, too.
+        // The same for a commit that uses the general function.
         let mut late = b.hold_lazily(&scope("a", name)).await;
         let now = moved(whole(&b, "a").await);
         assert!(matches!(migrate(&b, "a", now).await, Migrated::Done(_)));
@@ -282,7 +282,7 @@ pub async fn waits_follow_the_version(b: Backend) {
         b.commit(&mut held, waits).await;
         b.release(&held).await;
     };
-    // One event has another number; and one wait is for another event.
+    // One event has another number, and one wait is for another event.
     waiting("a").await;
     let mut same = moved(whole(&b, "a").await);
     let wait = Subscription {
@@ -359,7 +359,7 @@ pub async fn a_marked_migration_is_carried_out_once(b: Backend) {
     assert_eq!(scopes[0].rev, 2);
 }
 
-/// Failed instances keep their place among the failed ones, and what waits for the operator.
+/// Failed instances keep their position among the failed ones, and the inputs that wait for the operator.
 pub async fn a_failed_instance_moves(b: Backend) {
     b.create(new("a")).await;
     let failed = Command::End {

@@ -55,7 +55,7 @@ pub async fn a_pending_start_counts_once(b: Backend) {
     assert!(add(&b, "w", "2", max(1, 1), NOW).await);
 }
 
-/// Nobody records it again: its instance may have been removed.
+/// Nothing counts it again, because its instance may have been removed.
 pub async fn a_forgotten_start_leaves_its_place(b: Backend) {
     let later = |ms: i64| Timestamp(NOW.0 + ms);
     assert!(add(&b, "w", "1", max(2, 2), NOW).await);

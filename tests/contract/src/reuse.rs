@@ -1,4 +1,4 @@
-//! Ids of instances that are used again.
+//! Instance ids that are used again.
 
 use swirl_model::data;
 use swirl_model::event::Command;
@@ -11,8 +11,8 @@ use crate::kit::*;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// A process that was frozen may be late by more than an instance is kept, and comes back with numbers of one
-/// that had the same id before.
+/// A process may be frozen for longer than an instance is kept, and then return with numbers of a former instance with
+/// the same id.
 pub async fn an_id_that_is_used_again_takes_nothing_of_before(b: Backend) {
     let publish = |id: &str| change(vec![Command::Publish(event(id, "t", &[]))]);
     b.create(new("a")).await;

@@ -126,7 +126,7 @@ pub async fn while_it_is_being_started(b: Backend) {
             .starts
             .is_empty()
     );
-    // It had no effect: the next one may start.
+    // It had no effect, so the next one may start an instance.
     b.events.acknowledge(&first, at(0)).await.unwrap();
     assert_eq!(
         ingest(&b, &event("3", "t", &[("order", "1")]), &only, 0)
@@ -150,7 +150,7 @@ pub async fn a_start_counts_as_consumed(b: Backend) {
     assert!(b.inbox(&root("b")).await.is_empty(), "another had it");
 }
 
-/// An instance begins when its event comes, regardless of the time of its creation.
+/// An instance begins when its event arrives, whatever the time of its creation.
 pub async fn one_that_is_being_started_was_there(b: Backend) {
     let only = trigger(vec![by_order("t")], true);
     let first = event("1", "t", &[("order", "1")]);
@@ -168,7 +168,7 @@ pub async fn one_that_is_being_started_was_there(b: Backend) {
     assert!(got("c").await.is_empty());
 }
 
-/// An event that has started an instance isn't early for instances that begin later.
+/// An event that started an instance isn't kept for instances that begin later.
 pub async fn what_started_one_is_not_early(b: Backend) {
     let only = trigger(vec![by_order("t")], true);
     for (id, instance) in [("1", "a"), ("2", "b")] {
@@ -195,7 +195,7 @@ pub async fn a_set_of_events_starts_one(b: Backend) {
         let ingested = ingest(&b, &event(id, kind, &[]), &all, 0).await;
         start_ids(&ingested).concat().join(" ")
     };
-    // Further events of one definition wait for the next set.
+    // Further events for one definition wait for the next set.
     assert_eq!(give("1", "u").await, "");
     assert_eq!(give("2", "u").await, "");
     assert_eq!(give("3", "t").await, "3 1");
@@ -217,7 +217,7 @@ pub async fn sets_keep_correlations_apart(b: Backend) {
     assert_eq!(give("6", "u", "2").await, "");
 }
 
-/// Events whose definitions have unlike rules go together by the attributes that they share.
+/// Events whose definitions have different rules are combined by their common attributes.
 pub async fn sets_of_unlike_rules(b: Backend) {
     let give = async |id: &str, kind: &str, attributes: &[(&str, &str)], trigger: &Trigger| {
         let ingested = ingest(&b, &event(id, kind, attributes), trigger, 0).await;
@@ -266,7 +266,7 @@ pub async fn sets_of_unlike_rules(b: Backend) {
     assert_eq!(give("10", "y", &[("order", "1")], &one).await, "10 9");
 }
 
-/// A rule with a constant is a filter: it doesn't say to which instance an event belongs.
+/// A rule with a constant is only a filter: it doesn't determine the instance of an event.
 pub async fn a_constant_binds_nothing(b: Backend) {
     let constant = |kind, value| filter(kind, &[("unit", Some(value))]);
     let only = trigger(vec![constant("t", "a")], true);
@@ -296,7 +296,7 @@ pub async fn a_constant_binds_nothing(b: Backend) {
     assert_eq!(start_ids(&ingested), [["3", "5"]]);
 }
 
-/// A faulted instance takes no starts until it is retried.
+/// A faulted instance accepts no starts until it is retried.
 pub async fn a_faulted_instance_is_over(b: Backend) {
     let only = trigger(vec![by_order("t")], true);
     let order = |id: &str| event(id, "t", &[("order", "1")]);
@@ -366,8 +366,8 @@ pub async fn an_expression_says_when_a_set_is_complete(b: Backend) {
     assert_eq!(give("6", "t").await, "6 5");
 }
 
-/// After a crash the event is offered again. Meanwhile another version was deployed, which collects it with others, and
-/// another workflow that it would start.
+/// After a crash, the event is offered again. Meanwhile another version was deployed that combines it with other
+/// events, and another workflow that it would start.
 pub async fn a_start_by_one_event_stays_one(b: Backend) {
     let one = trigger(vec![filter("t", &[])], true);
     let mut both = trigger(vec![filter("t", &[]), filter("u", &[])], false);
@@ -386,19 +386,19 @@ pub async fn a_start_by_one_event_stays_one(b: Backend) {
         let again = offer(&first).await;
         assert!(!again.duplicate);
         assert_eq!(start_ids(&again), [["1"]]);
-        // The newer version takes the start over.
+        // The newer version takes over the start.
         assert_eq!(again.starts[0].trigger, 1);
     }
     b.events.acknowledge(&first, at(0)).await.unwrap();
     assert!(offer(&first).await.duplicate);
-    // It isn't in a set as well.
+    // The event isn't part of a set as well.
     let second = offer(&event("2", "u", &[])).await;
     assert!(second.starts.is_empty(), "{second:?}");
     let third = offer(&event("3", "t", &[])).await;
     assert_eq!(start_ids(&third), [vec!["3"], vec!["3", "2"]]);
 }
 
-/// It waits for more such events when the one that started it is offered again.
+/// It waits for more such events when the event that started it is offered again.
 pub async fn an_instance_has_had_what_started_it(b: Backend) {
     let one = trigger(vec![filter("t", &[])], true);
     let first = event("1", "t", &[]);

@@ -53,7 +53,7 @@ pub async fn a_fired_timer_waits_in_the_inbox(b: Backend) {
     assert!(!b.add(&root("a"), Input::Timer { seq: 1 }).await);
     assert!(due(&b, 10).await.is_empty(), "it has fired already");
     assert_eq!(b.store.next_timer().await.unwrap(), None);
-    // Refused by the engine and still armed: it will fire again.
+    // Refused by the engine and still armed, so it fires again.
     b.act(&root("a"), change(vec![]).consumed(&["timer-1"]))
         .await;
     assert_eq!(due(&b, 10).await.len(), 1);
@@ -69,7 +69,7 @@ pub async fn a_fired_timer_waits_in_the_inbox(b: Backend) {
 pub async fn an_earlier_timer_is_news(b: Backend) {
     arm(&b, "a", vec![timer(1, 100)]).await;
     let changed = b.store.timers_changed();
-    // Between the call and the wait: not to be missed.
+    // Between the call and the wait, where it must not be missed.
     arm(&b, "b", vec![timer(1, 50)]).await;
     changed.await;
     let changed = b.store.timers_changed();

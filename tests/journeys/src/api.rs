@@ -1,4 +1,4 @@
-//! The HTTP API of a server, for what happens outside of the browser.
+//! The HTTP API of a server, for actions outside of the browser.
 
 use anyhow::{Context, Result, ensure};
 use reqwest::{Client, Method};
@@ -65,7 +65,7 @@ impl Api {
         sent.await.map(drop)
     }
 
-    /// The instance, once `there` holds for it.
+    /// The instance, once it satisfies `there`.
     pub async fn instance(&self, id: &str, what: &str, there: fn(&Value) -> bool) -> Result<Value> {
         until(&format!("{id} {what}"), async || {
             let found = self.get(&format!("/instances/{id}")).await?;

@@ -1,4 +1,4 @@
-//! A browser as its user sees it: controls are found by their names, and each page that comes is checked.
+//! A browser from its user's view: controls are found by their names, and each visited page is checked.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -11,20 +11,20 @@ use thirtyfour::{By, TypingData, WebDriver, WebElement};
 
 use crate::wait::until;
 
-/// The rules for a page.
+/// The rules for pages.
 const AUDIT: &str = include_str!("audit.js");
 
-/// How often a control is looked for that a live page replaces before it is used.
+/// The number of times that a control is looked up again because a live page has replaced it.
 const ATTEMPTS_MAX: usize = 5;
 
 pub struct Browser {
     driver: WebDriver,
     base: RefCell<String>,
-    /// Pages have scripts, and so can be checked by one.
+    /// Scripts are on, so a script can check the pages.
     scripts: bool,
-    /// The statuses of refusals that the journey has provoked: the browser reports each as an error.
+    /// The statuses of refusals that the journey provoked on purpose, because the browser reports each as an error.
     refusals: RefCell<Vec<u16>>,
-    /// The folder for pictures of pages.
+    /// The folder for screenshots.
     pictures: Option<PathBuf>,
 }
 
@@ -41,7 +41,7 @@ fn is_stale(error: &anyhow::Error) -> bool {
         })
 }
 
-/// Uses a control, which it finds again if a live page has replaced it meanwhile.
+/// Uses a control. If a live page has replaced it meanwhile, it is looked up again.
 async fn unless_replaced(mut act: impl AsyncFnMut() -> Result<()>) -> Result<()> {
     let mut attempts = 1;
     while let Err(error) = act().await {
@@ -64,7 +64,7 @@ impl Browser {
         }
     }
 
-    /// The server whose pages are opened from now on.
+    /// Sets the server whose pages are opened from now on.
     pub fn at(&self, url: &str) {
         url.clone_into(&mut self.base.borrow_mut());
     }
@@ -76,7 +76,7 @@ impl Browser {
         self.check().await
     }
 
-    /// Opens any address, and checks nothing.
+    /// Opens any address without checking it.
     pub async fn go(&self, url: &str) -> Result<()> {
         self.driver.goto(url).await.with_context(|| url.to_owned())
     }
@@ -85,12 +85,12 @@ impl Browser {
         Ok(self.driver.current_url().await?.to_string())
     }
 
-    /// Clicks the link, the button or the summary with this text.
+    /// Clicks the link, button or summary with this text.
     pub async fn press(&self, words: &str) -> Result<()> {
         self.press_in("", words).await
     }
 
-    /// [`press`](Browser::press) within the part of the page that an XPath names.
+    /// [`press`](Browser::press) within the part of the page that an XPath selects.
     pub async fn press_in(&self, part: &str, words: &str) -> Result<()> {
         let path = format!(
             "{part}//*[self::a or self::button or self::summary][normalize-space(.)={}]",
@@ -105,7 +105,7 @@ impl Browser {
         self.check().await
     }
 
-    /// As [`press`](Browser::press), where the server refuses with this status.
+    /// As [`press`](Browser::press), if the server refuses with this status.
     pub async fn press_refused(&self, words: &str, status: u16) -> Result<()> {
         self.refusals.borrow_mut().push(status);
         self.press(words).await
@@ -132,13 +132,13 @@ impl Browser {
         .await
     }
 
-    /// The text that is in a field.
+    /// The text in a field.
     pub async fn filled(&self, label: &str) -> Result<String> {
         let field = self.field(label).await?;
         Ok(field.prop("value").await?.unwrap_or_default())
     }
 
-    /// Chooses an option of the list with this label.
+    /// Selects an option in the list with this label.
     pub async fn choose(&self, label: &str, option: &str) -> Result<()> {
         let path = format!("./option[normalize-space(.)={}]", quoted(option));
         unless_replaced(async || {
@@ -159,7 +159,7 @@ impl Browser {
         self.visible(&path, label).await
     }
 
-    /// The first visible element of those that an XPath selects.
+    /// The first visible element that an XPath selects.
     async fn visible(&self, path: &str, what: &str) -> Result<WebElement> {
         for one in self.driver.find_all(By::XPath(path)).await? {
             if one.is_displayed().await? {
@@ -170,7 +170,7 @@ impl Browser {
         bail!("there is no “{what}” on {address}:\n{text}")
     }
 
-    /// The visible text of the page, without its frame, on one line.
+    /// The visible text of the page without its frame, on one line.
     pub async fn text(&self) -> Result<String> {
         let main = self.driver.find(By::Css("main")).await?;
         let text = main.text().await?;
@@ -178,11 +178,11 @@ impl Browser {
         Ok(words.join(" "))
     }
 
-    /// Waits until the page shows all of this, without loading it again.
+    /// Waits until the page shows all of these texts, without loading it again.
     pub async fn shows(&self, all: &[&str]) -> Result<()> {
         let what = format!("{all:?}");
         until(&what, async || {
-            // A page that is just being replaced has none.
+            // A page that is being replaced has no text.
             let text = self.text().await.unwrap_or_default();
             let missing = all.iter().any(|words| !text.contains(words));
             Ok(if missing { Err(text) } else { Ok(()) })
@@ -197,12 +197,12 @@ impl Browser {
         Ok(())
     }
 
-    /// Whether there is an element for this selector.
+    /// Whether an element matches this selector.
     pub async fn has(&self, selector: &str) -> Result<bool> {
         Ok(!self.driver.find_all(By::Css(selector)).await?.is_empty())
     }
 
-    /// Presses keys, wherever the focus is.
+    /// Presses keys at the current focus.
     pub async fn keys(&self, keys: impl Into<TypingData>) -> Result<()> {
         self.driver.action_chain().send_keys(keys).perform().await?;
         Ok(())
@@ -213,7 +213,7 @@ impl Browser {
         Ok(self.driver.execute(script, []).await?.json().clone())
     }
 
-    /// Switches the setting of the system that a media query asks for.
+    /// Sets the system preference that a media query tests.
     pub async fn prefer(&self, name: &str, value: &str) -> Result<()> {
         let wanted = json!({"features": [{"name": name, "value": value}]});
         let cdp = self.driver.cdp();
@@ -221,7 +221,7 @@ impl Browser {
         Ok(())
     }
 
-    /// The size of the page, as on another device.
+    /// Sets the page's size, as on another device.
     pub async fn resize(&self, width: u32, height: u32) -> Result<()> {
         let wanted =
             json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
@@ -231,7 +231,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Faults of the page, and warnings that the browser has reported since the last call.
+    /// Errors of the page, and warnings that the browser has reported since the last call.
     pub async fn findings(&self) -> Result<Vec<String>> {
         let mut findings = Vec::new();
         if self.scripts {
@@ -257,7 +257,7 @@ impl Browser {
         Ok(findings)
     }
 
-    /// An error unless the page keeps the rules and the browser has nothing to report.
+    /// Fails if the page violates a rule or the browser reports something.
     pub async fn check(&self) -> Result<()> {
         let findings = self.findings().await?;
         if findings.is_empty() {
@@ -266,7 +266,7 @@ impl Browser {
         bail!("{}:\n{}", self.address().await?, findings.join("\n"))
     }
 
-    /// A picture of the page for the documentation, of this height in pixels, if they are wanted.
+    /// Takes a screenshot of the page for the documentation, with this height in pixels, if screenshots are enabled.
     pub async fn picture(&self, name: &str, height: u32) -> Result<()> {
         let Some(folder) = &self.pictures else {
             return Ok(());
@@ -282,12 +282,12 @@ impl Browser {
     }
 }
 
-/// An id as the console shortens it.
+/// An id in the console's short form.
 pub fn short(id: &str) -> String {
     format!("{}…", id.chars().take(12).collect::<String>())
 }
 
-/// A text in an XPath, where nothing can be escaped.
+/// A text in an XPath, which has no escapes.
 fn quoted(text: &str) -> String {
     match text.contains('"') {
         true => format!("'{text}'"),

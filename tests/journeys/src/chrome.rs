@@ -14,17 +14,17 @@ use thirtyfour::{
 /// No command of a browser takes longer, even on a busy machine.
 const COMMAND_MAX: Duration = Duration::from_secs(120);
 
-/// The driver, until this is dropped. Its browsers end with their sessions.
+/// The driver. Dropping it ends it; its browsers end with their sessions.
 pub struct Chrome {
     process: Child,
     url: String,
     client: reqwest::Client,
-    /// Profiles of browsers are in it.
+    /// Contains the profiles of browsers.
     _folder: TempDir,
 }
 
 impl Chrome {
-    /// Returns once it has printed its port.
+    /// Returns after it has printed its port.
     pub fn start(client: reqwest::Client) -> Result<Chrome> {
         let folder = tempfile::tempdir()?;
         let process = Command::new("chromedriver")
@@ -58,7 +58,7 @@ impl Chrome {
         if chrome.url.is_empty() {
             bail!("chromedriver didn't start:\n{said}");
         }
-        // Read to its end, or the process stops once the pipe is full.
+        // Read to the end, because otherwise the process blocks once the pipe is full.
         std::thread::spawn(move || lines.for_each(drop));
         Ok(chrome)
     }
@@ -95,7 +95,7 @@ impl Chrome {
 
 impl Drop for Chrome {
     fn drop(&mut self) {
-        // It has ended by itself otherwise.
+        // Otherwise it has ended by itself.
         if self.process.kill().is_ok() {
             let _ = self.process.wait();
         }

@@ -1,6 +1,6 @@
-//! The definitions that journeys use. `SHOP` is the address of the demo service.
+//! The definitions that the journeys use. `SHOP` stands for the address of the demo service.
 
-/// Charges and ships: a card takes 100,000 at most.
+/// Charges and ships. A card takes at most 100,000.
 pub const ORDER: &str = r#"
 id: order
 version: "1.0.0"
@@ -72,7 +72,7 @@ states:
     end: true
 "#;
 
-/// Reserves, and ships when it is paid.
+/// Reserves, and ships after payment.
 pub const DELIVERY: &str = r#"
 id: delivery
 version: "1.0.0"
@@ -118,7 +118,7 @@ states:
     end: true
 "#;
 
-/// Starts each hour.
+/// Starts every hour.
 pub const HOURLY: &str = r#"
 id: hourly
 version: "1.0.0"
@@ -128,7 +128,7 @@ states:
   - {name: Sweep, type: inject, data: {swept: true}, end: true}
 "#;
 
-/// Says what its input has to be.
+/// Has an input schema.
 pub const VISIT: &str = r#"
 id: visit
 version: "1.0.0"
@@ -147,7 +147,7 @@ states:
   - {name: Book, type: inject, data: {booked: true}, end: true}
 "#;
 
-/// A greeting of this version.
+/// A greeting in this version.
 pub fn greeting(version: &str, text: &str) -> String {
     format!(
         "id: greeting\nversion: {version}\nspecVersion: '0.8'\nstates:\n  \

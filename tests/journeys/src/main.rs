@@ -1,9 +1,9 @@
 //! `cargo xtask verify journeys`: user journeys through the console, run in Chromium.
 //!
-//! A journey is a task that a user wants to get done, from the first page to the proof that it worked. Most journeys
+//! A journey is a task that a user wants to complete, from the first page to the proof that it worked. Most journeys
 //! have a `swirl dev` of their own; those that need tokens or NATS share a small cluster. Each has a browser with its
-//! own profile. Every visited page is checked: a journey fails on an error or a warning in the browser's console (such
-//! as a violation of the Content-Security-Policy), on a control without an accessible name, and on text with too little
+//! own profile. Every visited page is checked: a journey fails on an error or warning in the browser's console (such as
+//! a violation of the Content-Security-Policy), on a control without an accessible name, and on text with too little
 //! contrast.
 
 mod api;
@@ -38,10 +38,10 @@ of the documentation are written there.";
 /// A folder for screenshots.
 const PICTURES: &str = "SWIRL_PICTURES";
 
-/// How many journeys run at once.
+/// The number of journeys that run at once.
 const AT_ONCE: usize = 2;
 
-/// How long a journey may take, even on a busy machine.
+/// The time limit for a journey, even on a busy machine.
 const JOURNEY_MAX: Duration = Duration::from_secs(300);
 
 fn main() -> ExitCode {
@@ -69,7 +69,7 @@ fn say(line: &str) {
 #[tokio::main]
 async fn run(swirl: PathBuf, words: &[String]) -> Result<bool> {
     let swirl = std::fs::canonicalize(&swirl).with_context(|| swirl.display().to_string())?;
-    // An error says that somebody else has done so.
+    // An error means that it has been done already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().build()?;
     let chrome = Chrome::start(client.clone())?;

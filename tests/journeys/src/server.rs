@@ -13,11 +13,11 @@ use tempfile::TempDir;
 
 use crate::api::Api;
 
-/// How long a process may take to start.
+/// The time limit for starting a process.
 const START_MAX: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Settings of a developer that no process may take over.
+/// Settings in a developer's environment that processes must not inherit.
 const VARIABLES: [&str; 7] = [
     "SWIRL_CA_FILE",
     "SWIRL_CONFIG",
@@ -37,14 +37,14 @@ fn command(swirl: &Path) -> Command {
     command
 }
 
-/// A process that has said what it was waited for; killed when this is dropped.
+/// A process that has printed the awaited text. Dropping it kills it.
 struct Process {
     child: Child,
     log: Arc<Mutex<String>>,
 }
 
 impl Process {
-    /// Returns what stands after `words` in its log, once it is there.
+    /// Returns the text after `words` in its log, as soon as it is there.
     fn start(mut command: Command, words: &str) -> Result<(Process, String)> {
         let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
         let mut child = child.with_context(|| format!("{command:?} cannot be run"))?;
@@ -54,7 +54,7 @@ impl Process {
             log: Arc::default(),
         };
         let kept = process.log.clone();
-        // Read to its end, or the process stops once the pipe is full.
+        // Read to the end, because otherwise the process blocks once the pipe is full.
         std::thread::spawn(move || {
             let lines = lines.into_iter().flat_map(BufRead::lines);
             for line in lines.map_while(Result::ok) {
@@ -91,14 +91,14 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It has ended by itself otherwise.
+        // Otherwise it has ended by itself.
         if self.child.kill().is_ok() {
             let _ = self.child.wait();
         }
     }
 }
 
-/// The server's address, from that of its OpenAPI document.
+/// The server's URL, derived from that of its OpenAPI document.
 fn url(rest: &str) -> String {
     let (url, _) = rest.split_once("/api/v1/").unwrap_or((rest, ""));
     url.to_owned()
@@ -136,9 +136,9 @@ impl Dev {
     }
 }
 
-/// A coordinator, a worker, and the servers behind them.
+/// A coordinator, a worker, and their servers.
 pub struct Cluster {
-    /// With the rights of an administrator.
+    /// A client with an administrator's rights.
     pub api: Api,
     pub viewer: String,
     pub nats: String,
@@ -207,7 +207,7 @@ impl Cluster {
     }
 }
 
-/// Serves the shop of the examples; returns its address.
+/// Serves the shop of the examples, and returns its address.
 pub async fn shop() -> Result<String> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?.to_string();

@@ -36,7 +36,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A server of the journey's own with these definitions; the browser opens its pages.
+    /// A server for this journey alone, with these definitions. The browser opens its pages.
     pub async fn dev(&self, documents: &[&str]) -> Result<Dev> {
         let dev = Dev::start(self.site.swirl.clone(), self.site.client.clone()).await?;
         for document in documents {
@@ -46,7 +46,7 @@ impl Stage {
         Ok(dev)
     }
 
-    /// The cluster that journeys share; the browser opens its pages.
+    /// The cluster that journeys share. The browser opens its pages.
     pub async fn cluster(&self) -> Result<&Cluster> {
         let start = || Cluster::start(self.site.swirl.clone(), self.site.client.clone());
         let cluster = self.site.cluster.get_or_try_init(start).await?;

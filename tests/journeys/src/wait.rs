@@ -1,17 +1,17 @@
-//! Waiting for a condition.
+//! Waits for conditions.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// How long a condition may take. Nothing is measured by this: it ends a journey that would hang.
+/// The time limit for a condition. It measures nothing, but ends a journey that would hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Polls until there is a value; as long as there is none, `ask` says in its place what there is.
+/// Polls until there is a value. As long as there is none, `ask` describes the current state instead.
 ///
 /// # Errors
-/// None came within a minute, or `ask` failed.
+/// No value appeared within a minute, or `ask` failed.
 pub async fn until<T>(
     what: &str,
     mut ask: impl AsyncFnMut() -> Result<Result<T, String>>,

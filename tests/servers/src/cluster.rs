@@ -10,15 +10,15 @@ use crate::redis::{Mode, RedisOptions, RedisServer};
 
 const SLOTS: usize = 16_384;
 
-/// A private cluster; all its servers are killed when this is dropped.
+/// A private cluster. Dropping it kills all of its servers.
 #[derive(Debug)]
 pub struct RedisCluster {
     nodes: Vec<RedisServer>,
 }
 
 impl RedisCluster {
-    /// Starts masters, gives each its share of the slots, and waits until all say that the cluster
-    /// is well. Takes two to three seconds: a new master waits before it takes part.
+    /// Starts masters, assigns a share of the slots to each, and waits until all report that the cluster is healthy.
+    /// This takes two to three seconds, because a new master waits before it participates.
     pub fn start(masters: usize) -> Result<RedisCluster> {
         RedisCluster::start_with(masters, &RedisOptions::default())
     }
@@ -74,7 +74,7 @@ impl RedisCluster {
         &self.nodes
     }
 
-    /// To kill, pause and restart one.
+    /// For killing, pausing and restarting a node.
     pub fn node_mut(&mut self, index: usize) -> Option<&mut RedisServer> {
         self.nodes.get_mut(index)
     }

@@ -1,6 +1,6 @@
-//! Brokers that speak Kafka's protocol: those that `kcat` mocks, of librdkafka. Debian has no Kafka.
+//! Brokers for Kafka's protocol: librdkafka's mock brokers, which `kcat` can run. Debian has no Kafka.
 //!
-//! They keep messages in memory, and forget them when they end.
+//! They keep messages in memory, and lose them when they end.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 use crate::process::{Process, command, output};
 
-/// How long `kcat` waits for messages, in seconds.
+/// The time for which `kcat` waits for messages, in seconds.
 const LIMIT: &str = "30";
 
-/// A private cluster, killed when this is dropped.
+/// A private cluster. Dropping it kills it.
 #[derive(Debug)]
 pub struct KafkaMock {
     // Dropped in this order: the process first, then its folder.
@@ -23,11 +23,11 @@ pub struct KafkaMock {
 }
 
 impl KafkaMock {
-    /// Starts this many brokers; each topic has four partitions, spread over them.
+    /// Starts this many brokers. Each topic has four partitions, which are spread over the brokers.
     pub fn start(brokers: usize) -> Result<KafkaMock> {
         let folder = tempfile::tempdir()?;
         let log = folder.path().join("log");
-        // A consumer of a separate topic: the brokers are part of its process, and it doesn't end.
+        // A consumer of a separate topic, which never ends, because the brokers are part of its process.
         let count = format!("test.mock.num.brokers={brokers}");
         let args = ["-X", &count, "-b", "mock", "-C", "-t", "none", "-d", "mock"];
         let mut process = Process::start("kcat", "kcat", args, &log)?;
@@ -61,7 +61,7 @@ impl KafkaMock {
         &self.brokers
     }
 
-    /// Sends messages, one per line as `KEY:VALUE`; a missing topic is created.
+    /// Sends messages, one per line as `KEY:VALUE`. A missing topic is created.
     pub fn produce(&self, topic: &str, lines: &str) -> Result<()> {
         let mut child = command("kcat")
             .args(["-b", self.address(), "-P", "-t", topic, "-K:"])
@@ -98,7 +98,7 @@ impl KafkaMock {
         output("timeout", "coreutils", &args)
     }
 
-    /// Whether a broker leads a partition of a topic. The leaders are chosen at random.
+    /// Whether a broker leads a partition of a topic. Leaders are chosen at random.
     pub fn leads(&self, broker: &str, topic: &str) -> Result<bool> {
         let args = [LIMIT, "kcat", "-b", self.address(), "-L", "-t", topic];
         let listing = output("timeout", "coreutils", &args)?;

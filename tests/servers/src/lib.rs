@@ -1,9 +1,9 @@
-//! Servers for tests: Redis (single, cluster, sentinels), NATS, Mosquitto, RabbitMQ, brokers that speak
-//! Kafka's protocol, and a proxy whose connections can be cut.
+//! Servers for tests: Redis (single, cluster, sentinels), NATS, Mosquitto, RabbitMQ, mock Kafka brokers, and a proxy
+//! whose connections can be cut.
 //!
-//! Each server is a separate process on free ports of the loopback interface, with its data in a
-//! temporary folder. Dropping the value kills that process and no other, so don't put a server into a `static`, which
-//! is never dropped. All calls block, with a time limit, and only [`eventually`] needs an async runtime.
+//! Each server is a separate process on free ports of the loopback interface, with its data in a temporary folder.
+//! Dropping the value kills that process and no other, so don't put a server into a `static`, which is never dropped.
+//! All calls block, with a time limit; only [`eventually`] needs an async runtime.
 //!
 //! Tests that wait for something use [`until`] or [`eventually`], so they pass on slow machines too.
 //!

@@ -9,14 +9,14 @@ use tempfile::TempDir;
 use crate::port::free_port;
 use crate::process::{ATTEMPTS, Process, command};
 
-/// How a broker is started.
+/// Options for starting a broker.
 #[derive(Debug, Clone, Default)]
 pub struct MosquittoOptions {
-    /// User and password; without them anybody may connect.
+    /// User and password. Without them, anyone may connect.
     pub login: Option<(String, String)>,
 }
 
-/// A private broker, killed when this is dropped.
+/// A private broker. Dropping it kills it.
 #[derive(Debug)]
 pub struct MosquittoServer {
     // Dropped in this order: the process first, then its folder.
@@ -70,7 +70,7 @@ impl MosquittoServer {
                 ));
             }
         }
-        // As root it would become a user who cannot read the folder.
+        // As root, it would switch to a user who cannot read the folder.
         text.push_str("user root\n");
         std::fs::write(&config, text)?;
         let log = folder.join("log");
@@ -91,7 +91,7 @@ impl MosquittoServer {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// The broker's log: each packet that it receives and sends.
+    /// The broker's log, with each packet that it receives and sends.
     pub fn log(&self) -> Result<String> {
         Ok(std::fs::read_to_string(self.folder.path().join("log"))?)
     }
@@ -112,7 +112,7 @@ impl MosquittoServer {
         }
     }
 
-    /// On the same port; one that runs is killed first.
+    /// Restarts it on the same port. If it is running, it is killed first.
     pub fn restart(&mut self) -> Result<()> {
         self.kill()?;
         self.launch()

@@ -12,18 +12,18 @@ use tempfile::TempDir;
 use crate::port::free_port;
 use crate::process::{ATTEMPTS, Process};
 
-/// How a server is started.
+/// Options for starting a server.
 #[derive(Debug, Clone, Default)]
 pub struct NatsOptions {
-    /// A free one, if absent.
+    /// A free port if absent.
     pub port: Option<u16>,
-    /// More of the configuration file, as `authorization { token: secret }`.
+    /// Additional text for the configuration file, such as `authorization { token: secret }`.
     pub config: String,
     /// Core NATS only.
     pub without_jetstream: bool,
 }
 
-/// A private server, killed when this is dropped.
+/// A private server. Dropping it kills it.
 #[derive(Debug)]
 pub struct NatsServer {
     // Dropped in this order: the process first, then its folder.
@@ -90,7 +90,7 @@ impl NatsServer {
         format!("nats://{}", self.address())
     }
 
-    /// The process, while there is one.
+    /// The process, if it is running.
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Process::pid)
     }
@@ -99,7 +99,7 @@ impl NatsServer {
         self.folder.path()
     }
 
-    /// Where JetStream keeps its streams.
+    /// The folder in which JetStream keeps its streams.
     pub fn store(&self) -> PathBuf {
         self.folder.path().join("jetstream")
     }
@@ -131,7 +131,7 @@ impl NatsServer {
         }
     }
 
-    /// Asks it to end, and waits for that.
+    /// Asks it to stop, and waits for that.
     pub fn stop(&mut self) -> Result<()> {
         match self.process.take() {
             Some(mut process) => process.terminate(),
@@ -139,13 +139,13 @@ impl NatsServer {
         }
     }
 
-    /// On the same port and the same streams; one that runs is stopped first.
+    /// Restarts it on the same port with the same streams. If it is running, it is stopped first.
     pub fn restart(&mut self) -> Result<()> {
         self.stop()?;
         self.launch()
     }
 
-    /// Forgets all streams: stops the server, empties its store, and starts it again.
+    /// Deletes all streams: stops the server, empties its store, and starts it again.
     pub fn wipe(&mut self) -> Result<()> {
         self.stop()?;
         if self.store().exists() {

@@ -6,29 +6,29 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
 
-/// This many ports below those that the system gives to outgoing connections are for servers.
+/// This many ports below those that the system uses for outgoing connections are for servers.
 const SPAN: u16 = 12_000;
-/// The default start of that range.
+/// The default beginning of the range for outgoing connections.
 const OUTGOING: u16 = 32_768;
-/// How many are tried for one.
+/// The number of attempts for each port.
 const TRIES: usize = 500;
 
-/// A port that is free at this moment. Another process may take it before it is used, so code that
-/// starts a server on it retries with another port. Outgoing connections won't: they have other ports.
+/// A port that is free at this moment. Another process may take it before it is used, so code that starts a server on
+/// it retries with another port. Outgoing connections don't take it, because they use other ports.
 pub fn free_port() -> Result<u16> {
     Ok(free_ports(1)?[0])
 }
 
-/// Several, all different.
+/// Several different free ports.
 pub fn free_ports(count: usize) -> Result<Vec<u16>> {
-    // All are held until all are found.
+    // All are held until enough are found.
     let listeners = (0..count).map(|_| listen()).collect::<Result<Vec<_>>>()?;
     let ports = listeners.iter().map(|found| Ok(found.local_addr()?.port()));
     ports.collect()
 }
 
 fn listen() -> Result<TcpListener> {
-    /// Each process begins at another port, and takes none twice as long as there are others.
+    /// Each process begins at a different port, and takes none twice as long as there are others.
     static NEXT: OnceLock<AtomicU32> = OnceLock::new();
     let next = NEXT.get_or_init(|| AtomicU32::new(std::process::id().wrapping_mul(509)));
     let first = outgoing().saturating_sub(SPAN).max(1_024);
@@ -43,7 +43,7 @@ fn listen() -> Result<TcpListener> {
         .context("there is no free port")
 }
 
-/// The first port that the system gives to outgoing connections.
+/// The first port that the system uses for outgoing connections.
 fn outgoing() -> u16 {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
     let first = range

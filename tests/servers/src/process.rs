@@ -1,4 +1,4 @@
-//! A server's process: starting, waiting, stopping, killing.
+//! A server's process: starts, waits, stops and kills it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long a server may take to start, even on a busy machine.
+/// The time limit for a server's start, even on a busy machine.
 pub(crate) const START_LIMIT: Duration = Duration::from_secs(120);
-/// How long a server may take to end when it is asked to.
+/// The time limit for a server's end after it is asked to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
-/// How often a server is started again because another process was faster to take its port.
+/// The number of times that a server is started again because another process was faster to take its port.
 pub(crate) const ATTEMPTS: usize = 5;
 
-/// The process, killed when this is dropped.
+/// The process. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -27,7 +27,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a program; its output goes into `log`.
+    /// Starts a program, whose output is written to `log`.
     pub fn start<S: AsRef<OsStr>>(
         program: &'static str,
         package: &str,
@@ -53,7 +53,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Returns when `ready` says so. An error if the process ends or takes too long.
+    /// Returns when `ready` says so. Fails if the process ends or takes too long.
     pub fn wait_until(&mut self, what: &str, mut ready: impl FnMut() -> bool) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -83,13 +83,13 @@ impl Process {
     }
 
     pub fn signal(&self, signal: Signal) -> Result<()> {
-        // Not waited for yet, so the id is still this child's.
+        // It hasn't been waited for yet, so the id still belongs to this child.
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.context("a process without an id")?;
         kill_process(pid, signal).with_context(|| format!("{} takes no signal", self.name))
     }
 
-    /// Asks it to end, and waits for that.
+    /// Asks it to stop, and waits for that.
     pub fn terminate(&mut self) -> Result<()> {
         if self.child.try_wait()?.is_some() {
             return Ok(());
@@ -123,7 +123,7 @@ impl Drop for Process {
     }
 }
 
-/// Debian puts servers where the search path of a plain user may not lead.
+/// Debian installs servers in folders that may be missing from an ordinary user's search path.
 pub(crate) fn command(program: &str) -> Command {
     let beside = Path::new("/usr/sbin").join(program);
     let in_path = std::env::var_os("PATH").is_some_and(|path| {

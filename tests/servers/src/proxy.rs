@@ -9,13 +9,13 @@ use std::time::Duration;
 use anyhow::Result;
 use rustix::net::sockopt::set_socket_linger;
 
-/// How soon a connection notices a change.
+/// The time after which a connection notices a change.
 const TICK: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Pass,
-    /// Connections are open, but nothing comes through.
+    /// Connections are open, but no bytes pass.
     Hold,
     /// All connections are reset.
     Cut,
@@ -30,7 +30,7 @@ struct Shared {
     over: AtomicBool,
 }
 
-/// Passes bytes in both directions until it is changed. Dropping it ends its connections.
+/// Passes bytes in both directions until its mode is changed. Dropping it ends its connections.
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
@@ -38,7 +38,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens on a free port for `target` (`127.0.0.1:6000`).
+    /// Listens on a free port, and forwards to `target` (`127.0.0.1:6000`).
     pub fn start(target: impl Into<String>) -> Result<Proxy> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -63,19 +63,19 @@ impl Proxy {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Bytes are held until [`Proxy::heal`]; new connections are accepted and get no
-    /// answer. This is how a network looks that is broken between the ends.
+    /// Bytes are held back until [`Proxy::heal`]. New connections are accepted and get no answer. This simulates a
+    /// network that is broken between the ends.
     pub fn hold(&self) {
         self.shared.set(Mode::Hold);
     }
 
-    /// All connections are reset, and so are new ones until [`Proxy::heal`].
+    /// All connections are reset, including new ones, until [`Proxy::heal`].
     pub fn cut(&self) {
         self.shared.set(Mode::Cut);
         self.reset();
     }
 
-    /// All connections are reset once; new ones are accepted.
+    /// All connections are reset once. New ones are accepted.
     pub fn reset(&self) {
         self.shared.generation.fetch_add(1, Ordering::SeqCst);
     }
@@ -84,14 +84,14 @@ impl Proxy {
         self.shared.set(Mode::Pass);
     }
 
-    /// [`Proxy::hold`] for a time.
+    /// [`Proxy::hold`] for a limited time.
     pub fn hold_for(&self, time: Duration) {
         self.hold();
         std::thread::sleep(time);
         self.heal();
     }
 
-    /// [`Proxy::cut`] for a time.
+    /// [`Proxy::cut`] for a limited time.
     pub fn cut_for(&self, time: Duration) {
         self.cut();
         std::thread::sleep(time);
@@ -161,7 +161,7 @@ fn connect(client: TcpStream, shared: &Arc<Shared>, generation: u64) {
     pump(&client, &server, shared, generation);
 }
 
-/// Passes bytes one way until one side ends or the connection is cut.
+/// Passes bytes in one direction until one side ends or the connection is cut.
 fn pump(from: &TcpStream, to: &TcpStream, shared: &Shared, generation: u64) {
     let (mut reader, mut writer) = (from, to);
     let mut buffer = vec![0; 64 * 1024];
@@ -175,7 +175,7 @@ fn pump(from: &TcpStream, to: &TcpStream, shared: &Shared, generation: u64) {
     }
     while shared.alive(generation) {
         let count = match reader.read(&mut buffer) {
-            // The other way has been cut off: this one is reset, too.
+            // The other direction has been cut, so this one is reset too.
             Ok(0) if !shared.alive(generation) => break,
             Ok(0) => {
                 // The other direction may still have data.

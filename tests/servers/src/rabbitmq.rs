@@ -11,17 +11,17 @@ use tempfile::TempDir;
 use crate::port::free_ports;
 use crate::process::{ATTEMPTS, Process, command};
 
-/// The script that Debian's `rabbitmq-server` calls as the user `rabbitmq`.
+/// The script that Debian's `rabbitmq-server` runs as the user `rabbitmq`.
 const PROGRAM: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 const CONTROL: &str = "/usr/lib/rabbitmq/bin/rabbitmqctl";
 
-/// A private broker, killed when this is dropped. It takes several seconds to start.
+/// A private broker. Dropping it kills it. It takes several seconds to start.
 #[derive(Debug)]
 pub struct RabbitServer {
     // Dropped in this order: the process first, then its folder.
     process: Option<Process>,
     port: u16,
-    /// The port between nodes and tools of Erlang; and that of the port mapper.
+    /// The port for Erlang's nodes and tools, and the port of its port mapper.
     node_port: u16,
     names_port: u16,
     folder: TempDir,
@@ -64,7 +64,7 @@ impl RabbitServer {
             format!("RABBITMQ_ENABLED_PLUGINS_FILE={folder}/plugins"),
             format!("RABBITMQ_CONFIG_FILE={folder}/none"),
             format!("RABBITMQ_PID_FILE={folder}/pid"),
-            // With this it becomes the server, instead of starting it.
+            // With this it becomes the server, instead of starting one.
             "RUNNING_UNDER_SYSTEMD=true".to_owned(),
         ]
     }
@@ -114,14 +114,14 @@ impl RabbitServer {
         }
     }
 
-    /// On the same port and the same data; one that runs is killed first.
+    /// Restarts it on the same port with the same data. If it is running, it is killed first.
     pub fn restart(&mut self) -> Result<()> {
         self.kill()?;
         self.launch()
     }
 }
 
-/// The port is open before the broker takes clients: it is ready when it answers one.
+/// The port opens before the broker accepts clients, so it is ready when it answers one.
 fn says_hello(port: u16) -> io::Result<()> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
@@ -131,8 +131,8 @@ fn says_hello(port: u16) -> io::Result<()> {
 
 impl Drop for RabbitServer {
     fn drop(&mut self) {
-        // A test that ends has no use for the errors. Erlang has left its port mapper running, which ends
-        // on request when no node is left.
+        // A test that ends has no use for the errors. Erlang leaves its port mapper running, which ends on request when
+        // no node is left.
         let _ = self.kill();
         let _ = command("epmd")
             .args(["-port", &self.names_port.to_string(), "-kill"])

@@ -9,20 +9,20 @@ use tempfile::TempDir;
 use crate::port::free_port;
 use crate::process::{ATTEMPTS, Process, output};
 
-/// How a server is started. By default it keeps nothing on disk.
+/// Options for starting a server. By default it stores nothing on disk.
 #[derive(Debug, Clone, Default)]
 pub struct RedisOptions {
     /// Keeps an append-only file.
     pub appendonly: bool,
     /// `always` (the default with a file), `everysec` or `no`.
     pub appendfsync: Option<&'static str>,
-    /// A free one, if absent.
+    /// A free port if absent.
     pub port: Option<u16>,
-    /// More of the command line, as `["--maxmemory", "100mb"]`.
+    /// Additional command line arguments, such as `["--maxmemory", "100mb"]`.
     pub args: Vec<String>,
 }
 
-/// A private server, killed when this is dropped.
+/// A private server. Dropping it kills it.
 #[derive(Debug)]
 pub struct RedisServer {
     // Dropped in this order: the process first, then its folder.
@@ -36,19 +36,19 @@ pub struct RedisServer {
 #[derive(Debug, Clone)]
 pub(crate) enum Mode {
     Plain,
-    /// With the port of its bus.
+    /// With the port of its cluster bus.
     Cluster(u16),
-    /// With its first configuration.
+    /// With its initial configuration.
     Sentinel(String),
 }
 
 impl RedisServer {
-    /// Nothing on disk.
+    /// Starts a server that stores nothing on disk.
     pub fn start() -> Result<RedisServer> {
         RedisServer::start_with(RedisOptions::default())
     }
 
-    /// Each write is on disk before it is answered.
+    /// Starts a server that writes to disk before it answers.
     pub fn durable() -> Result<RedisServer> {
         RedisServer::start_with(RedisOptions {
             appendonly: true,
@@ -60,7 +60,7 @@ impl RedisServer {
         RedisServer::start_as(options, |_| Ok(Mode::Plain))
     }
 
-    /// `mode` is made for the port that is tried.
+    /// `mode` is created for each port that is tried.
     pub(crate) fn start_as(
         options: RedisOptions,
         mode: impl Fn(u16) -> Result<Mode>,
@@ -105,7 +105,7 @@ impl RedisServer {
         let mut args: Vec<String> = Vec::new();
         if let Mode::Sentinel(config) = &self.mode {
             let file = self.folder.path().join("sentinel.conf");
-            // It writes its knowledge into the file, which is still there after a restart.
+            // It writes its state into the file, which still exists after a restart.
             if !file.exists() {
                 std::fs::write(&file, config)?;
             }
@@ -157,7 +157,7 @@ impl RedisServer {
         }
     }
 
-    /// The process, while there is one.
+    /// The process, if it is running.
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Process::pid)
     }
@@ -171,8 +171,7 @@ impl RedisServer {
         self.folder.path().join("log")
     }
 
-    /// The output of `redis-cli` for a command, without the last line end. An error reply is an
-    /// error.
+    /// The output of `redis-cli` for a command, without the last line end. An error reply is returned as an error.
     pub fn cli(&self, command: &[&str]) -> Result<String> {
         let port = self.port.to_string();
         let mut args = vec!["-e", "-p", &port];
@@ -202,7 +201,7 @@ impl RedisServer {
         }
     }
 
-    /// Asks it to end, and waits for that.
+    /// Asks it to stop, and waits for that.
     pub fn stop(&mut self) -> Result<()> {
         match self.process.take() {
             Some(mut process) => process.terminate(),
@@ -210,7 +209,7 @@ impl RedisServer {
         }
     }
 
-    /// On the same port and the same data; one that runs is stopped first.
+    /// Restarts it on the same port with the same data. If it is running, it is stopped first.
     pub fn restart(&mut self) -> Result<()> {
         self.stop()?;
         self.launch()

@@ -7,10 +7,10 @@ use anyhow::{Result, bail};
 use crate::process::START_LIMIT;
 use crate::redis::{Mode, RedisOptions, RedisServer};
 
-/// A private set; all its servers are killed when this is dropped.
+/// A private set. Dropping it kills all of its servers.
 #[derive(Debug)]
 pub struct RedisSentinels {
-    /// Dropped first: otherwise they would notice the others' end.
+    /// Dropped first, because otherwise they would notice the end of the others.
     sentinels: Vec<RedisServer>,
     servers: Vec<RedisServer>,
 }
@@ -77,17 +77,17 @@ impl RedisSentinels {
         &self.sentinels
     }
 
-    /// The master that was the first, then those that began as replicas.
+    /// The server that began as the master, then those that began as replicas.
     pub fn servers(&self) -> &[RedisServer] {
         &self.servers
     }
 
-    /// To kill, pause and restart one.
+    /// For killing, pausing and restarting a server.
     pub fn server_mut(&mut self, index: usize) -> Option<&mut RedisServer> {
         self.servers.get_mut(index)
     }
 
-    /// The port of the master, as the first sentinel sees it.
+    /// The master's port according to the first sentinel.
     pub fn master_port(&self) -> Result<u16> {
         let found = self.sentinels[0].cli(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", Self::NAME])?;
         Ok(found.lines().nth(1).unwrap_or_default().parse()?)

@@ -1,17 +1,17 @@
-//! Waiting for a condition, never for a time: no test may depend on how fast the machine is.
+//! Waits for conditions, never for a fixed time: no test may depend on the machine's speed.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-/// How long a condition may take. Nothing is measured by this: it ends a test that would hang.
+/// The time limit for a condition. It measures nothing, but ends a test that would hang.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Polls until there is a value.
 ///
 /// # Panics
-/// If there is none within [`PATIENCE`]. The message has `what`, which is formatted only then, so
-/// that it can show the current state (`std::fmt::from_fn`).
+/// If there is none within [`PATIENCE`]. The message contains `what`, which is formatted only then, so that it can show
+/// the current state (`std::fmt::from_fn`).
 #[track_caller]
 pub fn until<T>(what: impl Display, mut ask: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
@@ -24,7 +24,7 @@ pub fn until<T>(what: impl Display, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// [`until`] within a runtime.
+/// [`until`] for async code.
 ///
 /// # Panics
 /// As [`until`].

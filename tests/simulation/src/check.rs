@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use crate::rig::{Called, Trace};
 
-/// The differences of `other` from `calm`. After a crash a call may be repeated, under its own key.
+/// The differences of `other` from `calm`. After a crash, a call may be repeated with its own key.
 pub fn compare(calm: &Trace, other: &Trace, crashing: bool) -> Vec<String> {
     let mut found = keys(other);
     found.extend(maps("instance", &calm.instances, &other.instances));
-    // An instance that was ended at the moment of its start may have begun or not.
+    // An instance that was ended at the time of its start may or may not have begun.
     let lasting = |trace: &Trace| {
         let mut history = trace.history.clone();
         history.retain(|_, lines| !ended_at_once(lines) && !only_endless(lines));
         for lines in history.values_mut() {
-            // Branches that end at one moment are joined together, or one after another.
+            // Branches that end at the same time are joined together, or one after another.
             lines.dedup_by(|one, other| one == other && one.contains(" Joined "));
         }
         history
@@ -54,7 +54,7 @@ fn ended_at_once(lines: &[String]) -> bool {
         && first.and_then(moment) == last.and_then(moment)
 }
 
-/// One key belongs to one attempt.
+/// Each key belongs to one attempt.
 fn keys(trace: &Trace) -> Vec<String> {
     let mut known: BTreeMap<&str, &Called> = BTreeMap::new();
     let mut found = Vec::new();

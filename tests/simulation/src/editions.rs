@@ -1,5 +1,5 @@
-//! Workflows of other editions, which generated ones run as their sub-workflows: for features that 0.8
-//! doesn't have. Their order of events, at one moment or minutes apart, doesn't depend on faults.
+//! Workflows of other editions, which generated workflows run as sub-workflows, for features that 0.8 doesn't have. The
+//! order of their events, at the same time or minutes apart, doesn't depend on faults.
 
 use crate::random::Random;
 use crate::trials;
@@ -28,7 +28,7 @@ states:
   - {name: C, type: operation, actions: [{functionRef: broken}], end: true}
 "#;
 
-/// May be started in 2020 only.
+/// May only be started in 2020.
 const CLOSED: &str = r#"id: closed
 name: closed
 version: 1.0.0
@@ -37,7 +37,7 @@ tasks:
      start: {kind: scheduled, schedule: {interval: "2020-01-01T00:00:00Z/2020-02-01T00:00:00Z"}}}
 "#;
 
-/// Started by two events, in either order, or by a third one.
+/// Started by two events in either order, or by a third one.
 const PAIR: &str = r#"id: pair
 name: pair
 schema-version: "0.1"
@@ -56,14 +56,14 @@ states:
   - {name: Done, type: OPERATION, action-mode: SEQUENTIAL, actions: [], end: true}
 "#;
 
-/// A workflow of another edition, and the events for it: milliseconds after the start, and type.
+/// A workflow of another edition, and its events, as milliseconds after the start and type.
 pub struct Other {
     pub text: String,
     pub events: Vec<(i64, String)>,
 }
 
-/// How many kinds there are. The last one waits for events that come minutes after the start: it must be
-/// the first thing that its case does.
+/// The number of kinds. The last kind waits for events that arrive minutes after the start, so it must be the first
+/// thing that its case does.
 pub const KINDS: usize = 9;
 
 pub fn generate(kind: usize, id: &str, random: &mut Random) -> Other {
@@ -88,7 +88,7 @@ fn indented(text: &str, by: usize) -> String {
     lines.collect()
 }
 
-/// 0.1: branches of states, in branches, their outputs listed; retries that match results and errors.
+/// 0.1: nested branches with states, whose outputs are listed; retries that match results and errors.
 fn nested(id: &str, random: &mut Random) -> String {
     let filter = ["", "\n  filter: {resultPath: $.all}"][random.below(2)];
     let count = 2 + random.below(2);
@@ -183,8 +183,8 @@ fn state_of_branch(random: &mut Random, depth: usize, at: usize, next: &str) -> 
     }
 }
 
-/// The tasks draft: iterations of tasks with pauses and a bound, branches of tasks of which some are
-/// enough, a window that is over, a guarded transition.
+/// The tasks draft: iterations of tasks with pauses and a limit, branches of tasks of which some are enough, a window
+/// in the past, a guarded transition.
 fn tasks(id: &str, random: &mut Random) -> String {
     let bound = ["", "max: 1, ", "max: 2, ", "max: 3, "][random.below(4)];
     let pause = ["", "timeDelay: PT1S, ", "timeDelay: PT7S, "][random.below(3)];
@@ -200,7 +200,7 @@ fn tasks(id: &str, random: &mut Random) -> String {
     } else {
         "$.nothing"
     };
-    // Minutes are between the ends of branches: which of them are enough doesn't depend on faults.
+    // The ends of branches are minutes apart, so faults don't affect which of them are enough.
     let branch = |index: usize, minutes: usize| {
         format!(
             "{{name: b{index}, tasks: [{{name: D{index}, type: delay, start: {{kind: default}}, timeDelay: PT{minutes}M, \
@@ -225,7 +225,8 @@ fn tasks(id: &str, random: &mut Random) -> String {
     )
 }
 
-/// The release of 0.1: branches that nothing waits for. One is done long before the end, one would be long after.
+/// The release of 0.1: branches that nothing waits for. One is done long before the end, another would be done long
+/// after it.
 fn apart(id: &str, random: &mut Random) -> String {
     let awaited = random.percent(50);
     let sub = "workflowId: leaf, waitForCompletion: true";
@@ -269,7 +270,7 @@ fn handled(id: &str, random: &mut Random) -> String {
         ][random.below(5)];
         let handler = format!("{when}{retry}{then}");
         let handler = handler.trim_end_matches(", ");
-        // An empty handler is left out.
+        // An empty handler is omitted.
         let handlers = match handler.is_empty() {
             true => String::new(),
             false => format!(", onErrors: [{{{handler}}}]"),
@@ -280,7 +281,7 @@ fn handled(id: &str, random: &mut Random) -> String {
         ));
     }
     let mode = ["sequential", "parallel"][random.below(2)];
-    // Of actions at once, two could fail at one moment.
+    // If actions ran in parallel, two could fail at the same time.
     let (mode, actions) = match mode {
         "parallel" => (mode, actions[..1].to_vec()),
         _ => (mode, actions),
@@ -302,7 +303,7 @@ fn handled(id: &str, random: &mut Random) -> String {
     )
 }
 
-/// 0.6: sub-workflows that are run again and again.
+/// 0.6: sub-workflows that are run repeatedly.
 fn repeated(id: &str, random: &mut Random) -> String {
     let n = random.below(12);
     let repeat = |random: &mut Random| match random.below(4) {
@@ -328,7 +329,7 @@ fn repeated(id: &str, random: &mut Random) -> String {
     )
 }
 
-/// 0.1: entries with their own boolean expressions, timeouts and transitions.
+/// 0.1: entries with boolean expressions, timeouts and transitions of their own.
 fn waiting(id: &str, random: &mut Random, events: &mut Vec<(i64, String)>) -> String {
     let minute = 60_000;
     let mut triggers = Vec::new();

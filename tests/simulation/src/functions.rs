@@ -1,5 +1,5 @@
-//! The answers of the functions of generated workflows. The reference interpreter uses them, too: services
-//! are not under test.
+//! The answers of the functions in generated workflows. The reference interpreter uses them too, because services are
+//! not under test.
 
 use swirl_model::{Data, WorkflowError};
 
@@ -14,14 +14,14 @@ pub const ENDLESS_MS: u64 = 3_600_013;
 /// `repaired` fails until this time after the start of the run.
 pub const REPAIRED_MS: i64 = 4_000;
 
-/// A number that arguments always give.
+/// A number that is always the same for the same arguments.
 pub fn weight(arguments: &Data) -> usize {
     let text = arguments.to_string();
     text.bytes()
         .fold(7usize, |sum, byte| (sum * 31 + byte as usize) % 9973)
 }
 
-/// `attempt` counts from 1, over calls of one scope with the same arguments.
+/// `attempt` counts from 1, over the calls of one scope with the same arguments.
 pub fn answer(function: &str, weight: usize, attempt: usize, elapsed_ms: i64) -> Answer {
     let bad = || {
         Err(WorkflowError {

@@ -1,7 +1,7 @@
-//! Random workflows as text of edition 0.8, so that one that fails can be read.
+//! Random workflows as text of edition 0.8, so that a failing one can be read.
 //!
-//! Their outcome doesn't depend on the order of what happens at one moment: branches that fail
-//! do so alone and late, and each event state waits for its own event.
+//! Their outcome doesn't depend on the order of things that happen at the same time: branches that fail do so alone and
+//! late, and each event state waits for an event of its own.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::editions::{self, Other};
 use crate::more::KINDS;
 use crate::random::Random;
 
-/// A workflow with a sub-workflow, and the events for it.
+/// A workflow with a sub-workflow, and its events.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub seed: u64,
@@ -28,9 +28,9 @@ pub(crate) struct Writer {
     undo: String,
     pub(crate) events: String,
     sent: Vec<(i64, String)>,
-    /// It has compensation.
+    /// The workflow has compensation.
     compensates: bool,
-    /// It has asked a question already.
+    /// The workflow has asked a question already.
     pub(crate) asks: bool,
 }
 
@@ -60,7 +60,7 @@ pub fn generate(seed: u64, size: usize) -> Case {
     }
 }
 
-/// None for every second case, as faults are over soon; otherwise up to three. One that waits for events comes first.
+/// None for every second case, because faults end soon; otherwise up to three. One that waits for events is first.
 fn older(random: &mut Random) -> Vec<Other> {
     let count = [0, 0, 0, 1, 2, 3][random.below(6)];
     let kinds = (0..count).map(|place| match place {
@@ -102,7 +102,7 @@ fn write(
         compensates: false,
         asks: false,
     };
-    // Not a starting event state: whether an event or a client comes first would be decisive.
+    // Not a starting event state, because it would matter whether an event or a client comes first.
     let first = if older > 0 { "O0" } else { "S0" };
     writer.line(&format!(
         "{{name: Begin, type: inject, data: {{begun: true}}, transition: {first}}}"
@@ -145,7 +145,7 @@ impl Writer {
         let name = format!("name: S{index}");
         let way = self.way(way, is_main, last);
         if self.random.percent(if is_main { 45 } else { 20 }) {
-            // A sub-workflow runs many times at once: it waits for no event.
+            // A sub-workflow runs many times at once, so it waits for no event.
             let kind = match is_main {
                 true => self.random.below(KINDS),
                 false => 6 + self.random.below(KINDS - 6),
@@ -191,7 +191,7 @@ impl Writer {
                 let branches = branches.join(", ");
                 self.line(&format!("{{{name}, type: parallel, branches: [{branches}], {way}}}"));
             }
-            // One branch fails late; the others are done by then or continue for long.
+            // One branch fails late. The others are done by then, or continue for long after.
             7 => self.line(&format!(
                 "{{{name}, type: parallel, branches: [{{name: A, actions: [{{functionRef: late}}]}}, \
                  {{name: B, actions: [{{functionRef: quick}}]}}, \
@@ -236,7 +236,7 @@ impl Writer {
         }
     }
 
-    /// The transition, now and then with an event or a compensation.
+    /// The transition, sometimes with an event or compensation.
     fn way(&mut self, way: &str, is_main: bool, last: bool) -> String {
         let produce = "produceEvents: [{eventRef: Made, data: \"${ {n: .n} }\"}]";
         let made = self.random.percent(25);
@@ -262,7 +262,7 @@ impl Writer {
         }
     }
 
-    /// One to three actions that don't fail in the end.
+    /// One to three actions that succeed in the end.
     pub(crate) fn actions(&mut self, place: usize, is_main: bool) -> String {
         let count = 1 + self.random.below(3);
         let actions: Vec<String> = (0..count)

@@ -1,5 +1,5 @@
-//! A fixed set of cases that random workflows don't reach: operators, schedules, sets of events,
-//! instances that end with their parent. Each must have the same kinds of outcomes, whatever the faults.
+//! A fixed set of cases that random workflows don't reach: operators, schedules, sets of events, instances that end
+//! with their parent. Each must have the same kinds of outcomes, whatever the faults.
 
 use swirl_model::{Data, data};
 use swirl_service::Action;
@@ -114,7 +114,7 @@ states:
   - {name: Z, type: operation, actions: [{functionRef: slow}, {eventRef: {triggerEventRef: Made, data: "${ {n: 4} }"}}], end: true}
 "#;
 
-/// Ends forty seconds after runs begin.
+/// Ends forty seconds after the beginning of a run.
 const SCHEDULED: &str = r#"start: {stateName: A, schedule: {interval: "R/PT5S/2023-11-14T22:14:00Z"}}
 states: [{name: A, type: operation, end: true, actions: [{functionRef: slow}]}]
 "#;
@@ -207,7 +207,7 @@ pub fn all() -> Vec<Hard> {
     ]
 }
 
-/// Branches with a call each, one at a time: for a crash at every point.
+/// Branches with one call each, one at a time, for a crash at every point.
 pub fn branches(count: usize) -> Plan {
     let branch = |index: usize| {
         format!(

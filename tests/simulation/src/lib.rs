@@ -1,9 +1,9 @@
 //! Runs random workflows undisturbed and with faults. The outcomes must be the same.
 //!
-//! `generate` writes workflows. `rig` runs them in one process in which faults cost no time,
-//! `check` compares the outcomes, `replay` repeats the engine's inputs of each commit. `cluster` runs
-//! them in several processes, in which faults do cost time; `reference` computes the expected outcome.
-//! `docs/simulation.md` explains what this proves and what it doesn't.
+//! `generate` writes workflows. `rig` runs them in one process in which faults take no time, `check` compares the
+//! outcomes, and `replay` repeats the engine's inputs of each commit. `cluster` runs them in several processes, in
+//! which faults take time; `reference` computes the expected outcome. `docs/simulation.md` explains what this proves
+//! and what it doesn't.
 
 pub mod check;
 pub mod cluster;
@@ -27,7 +27,7 @@ use cluster::Mutant;
 use generate::Case;
 use rig::{Broken, Faults};
 
-/// Runs a case undisturbed, disturbed and with crashes. Returns the violations.
+/// Runs a case undisturbed, with faults, and with crashes. Returns the violations.
 pub fn check_case(case: &Case, broken: Broken) -> Result<Vec<String>> {
     Ok(check_runs(case, broken)?.0)
 }
@@ -102,21 +102,21 @@ pub struct Checked {
     pub instances: usize,
 }
 
-/// How to run a seed.
+/// The way of running a seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mode {
-    /// One process, in which faults cost no time.
+    /// One process, in which faults take no time.
     Moment,
-    /// Several processes, in which faults cost time.
+    /// Several processes, in which faults take time.
     Cluster,
     /// Several processes with a store in a folder, which is reopened half-way.
     Durable,
-    /// Several processes with a store that goes back in time.
+    /// Several processes with a store that returns to an earlier state.
     Rollback,
 }
 
 impl Mode {
-    /// All modes, or only the requested one. The disk is slow, so not every seed uses it.
+    /// All modes, or only the requested one. The disk is slow, so only some seeds use it.
     pub fn of_seed(seed: u64, asked: Option<Mode>) -> Vec<Mode> {
         match asked {
             Some(mode) => vec![mode],
@@ -127,7 +127,7 @@ impl Mode {
     }
 }
 
-/// The statistics of a session, so that nobody takes a run in which nothing happened for proof.
+/// The statistics of a session, so that a run in which nothing happened isn't mistaken for proof.
 #[derive(Debug, Default)]
 pub struct Totals {
     pub runs: usize,

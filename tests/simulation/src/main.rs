@@ -1,4 +1,4 @@
-//! Runs seeds, and prints how to repeat a seed that fails.
+//! Runs seeds, and prints how to repeat one that fails.
 #![allow(clippy::print_stdout, reason = "a command")]
 
 use std::io::{IsTerminal, Write};
@@ -9,10 +9,10 @@ use clap::{Parser, ValueEnum};
 use swirl_simulation::generate::{Case, generate};
 use swirl_simulation::{Mode, Totals, check_mode};
 
-/// Runs random workflows undisturbed and with faults; the outcomes must be the same.
+/// Runs random workflows undisturbed and with faults. The outcomes must be the same.
 #[derive(Parser)]
 struct Args {
-    /// How many seeds.
+    /// The number of seeds.
     #[arg(long, default_value_t = 100)]
     seeds: u64,
     /// The first seed.
@@ -23,7 +23,7 @@ struct Args {
     minutes: Option<u64>,
     #[arg(long, value_enum, default_value_t = Size::Small)]
     size: Size,
-    /// How each seed is run; in all ways, if absent.
+    /// The mode in which each seed is run; all modes if absent.
     #[arg(long, value_enum)]
     mode: Option<Mode>,
 }
@@ -84,7 +84,7 @@ fn check(case: &Case, mode: Mode, totals: &mut Totals) -> Vec<String> {
     }
 }
 
-/// Looks for the smallest case that fails, since that is the easiest to read.
+/// Looks for the smallest failing case, because it is the easiest to read.
 fn report(seed: u64, size: usize, mode: Mode, sizes: Size) {
     let mut totals = Totals::default();
     let smaller = (1..=size).map(|size| generate(seed, size));

@@ -1,8 +1,8 @@
-//! More kinds of states for [`crate::generate`]: those with other workflows and with timeouts.
+//! More kinds of states for [`crate::generate`]: states with other workflows, and states with timeouts.
 
 use crate::generate::Writer;
 
-/// Workflows that generated ones start: by name, by event, or by continuing as one.
+/// Workflows that generated workflows start by name, by event, or by continuing as them.
 pub const OTHERS: &[&str] = &[LEAF, ECHO, LISTENER, RELAY, HEARER, TAIL, WAITS];
 
 /// The innermost sub-workflow.
@@ -17,7 +17,7 @@ states:
   - {name: B, type: sleep, duration: PT2S, end: true}
 "#;
 
-/// Started by an event, answers with one.
+/// Started by an event, and answers with another.
 const ECHO: &str = r#"id: echo
 version: "1.0.0"
 specVersion: "0.8"
@@ -33,7 +33,7 @@ states:
     end: {produceEvents: [{eventRef: Answered, data: "${ {answer: .n} }", contextAttributes: {askid: "${ .ask }"}}]}
 "#;
 
-/// Started by each event that is produced on the way.
+/// Started by each event that is produced during a case.
 const LISTENER: &str = r#"id: listener
 version: "1.0.0"
 specVersion: "0.8"
@@ -47,8 +47,8 @@ states:
     end: true
 "#;
 
-/// Started by the same events. It needs nothing but data, and produces events that start others: all of it may run
-/// where it is started.
+/// Started by the same events. It needs only data, and produces events that start others, so all of it may run where it
+/// is started.
 const RELAY: &str = r#"id: relay
 version: "1.0.0"
 specVersion: "0.8"
@@ -91,7 +91,7 @@ states:
   - {name: A, type: event, end: true, onEvents: [{eventRefs: [Never], actions: []}]}
 "#;
 
-/// How many kinds `Writer::more` knows.
+/// The number of kinds that `Writer::more` supports.
 pub const KINDS: usize = 13;
 
 impl Writer {

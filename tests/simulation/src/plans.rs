@@ -15,7 +15,7 @@ use crate::more::OTHERS;
 use crate::random::Random;
 use crate::reference::World;
 
-/// The input that all cases begin with.
+/// The initial input of all cases.
 pub fn input(seed: u64) -> Data {
     let mut input = Data::object();
     input.set("order", Data::string("42"));
@@ -36,7 +36,7 @@ pub fn event(kind: &str) -> CloudEvent {
     }
 }
 
-/// A generated case; by the seed it is suspended on the way, or gets a new version.
+/// A generated case. Depending on the seed, it is suspended during the run or gets a new version.
 pub fn plan_of(case: &Case) -> Plan {
     let mut random = Random::new(case.seed ^ 0x97a);
     let mut acts = vec![(0, start("main", "1", case.seed))];
@@ -51,7 +51,7 @@ pub fn plan_of(case: &Case) -> Plan {
         acts.push((at + 10_000, operate("main", "1", Action::Resume)));
     }
     if random.percent(25) {
-        // The running instance keeps its version: the new one outputs only this.
+        // The running instance keeps its version. The new version has only this output.
         let text = case.main.replacen("1.0.0", "2.0.0", 1);
         let text = text.replacen("specVersion:", "metadata: {new: yes}\nspecVersion:", 1);
         acts.push((10 + random.below(9_000) as i64, Planned::Deploy(text)));
@@ -62,7 +62,7 @@ pub fn plan_of(case: &Case) -> Plan {
     }
 }
 
-/// Large cases nest their data in itself, and the reference has no limit.
+/// Large cases nest their data repeatedly, and the reference has no limit.
 pub fn sizes() -> Sizes {
     Sizes {
         data_bytes: 64 << 20,
@@ -76,7 +76,7 @@ pub fn others() -> impl Iterator<Item = String> {
     all.map(|text| (*text).to_owned())
 }
 
-/// All documents of a case, with referenced ones first.
+/// All documents of a case, referenced ones first.
 pub fn documents(case: &Case) -> impl Iterator<Item = String> {
     let own = [case.sub.clone(), case.main.clone()];
     others().chain(case.older.clone()).chain(own)
@@ -102,7 +102,7 @@ pub fn operate(workflow: &str, key: &str, action: Action) -> Planned {
     }
 }
 
-/// The reference interpreter's outcome of a case: one line for each instance, sorted.
+/// The outcome of a case according to the reference interpreter: one line for each instance, sorted.
 pub fn expected(case: &Case) -> Result<Vec<String>> {
     let lines = outcomes(case)?.into_iter().map(|(line, ..)| line);
     let mut lines: Vec<String> = lines.collect();
@@ -110,8 +110,8 @@ pub fn expected(case: &Case) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// The same with the time of each end and the number of warnings, for runs in which nothing takes longer than it
-/// must.
+/// The same with the time of each end and the number of warnings, for runs in which nothing takes longer than
+/// necessary.
 pub fn expected_in_time(case: &Case) -> Result<Vec<String>> {
     let lines = outcomes(case)?
         .into_iter()
@@ -168,7 +168,7 @@ fn line(workflow: &str, status: &str, output: &Data, error: Option<&str>) -> Str
     format!("{workflow} {status} {} {error:?}", in_order(output))
 }
 
-/// As text, with the members of objects in one order.
+/// The members of objects in a fixed order, as text.
 pub fn in_order(data: &Data) -> String {
     if let Some(items) = data.as_array() {
         let items = items.iter().map(|item| in_order(&Data(item.clone())));
@@ -186,7 +186,7 @@ pub fn in_order(data: &Data) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// The kinds of outcomes of a run.
+/// The kinds of outcomes in a run.
 pub fn kinds(trace: &Trace) -> BTreeSet<String> {
     let outputs = trace.outputs.values();
     outputs

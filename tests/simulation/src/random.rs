@@ -1,4 +1,4 @@
-//! Numbers from a seed (splitmix64): the same seed gives the same run everywhere.
+//! Random numbers from a seed (splitmix64): the same seed gives the same run everywhere.
 
 #[derive(Debug, Clone)]
 pub struct Random(u64);

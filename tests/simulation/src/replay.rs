@@ -1,5 +1,5 @@
-//! Repeats the engine's inputs before a commit: it must make the same decisions, and `apply` over its
-//! events must give the scope that `step` left.
+//! Repeats the engine's inputs before a commit: it must make the same decisions, and `apply` over its events must
+//! result in the scope that `step` left.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use swirl_model::instance::Header;
 use swirl_model::scope::{Cursor, Scope};
 use swirl_model::time::Timestamp;
 
-/// The inputs and the result of a commit's decision.
+/// The inputs and the result of the decision in a commit.
 pub struct Decision<'a> {
     pub def: &'a Arc<Definition>,
     pub header: &'a Header,
@@ -23,7 +23,7 @@ pub struct Decision<'a> {
     pub commands: &'a [Command],
 }
 
-/// `drop_events`: leaves out every third event for `apply`, to see that the checker finds it.
+/// `drop_events`: omits every third event for `apply`, to check that this is noticed.
 pub fn replay(decision: Decision<'_>, drop_events: bool) -> Vec<String> {
     let mut found = Vec::new();
     let env = Env {

@@ -1,6 +1,6 @@
-//! Runs a case in virtual time, with faults: real engine, driver and coordinator over the in-memory store.
+//! Runs a case in virtual time with faults: the real engine, driver and coordinator over the in-memory store.
 //!
-//! Time advances when nothing is left to do: faults cost none, so timers and answers come as if undisturbed.
+//! Time advances when nothing is left to do. Faults take no time, so timers and answers come as if undisturbed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -73,13 +73,13 @@ impl Faults {
     }
 }
 
-/// Bugs that the checkers must find, not faults that the system should tolerate.
+/// Bugs that the checkers must find, not faults that the system must tolerate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Broken {
     No,
-    /// Each commit's history is written twice.
+    /// The history of each commit is written twice.
     CommitsTwice,
-    /// A call gets another key each time.
+    /// A call gets a different key each time.
     DrawsKeys,
     /// Lost messages are never recovered.
     NeverSweeps,
@@ -112,11 +112,11 @@ pub struct Trace {
     pub not_replayed: usize,
 }
 
-/// The outside world, which outlives a crash.
+/// The outside world, which survives crashes.
 #[derive(Default)]
 struct Outside {
     calls: Vec<Called>,
-    /// When an attempt began, and its number among those of its scope and function.
+    /// The time at which an attempt began, and its number among those of its scope and function.
     attempts: HashMap<String, (Timestamp, usize)>,
     counts: HashMap<(ScopeRef, String, String), usize>,
     produced: BTreeMap<String, String>,
@@ -134,7 +134,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A service that remembers keys: a repeated call is answered at the time of the first.
+/// A service that remembers keys: a repeated call is answered at the time of the first one.
 #[async_trait]
 impl FunctionCaller for Functions {
     async fn call(&self, request: CallRequest) -> std::result::Result<Data, WorkflowError> {
@@ -273,7 +273,7 @@ const POLLS_MAX: usize = 2_000_000;
 struct Crashed;
 
 impl Rig {
-    /// Polls a task once; true if it is over.
+    /// Polls a task once, and returns whether it is over.
     fn poll(flag: &Arc<Flag>, task: &mut Pin<Box<dyn Future<Output = ()>>>) -> bool {
         flag.0.store(false, Ordering::Relaxed);
         let waker = waker(flag.clone());
@@ -299,7 +299,7 @@ impl Rig {
         futures::executor::block_on(Rig::restarted(self.store.clone()))
     }
 
-    /// Runs a part of the coordinator, again if it is killed on the way.
+    /// Runs a part of the coordinator, again if it is killed meanwhile.
     fn act<T: 'static, F: Future<Output = T> + 'static>(
         &mut self,
         make: impl Fn(Service) -> F,
@@ -335,7 +335,7 @@ impl Rig {
         }
     }
 
-    /// Drives until nothing moves.
+    /// Drives until nothing changes.
     fn settle(&mut self) -> Result<()> {
         loop {
             if self.polls > POLLS_MAX {
@@ -346,7 +346,7 @@ impl Rig {
                 .collect();
             let new = {
                 let mut queue = lock(&self.queue.tasks);
-                // Those under way go first, or all at once where the order is disturbed.
+                // Messages under way come first, or all at once if the order is disturbed.
                 let begin = ready.is_empty() || self.faults.reorder && self.random.percent(50);
                 (begin && !queue.0.is_empty()).then(|| queue.0.remove(0))
             };
@@ -534,7 +534,7 @@ fn play(rig: &mut Rig, case: &Case, broken: Broken) -> Result<()> {
         }
         let crashes = rig.crashes;
         let fired = rig.act(|service| async move { service.fire_timers_at_most(1).await })??;
-        // A killed process is started again before time advances.
+        // A killed process is restarted before time advances.
         if fired > 0 || rig.crashes > crashes {
             continue;
         }
@@ -577,7 +577,7 @@ fn trace(rig: Rig, store: Arc<Embedded>, outside: &Mutex<Outside>) -> Result<Tra
             let outcome = crate::plans::in_time(workflow, state, &entries);
             trace.outcomes.push(outcome);
             for entry in entries {
-                // Calls are repeated after crashes, which the calm run doesn't have.
+                // Calls are repeated only after crashes, which the calm run doesn't have.
                 if matches!(entry.event, Event::CallRepeated { .. }) {
                     continue;
                 }

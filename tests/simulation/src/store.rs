@@ -1,5 +1,5 @@
-//! A store that yields before and after everything it does, so that a crash can come there. It also adds
-//! inputs twice, and has each commit replayed.
+//! A store that yields before and after each operation, so that a crash can happen there. It also adds inputs twice,
+//! and replays each commit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,7 +53,7 @@ struct HeldScope {
     wake: bool,
 }
 
-/// Yields once: here the process may be killed.
+/// Yields once, so that the process may be killed here.
 pub async fn give_way() {
     let mut given = false;
     std::future::poll_fn(|context| {
@@ -79,7 +79,7 @@ impl ChaosStore {
         percent > 0 && random.percent(percent)
     }
 
-    /// As after a restart: no lease is held.
+    /// As after a restart, when no lease is held.
     pub async fn forget_leases(&self) -> Result<()> {
         let held: Vec<(ScopeRef, u64)> = self.kept().held.drain().map(|(key, _)| key).collect();
         for (scope, token) in held {
@@ -91,8 +91,8 @@ impl ChaosStore {
         Ok(())
     }
 
-    /// The service's answer to the call that a scope waits for, or why there was no call. The key
-    /// is the engine's: attempts of one logical call share it.
+    /// The service's answer to the call that a scope waits for, or the reason why there was no call. The key is the
+    /// engine's: attempts of one logical call share it.
     fn answer(
         &self,
         def: &Arc<Definition>,
@@ -173,7 +173,7 @@ impl ChaosStore {
         self.kept().held.insert(key, held);
     }
 
-    /// The same for an instance that was carried out before its creation.
+    /// The same for an instance that ran before its creation.
     async fn check_whole(&self, header: &Header, root: &Scope, inline_run: &InlineRun) {
         let registry = self.registry.lock();
         let registry = registry.unwrap_or_else(PoisonError::into_inner).clone();
@@ -363,7 +363,7 @@ impl ExecutionStore for ChaosStore {
         Ok(released)
     }
 
-    /// Adds it, sometimes twice, or repeats an input from long ago.
+    /// Adds an input, sometimes twice, or repeats an old one.
     async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
         give_way().await;
         let added = self.inner.add_input(to, item.clone()).await?;

@@ -1,9 +1,9 @@
-//! More workflows of other editions, for [`crate::editions`]: states that are tried again as a whole, conditions
-//! over errors, the parts of an error that go into the data, schemas that warn, conditions with `not`.
+//! More workflows of other editions for [`crate::editions`]: states that are retried as a whole, conditions over
+//! errors, parts of errors that are merged into the data, schemas that only warn, conditions with `not`.
 
 use crate::random::Random;
 
-/// Conditions over an error of a function, and over the one of a timeout, in each of the languages.
+/// Conditions over the error of a function and over that of a timeout, in each of the languages.
 const BAD: [&str; 7] = [
     "{language: spel, body: \"name eq 'bad'\"}",
     "{language: spel, body: \"not (code == 'timeout')\"}",
@@ -18,7 +18,7 @@ const LATE: [&str; 3] = [
     "{language: jexl, body: \"!(code == 'bad')\"}",
     "{language: jq, body: \"(.error.name == \\\"bad\\\") | not\"}",
 ];
-/// Conditions over the data alone: they are evaluated for results, too.
+/// Conditions over data alone, which are evaluated for results too.
 const DATA: [&str; 3] = [
     "{language: spel, body: \"$.n lt 5\"}",
     "{language: jq, body: \".n > 3\"}",
@@ -29,7 +29,7 @@ fn one_of<'a>(random: &mut Random, all: &[&'a str]) -> &'a str {
     all[random.below(all.len())]
 }
 
-/// A schema that `n` and `absent` may fail to fit.
+/// A schema that `n` and `absent` may violate.
 fn schema(random: &mut Random) -> &'static str {
     let all = [
         "{schema: {type: object, required: [absent]}}",
@@ -95,7 +95,7 @@ fn task(random: &mut Random, at: usize, next: &str) -> String {
         );
         retries.push(format!("{{expression: {expression}, {policy}}}"));
     }
-    // The message of a timeout is not known here: its handler uses no more than this.
+    // The message of a timeout isn't known here, so its handler uses nothing else.
     let what = one_of(random, &["$.message", "$.error.code", "$.name", ""]);
     let filter = match what {
         "" => String::new(),
@@ -134,7 +134,7 @@ fn action(random: &mut Random, at: usize, place: usize) -> String {
     format!("{{functionRef: {{refName: {function}, parameters: {parameters}}}{timeout}}}")
 }
 
-/// One branch may fail while the other is under way for long.
+/// One branch may fail while the other one continues for long.
 fn branches(random: &mut Random, at: usize) -> String {
     let function = ["quick", "flaky"][random.below(2)];
     format!(
@@ -163,7 +163,7 @@ pub fn as_a_whole(id: &str, random: &mut Random) -> String {
         };
         let mode = ["sequential", "parallel"][random.below(2)];
         let failing = match (mode, ["quick", "flaky", "broken"][random.below(3)]) {
-            // It would fail at the moment at which `quick` begins, and end it before its call or after it.
+            // It would fail when `quick` begins, and end it before or after its call.
             ("parallel", "broken") => "late",
             (_, failing) => failing,
         };
@@ -203,7 +203,7 @@ pub fn as_a_whole(id: &str, random: &mut Random) -> String {
     )
 }
 
-/// 0.1: choices of comparisons, with `not` as well.
+/// 0.1: choices with comparisons, including `not`.
 pub fn chosen(id: &str, random: &mut Random) -> String {
     // The early draft, which has no version key, nests conditions.
     let nested = random.percent(50);
@@ -248,7 +248,7 @@ fn test(random: &mut Random, nested: bool) -> String {
     }
 }
 
-/// A comparison of `n`, which is a number, or of `order`, a text.
+/// A comparison with `n`, a number, or with `order`, a text.
 fn comparison(random: &mut Random, nested: bool) -> String {
     let operators: &[&str] = match nested {
         true => &[

@@ -1,5 +1,5 @@
-//! Waiting for a future from within another one: the store's calls are over before virtual time
-//! advances, regardless of the disk's speed.
+//! Waits for a future inside another one: the store's calls complete before virtual time advances, whatever the disk's
+//! speed.
 
 use std::future::Future;
 use std::pin::pin;

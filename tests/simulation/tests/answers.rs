@@ -1,5 +1,4 @@
-//! Inputs that come while a call is under way, with its answer at the same moment: the inputs are
-//! processed first.
+//! Inputs that arrive during a call, at the same time as its answer: the inputs are processed first.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +35,7 @@ enum Meanwhile {
     Cancel,
 }
 
-/// Does something to the instance, and then answers without ever waiting.
+/// Acts on the instance, and then answers without ever waiting.
 struct Caller {
     store: OnceLock<Arc<Embedded>>,
     meanwhile: Meanwhile,

@@ -1,5 +1,5 @@
-//! The features beyond edition 0.8 that generated workflows use; and the reference interpreter shows a
-//! difference if there is one.
+//! The features beyond edition 0.8 that generated workflows use, and a check that the reference interpreter notices
+//! differences in them.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ fn is_nested(wait: &Wait) -> bool {
     list.iter().any(|wait| !matches!(wait, Wait::Event(_)))
 }
 
-/// The features of a workflow, in the words of `docs/simulation.md`.
+/// The features of a workflow, in the terms of `docs/simulation.md`.
 fn found(wf: &Workflow) -> Vec<&'static str> {
     let mut found = Vec::new();
     let mut note = |is_there: bool, what| {

@@ -1,4 +1,4 @@
-//! Several processes with faults, over a bounded number of seeds.
+//! Several processes with faults, for a limited number of seeds.
 
 use swirl_simulation::cluster::{self, Faults, Mutant};
 use swirl_simulation::generate::generate;
@@ -53,7 +53,7 @@ fn hard_cases() {
     }
 }
 
-/// The process dies at each point once, with two branches and with three, which a worker or a coordinator joins.
+/// The process dies once at each point, with two branches and with three, which a worker or a coordinator joins.
 #[test]
 fn a_crash_at_every_point() {
     for (count, coordinators_join) in [(2, false), (3, false), (2, true), (3, true)] {

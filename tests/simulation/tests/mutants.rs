@@ -1,11 +1,11 @@
-//! Proof that the checkers find bugs: each broken variant at the seed that `docs/simulation.md`
-//! names, with the words of the checker that must find it.
+//! Proof that the checkers find bugs: each broken variant is run with the seed that `docs/simulation.md` states, and
+//! the expected checker must report it.
 
 use swirl_simulation::cluster::{Faults, Mutant};
 use swirl_simulation::generate::generate;
 use swirl_simulation::{check_cluster, check_hard, hard};
 
-/// The documented seed comes first; another order of the store's calls may need one further on.
+/// The documented seed comes first. If the order of the store's calls changes, another seed may be needed.
 fn finds(mutant: Mutant, seed: u64, words: &str) {
     let found = (seed..seed + 60).find(|seed| {
         let case = generate(*seed, 5);

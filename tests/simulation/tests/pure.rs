@@ -1,4 +1,4 @@
-//! The instances that are carried out where they are started, and their outcomes.
+//! Instances that run where they are started, and their outcomes.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -77,7 +77,7 @@ timeouts: {workflowExecTimeout: PT1M}";
     );
 }
 
-/// They take turns like others: otherwise the effects of the bounds would be unknown.
+/// They take turns like others, because otherwise the effects of the limits would be unknown.
 #[test]
 fn what_fails_or_takes_long_is_not() {
     let failing = definition(
@@ -105,7 +105,7 @@ fn what_fails_or_takes_long_is_not() {
     assert!(carried(&long, input(1000)).is_none());
 }
 
-/// Each expression is quick, but all of them together hold up other work.
+/// Each expression is quick, but all of them together would hold up other work.
 #[test]
 fn what_takes_long_as_a_whole_is_not() {
     const STATES: usize = 90;
@@ -121,7 +121,7 @@ fn what_takes_long_as_a_whole_is_not() {
         definition("", &states.collect::<Vec<_>>().join("\n"))
     };
     let heavy = "[range(30000)] | length";
-    // Work is counted, not time: it is the same on a busy machine.
+    // Work is counted and not time, so the result is the same on a busy machine.
     assert!(carried(&chain(heavy, 1), data!({})).is_some());
     assert!(carried(&chain(heavy, STATES), data!({})).is_none());
     assert!(carried(&chain("1", STATES), data!({})).is_some());

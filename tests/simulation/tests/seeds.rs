@@ -1,4 +1,4 @@
-//! A bounded number of seeds, and proof that the checkers find bugs.
+//! A limited number of seeds, and proof that the checkers find bugs.
 
 use swirl_simulation::generate::{Case, generate};
 use swirl_simulation::rig::{Broken, Faults, run};
@@ -13,7 +13,7 @@ fn seeds_end_the_same_undisturbed_disturbed_and_with_crashes() {
     }
 }
 
-/// Whether any of a few seeds shows the bug, with words of the checker that must find it.
+/// Whether any of a few seeds reveals the bug, with words of the checker that must find it.
 fn finds(broken: Broken, words: &str) {
     let found = (0..40).any(|seed| match check_case(&generate(seed, 4), broken) {
         Ok(found) => found.iter().any(|text| text.contains(words)),
@@ -62,7 +62,7 @@ fn faults_happen_and_commits_are_replayed() {
     assert_eq!(not_replayed, 0, "of {replayed}");
 }
 
-/// An action fails beside `quick`, in parallel, and the state is repeated or left.
+/// An action fails in parallel with `quick`, and the state is repeated or left.
 fn beside() -> Case {
     let case = generate(700_043, 4);
     let fails =
@@ -98,7 +98,7 @@ fn a_call_that_is_missing_beside_a_failure_is_found() {
     }
 }
 
-/// Otherwise it would depend on their order whether the other one is still called.
+/// Otherwise the order would determine whether the other one is still called.
 #[test]
 fn no_action_fails_at_the_moment_at_which_another_begins() {
     let mut at_once = 0;

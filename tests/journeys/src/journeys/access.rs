@@ -64,7 +64,7 @@ pub async fn watch(stage: Stage) -> Result<()> {
     browser
         .shows(&["It waits for an event in the state “Await payment”."])
         .await?;
-    // Gone if the page is loaded again.
+    // It would be gone if the page were loaded again.
     browser.run("window.mark = 'same page'").await?;
     let event = |name: &str, source: &str| {
         json!({
@@ -138,7 +138,7 @@ pub async fn audit(stage: Stage) -> Result<()> {
 pub async fn dead_letter(stage: Stage) -> Result<()> {
     let cluster = stage.cluster().await?;
     let nats = async_nats::connect(&cluster.nats).await?;
-    // It has no id.
+    // The event has no id.
     let event = json!({"specversion": "1.0", "source": "/bank", "type": "org.example.paid"});
     nats.publish("swirl.events.bank", event.to_string().into())
         .await?;
@@ -163,7 +163,7 @@ pub async fn dead_letter(stage: Stage) -> Result<()> {
     browser
         .shows(&["not a CloudEvent", "swirl.events.bank", "/bank"])
         .await?;
-    // It still is none, and comes back under another number.
+    // It still has none, so it becomes a dead letter again, with another number.
     browser.press("Send again").await?;
     browser.shows(&["The message was sent again."]).await?;
     let next = until("another number", async || {

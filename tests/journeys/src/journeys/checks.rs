@@ -1,11 +1,11 @@
-//! The checks themselves: a page with one of each mistake is refused for each.
+//! Tests the checks themselves: a page with one mistake of each kind is rejected for each.
 
 use anyhow::{Result, ensure};
 
 use crate::stage::Stage;
 
-/// No language, no title, a style that its policy forbids, an error of a script, a field without a label, a pale text,
-/// a small button.
+/// No language, no title, a style that its policy forbids, a script error, a field without a label, pale text, and a
+/// small button.
 const PAGE: &str = "data:text/html,<meta http-equiv=Content-Security-Policy content=\"style-src 'none'\">\
     <main><h1>Mistakes</h1><input><p style='margin:0'><font color=silver>pale</font></p><table><th>a</table>\
     <button id=a>x</button><i id=a></i><svg width=9 height=9></svg><img src=data:,></main>\

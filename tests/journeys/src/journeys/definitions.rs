@@ -57,7 +57,7 @@ pub async fn write(stage: Stage) -> Result<()> {
     let line = browser.run(script).await?;
     let line = line.as_str().unwrap_or_default();
     ensure!(line.contains("Nowhere"), "not the line: {line}");
-    // Written over the selection.
+    // Typed over the selection.
     browser
         .keys("  - {name: Greet, type: inject, data: {text: Hi}, end: true}")
         .await?;
@@ -98,7 +98,7 @@ pub async fn start(stage: Stage) -> Result<()> {
         serde_json::json!({"name": "Ada", "age": 36, "size": "large", "breakfast": false});
     ensure!(found["input"] == expected, "{found:#}");
 
-    // Once more, with one thing changed.
+    // Again with one change.
     browser.press("Start another with its input…").await?;
     ensure!(
         browser.filled("Your name").await? == "Ada",

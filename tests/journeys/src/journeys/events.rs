@@ -63,7 +63,7 @@ pub async fn explain(stage: Stage) -> Result<()> {
         ])
         .await?;
     browser.picture("console-explain.png", 760).await?;
-    // It is still there to be corrected, and nothing was sent.
+    // The text is still there to be corrected, and nothing was sent.
     let draft = browser.filled("A CloudEvent, as JSON").await?;
     browser
         .fill("A CloudEvent, as JSON", &draft.replace("a-3", "a-2"))

@@ -1,4 +1,4 @@
-//! Instances that failed.
+//! Failed instances.
 
 use anyhow::{Result, ensure};
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::definitions::{ORDER, PARCELS};
 use crate::server::Dev;
 use crate::stage::Stage;
 
-/// Three orders, the second of which is too expensive; returns the id of that.
+/// Three orders, the second of which is too expensive; returns the id of that one.
 async fn orders(dev: &Dev) -> Result<String> {
     let start = async |order: &str, amount: u64| {
         let input = json!({"order": order, "amount": amount});

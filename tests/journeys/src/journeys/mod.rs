@@ -1,4 +1,4 @@
-//! The journeys: one line each.
+//! The journeys, with one line for each.
 
 mod access;
 mod checks;
@@ -18,7 +18,7 @@ use crate::stage::Stage;
 pub struct Journey {
     pub name: &'static str,
     pub run: fn(Stage) -> LocalBoxFuture<'static, Result<()>>,
-    /// The browser runs scripts.
+    /// The browser has scripts enabled.
     pub scripts: bool,
 }
 

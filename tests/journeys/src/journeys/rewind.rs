@@ -1,4 +1,4 @@
-//! An instance as it was earlier.
+//! An instance in an earlier state.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::definitions::ORDER;
 use crate::stage::Stage;
 
-/// Works with and without scripts.
+/// This works with and without scripts.
 pub async fn steps(stage: Stage) -> Result<()> {
     let dev = stage.dev(&[ORDER]).await?;
     let input = json!({"order": "o-1", "amount": 250_000});
@@ -28,7 +28,7 @@ pub async fn steps(stage: Stage) -> Result<()> {
     browser
         .shows(&[&then, "state Charge", "▶ running", "in the state “Charge”"])
         .await?;
-    // Neither what came later nor what can be done now.
+    // Neither later entries nor current actions are shown.
     for words in ["Try again…", "402", "faulted"] {
         browser.lacks(words).await?;
     }
@@ -57,7 +57,7 @@ pub async fn steps(stage: Stage) -> Result<()> {
     browser.press("As it is now").await?;
     browser.shows(&["✕ faulted", "Try again…"]).await?;
 
-    // It moves on; how it failed can still be seen.
+    // The instance continues, and its failure can still be inspected.
     browser.press("Skip the step…").await?;
     browser.fill("Result", "{\"payment\": 7}").await?;
     browser.press("Skip the step").await?;

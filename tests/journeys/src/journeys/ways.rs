@@ -1,4 +1,4 @@
-//! Other ways to use it: with the keyboard, in the dark, on a narrow screen, without scripts.
+//! Other ways of using the console: with the keyboard, in dark mode, on a narrow screen, without scripts.
 
 use anyhow::{Result, ensure};
 use serde_json::json;
@@ -18,7 +18,7 @@ async fn focus_comes(browser: &Browser, name: &str) -> Result<()> {
     .await
 }
 
-/// The name of what has the focus, once it is visible that it has it.
+/// The name of the focused element, as soon as its focus is visible.
 async fn focused(browser: &Browser) -> Result<String> {
     let found = browser
         .run(
@@ -32,7 +32,7 @@ async fn focused(browser: &Browser) -> Result<String> {
     Ok(found.as_str().unwrap_or_default().to_owned())
 }
 
-/// Presses Tab until the focus is on what has this name.
+/// Presses Tab until the element with this name has the focus.
 async fn tab_to(browser: &Browser, name: &str) -> Result<()> {
     const TABS_MAX: usize = 60;
     let mut names = Vec::new();
@@ -54,12 +54,12 @@ pub async fn keyboard(stage: Stage) -> Result<()> {
     dev.api.waiting(&id).await?;
     let browser = &stage.browser;
     browser.open("/instances").await?;
-    // The first stop leads past the navigation.
+    // The first stop skips the navigation.
     browser.keys(Key::Tab).await?;
     ensure!(focused(browser).await? == "Skip to the content");
     browser.keys(Key::Enter).await?;
     tab_to(browser, &short(&id)).await?;
-    // The page looks for news; the focus stays where it is.
+    // The page checks for changes, and the focus stays where it is.
     let script = "const main = document.querySelector('main');
         main.firstElementChild.dataset.old = 'yes';
         return main.dataset.live";
@@ -103,7 +103,7 @@ pub async fn keyboard(stage: Stage) -> Result<()> {
         .await
 }
 
-/// Every page, with something on it.
+/// All pages, with some content.
 async fn pages(dev: &Dev) -> Result<Vec<String>> {
     let order = json!({"order": "<o>", "amount": 250_000});
     let faulted = dev.api.start("order", &order).await?;
@@ -166,7 +166,7 @@ pub async fn dark(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// The elements that make the page wider than the screen; empty if there are none.
+/// The elements that make the page wider than the screen, if any.
 const TOO_WIDE: &str = "
     const { scrollWidth, clientWidth } = document.documentElement;
     if (scrollWidth <= clientWidth) return '';
@@ -181,7 +181,7 @@ pub async fn narrow(stage: Stage) -> Result<()> {
     browser.resize(320, 640).await?;
     for page in pages(&dev).await? {
         browser.open(&page).await?;
-        // Only parts of the page may be scrolled sideways, not the page.
+        // Only parts of the page may scroll sideways, not the page itself.
         let wide = browser.run(TOO_WIDE).await?;
         ensure!(wide == "", "{page} is wider than the screen: {wide}");
     }
@@ -195,7 +195,7 @@ pub async fn without_scripts(stage: Stage) -> Result<()> {
     dev.api.faulted(&id).await?;
     let browser = &stage.browser;
     browser.open("/instances?status=faulted").await?;
-    // A script would say how long ago that was.
+    // A script would show how long ago that was.
     browser.shows(&["✕ faulted", "T", "Z"]).await?;
     browser.lacks("ago").await?;
     browser.press(&short(&id)).await?;

@@ -1,4 +1,4 @@
-//! Judges the logs. Each checker is independent, and knows nothing of engine and driver.
+//! Checks the logs. Each checker is independent, and knows nothing about engine and driver.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::faults::Faults;
 use super::outside::Called;
 use super::run::{Planned, Trace, instance_of};
 
-/// An event of the history without the parts in which two runs may differ.
+/// A history event without the parts in which two runs may differ.
 pub fn line(event: &Event) -> Option<String> {
     Some(match event {
         Event::StateEntered { name, purpose, .. } => format!("enter {name} {purpose:?}"),
@@ -48,7 +48,7 @@ pub fn line(event: &Event) -> Option<String> {
     })
 }
 
-/// All checkers of a single run.
+/// Runs all checkers for a single run.
 pub fn judge(trace: &Trace, faults: &Faults) -> Vec<String> {
     let mut found = trace.violations.clone();
     if !faults.rollback {
@@ -64,7 +64,7 @@ pub fn judge(trace: &Trace, faults: &Faults) -> Vec<String> {
     found
 }
 
-/// Each revision of a scope is committed once, one after another.
+/// Each revision of a scope is committed once, in order.
 fn transitions_once(trace: &Trace) -> Vec<String> {
     let mut next: BTreeMap<&ScopeRef, (u64, u64)> = BTreeMap::new();
     let mut found = Vec::new();
@@ -84,7 +84,7 @@ fn transitions_once(trace: &Trace) -> Vec<String> {
 }
 
 fn inputs_once(trace: &Trace) -> Vec<String> {
-    // A timer that was refused may come again, an operator may repeat a command.
+    // A refused timer may be delivered again, and an operator may repeat a command.
     let may_repeat = |id: &str| {
         ["timer-", "cancel", "retry", "skip", "rerun"]
             .iter()
@@ -104,7 +104,7 @@ fn inputs_once(trace: &Trace) -> Vec<String> {
     found
 }
 
-/// Between two joins of a fork there is its extension by a batch.
+/// Between two joins of a fork, a batch must have extended it.
 fn joined_once(trace: &Trace) -> Vec<String> {
     let mut joined: BTreeSet<(&ScopeRef, u32)> = BTreeSet::new();
     let mut done: BTreeMap<&ScopeRef, usize> = BTreeMap::new();
@@ -139,7 +139,7 @@ fn joined_once(trace: &Trace) -> Vec<String> {
     found
 }
 
-/// A join happens only after the reports of as many branches as it needs.
+/// A join happens only after as many branches have reported as it needs.
 fn joined_with_all(trace: &Trace) -> Vec<String> {
     let mut needed: BTreeMap<(String, String), u32> = BTreeMap::new();
     let mut reported: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
@@ -260,7 +260,7 @@ fn timers_not_early(trace: &Trace, faults: &Faults) -> Vec<String> {
     found
 }
 
-/// One key belongs to one call.
+/// Each key belongs to one call.
 fn keys_are_stable(trace: &Trace) -> Vec<String> {
     let mut known: BTreeMap<&str, &Called> = BTreeMap::new();
     let mut found = Vec::new();
@@ -314,7 +314,7 @@ pub fn compare(calm: &Trace, other: &Trace, inline_run: bool) -> Vec<String> {
     found
 }
 
-/// Of a branch that was cancelled one run may have seen more than the other.
+/// For a cancelled branch, one run may have recorded more than the other.
 fn histories(calm: &Trace, other: &Trace) -> Vec<String> {
     let named = |trace: &Trace| {
         let line = |line: &String| trace.names.text(line);
@@ -322,7 +322,7 @@ fn histories(calm: &Trace, other: &Trace) -> Vec<String> {
         history
             .map(|(place, lines)| {
                 let mut lines: Vec<String> = lines.iter().map(line).collect();
-                // Branches that end at one moment are joined together, or one after another.
+                // Branches that end at the same time are joined together, or one after another.
                 lines.dedup_by(|one, other| one == other && one.starts_with("Joined"));
                 (line(place), lines)
             })
@@ -339,9 +339,9 @@ fn histories(calm: &Trace, other: &Trace) -> Vec<String> {
         let (a, b) = (calm.get(name), other.get(name));
         let (a, b) = (a.unwrap_or(&none), b.unwrap_or(&none));
         let sorted = |lines: &Vec<String>| lines.iter().cloned().collect::<BTreeSet<_>>();
-        // Events that several entries of a state wait for come in any order.
+        // Events that several entries of a state wait for arrive in any order.
         if name.ends_with(" r") {
-            // Ended with its parent: it may have begun or not.
+            // It ended with its parent, and may or may not have begun.
             let shown = |lines: &Vec<String>| {
                 lines
                     .last()
@@ -352,7 +352,7 @@ fn histories(calm: &Trace, other: &Trace) -> Vec<String> {
             }
             return a.len() == b.len() && sorted(a) == sorted(b);
         }
-        // Late next to a branch whose timeout fails the state in any case.
+        // It is late beside a branch whose timeout fails the state in any case.
         let timed_out = |lines: &[String]| lines.iter().any(|line| line == "timed out Branch");
         timed_out(a) || timed_out(b) || a.starts_with(b) || b.starts_with(a)
     };

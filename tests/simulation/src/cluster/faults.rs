@@ -1,44 +1,44 @@
-//! The faults of a run, by seed, and the variants that are broken on purpose.
+//! The faults of a run, derived from the seed, and the variants that are broken on purpose.
 
 use crate::random::Random;
 
-/// Chances are per thousand.
+/// Probabilities are per thousand.
 #[derive(Debug, Clone)]
 pub struct Faults {
     pub seed: u64,
     pub processes: usize,
     /// How long faults last, in virtual milliseconds.
     pub until_ms: i64,
-    /// Of a message: lost, doubled, delayed.
+    /// For a message: it is lost, duplicated or delayed.
     pub lost: usize,
     pub doubled: usize,
     pub delayed: usize,
-    /// Of a turn of the scheduler: a process is killed, or frozen for longer than a lease.
+    /// For a turn of the scheduler: a process is killed, or frozen for longer than a lease.
     pub killed: usize,
     pub paused: usize,
-    /// Of a call of the store: it fails before or after it took effect.
+    /// For a call of the store: it fails before or after it took effect.
     pub refused: usize,
     pub answer_lost: usize,
-    /// Of a commit: the lease expires just before it.
+    /// For a commit: the lease expires just before it.
     pub lease_lost: usize,
     /// The largest difference of clocks from the true time.
     pub skew_ms: i64,
-    /// Of a client's request: it is made twice.
+    /// For a client's request: it is sent twice.
     pub repeated: usize,
-    /// How much later than planned inputs may come.
+    /// The maximum delay of inputs beyond the plan.
     pub late_ms: i64,
-    /// The store is a folder, opened again when all processes died together.
+    /// The store is in a folder, which is reopened after all processes died together.
     pub durable: bool,
-    /// Forks with more than one result are joined by coordinators, as many or large ones are.
+    /// Coordinators join forks with more than one result, as if they were many or large.
     pub coordinators_join: bool,
-    /// The process is killed once, at this turn.
+    /// The process is killed once, in this turn.
     pub killed_at: Option<usize>,
-    /// All die together once, and the store comes back in an earlier state.
+    /// All processes die together once, and the store returns to an earlier state.
     pub rollback: bool,
 }
 
 impl Faults {
-    /// No faults: one process after another does its work at once.
+    /// No faults: one process after another does its work immediately.
     pub fn none(seed: u64) -> Faults {
         Faults {
             seed,
@@ -117,23 +117,23 @@ impl Faults {
     }
 }
 
-/// Bugs that a checker must find, not faults that the system should tolerate.
+/// Bugs that a checker must find, not faults that the system must tolerate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutant {
     None,
-    /// The store takes a commit whose lease was lost and whose revision is old.
+    /// The store accepts a commit with a lost lease and an old revision.
     NoRevisionCheck,
-    /// Inputs are handed out twice.
+    /// Inputs are delivered twice.
     InboxTwice,
     /// A join counts reports instead of keeping a set of branches.
     JoinCounts,
-    /// Workers' clocks are further ahead than they may be.
+    /// Workers' clocks are further ahead than permitted.
     TimersEarly,
-    /// A call gets another key each time.
+    /// A call gets a different key each time.
     DrawnKeys,
-    /// A produced event gets another id each time.
+    /// A produced event gets a different id each time.
     DrawnEvents,
-    /// Events that nothing waits for yet are forgotten.
+    /// Events that nothing waits for yet are dropped.
     EarlyEventDropped,
     /// The effects of a commit are lost when its process crashes.
     LostOutbox,
@@ -143,7 +143,7 @@ pub enum Mutant {
     EndedChanged,
     /// Work of lost messages is never recovered.
     NeverSweeps,
-    /// An accepted operator command is forgotten.
+    /// An accepted operator's command is lost.
     LostCommand,
 }
 

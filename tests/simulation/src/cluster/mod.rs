@@ -1,12 +1,12 @@
-//! Several processes over one store, under one seeded scheduler and one virtual clock, with faults.
+//! Several processes over one store, with one seeded scheduler, one virtual clock, and faults.
 //!
-//! Each process is a worker and a coordinator: the real driver and the real loops for timers,
-//! schedules and the reconciler. In the first phase faults happen; then they stop, and everything
-//! must end within a bound. Unlike in [`crate::rig`] faults cost time here, so only cases are run
-//! whose outcome doesn't depend on seconds; times are not compared.
+//! Each process is a worker and a coordinator: the real driver, and the real loops for timers, schedules and the
+//! reconciler. Faults happen in the first phase. Then they stop, and everything must end within a limit. Unlike in
+//! [`crate::rig`], faults take time here, so only cases are run whose outcome doesn't depend on seconds, and times are
+//! not compared.
 //!
-//! The store's wrapper and the outside world write a log, which is judged in [`check`]. That knows
-//! nothing of the code that it judges.
+//! The store's wrapper and the outside world write a log, which [`check`] evaluates. It shares no knowledge with the
+//! code that it checks.
 
 pub mod check;
 pub mod faults;

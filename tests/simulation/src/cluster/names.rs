@@ -1,10 +1,10 @@
 //! Names that two runs of one plan have in common.
 //!
-//! The start time of an instance is part of the ids of all its effects: a key may be used again once its
-//! instance was removed, and the new instance's effects differ from the old one's. With faults an instance
-//! starts at another time than without. So runs are compared by the ids that they would have if each
-//! instance started when the run began. An id gets such a name only if it is derived from its cause:
-//! a random id stays as it is, and differs in each run.
+//! The start time of an instance is part of the ids of all its effects, because a key may be used again after its
+//! instance was removed, and the new instance's effects must differ from the old one's. With faults, an instance starts
+//! at another time than without. So runs are compared by the ids that they would have if each instance started at the
+//! beginning of the run. An id gets such a name only if it is derived from its cause; a random id stays unchanged, and
+//! differs in each run.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use swirl_model::time::Timestamp;
 use super::outside::Called;
 use crate::rig::START;
 
-/// How many sequence numbers of a scope are tried.
+/// The number of sequence numbers of a scope that are tried.
 const SEQ_MAX: u32 = 10_000;
 
 /// An event that an instance produced, from its history.
@@ -30,7 +30,7 @@ pub struct Produced {
 
 #[derive(Debug, Default)]
 pub struct Names {
-    /// By id: of instances and of produced events.
+    /// By the ids of instances and of produced events.
     names: BTreeMap<String, String>,
     started: BTreeMap<String, Timestamp>,
 }
@@ -61,7 +61,7 @@ impl Known {
 }
 
 impl Names {
-    /// `published` are the produced events that were seen outside.
+    /// `published` has the produced events that were seen outside.
     pub fn of(headers: &[Header], produced: &[Produced], published: &[CloudEvent]) -> Names {
         let mut names = Names::default();
         let mut known: BTreeMap<InstanceId, Known> = BTreeMap::new();
@@ -91,7 +91,7 @@ impl Names {
             if headers.is_empty() {
                 return names;
             }
-            // The remaining ones have no known cause: they keep their ids.
+            // The remaining ones have no known cause, so they keep their ids.
             let first = headers
                 .iter()
                 .position(|header| header.parent.is_none() && header.continued_from.is_none());
@@ -158,7 +158,7 @@ impl Names {
             .collect()
     }
 
-    /// A call's key ends with the start of its instance.
+    /// The key of a call ends with the start time of its instance.
     pub fn call(&self, call: &Called) -> Called {
         let started = self.started.get(&call.instance);
         let own = started.and_then(|at| call.key.strip_suffix(&format!("-{:x}", at.0)));
@@ -208,8 +208,8 @@ mod tests {
         }
     }
 
-    /// An instance with a key, its sub-workflow, the continuation of that, and an instance that is started by
-    /// an event of the sub-workflow.
+    /// An instance with a key, its sub-workflow, the continuation of that, and an instance that an event of the
+    /// sub-workflow starts.
     fn run(late_ms: i64, drawn: bool) -> (Names, [String; 5]) {
         let mut main = header(derive(&["key", "w", "1"]), START + late_ms);
         main.key = Some("1".to_owned());

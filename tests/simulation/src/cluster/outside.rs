@@ -1,5 +1,4 @@
-//! The outside world: services that are called, and readers of produced events. It outlives every
-//! process.
+//! The outside world: services that are called, and readers of produced events. It survives every process.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +17,7 @@ use super::faults::Mutant;
 use crate::functions::{Answer, answer, weight};
 use crate::store::give_way;
 
-/// One call as a service saw it.
+/// A call from the service's point of view.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Called {
     pub instance: String,
@@ -31,12 +30,12 @@ pub struct Called {
 #[derive(Default)]
 pub struct Seen {
     pub calls: Vec<Called>,
-    /// By id: its content, and how often it came.
+    /// By id: the content, and how often the event was received.
     pub produced: BTreeMap<String, (String, usize)>,
-    /// The events themselves, each once.
+    /// The events themselves, without duplicates.
     pub published: Vec<CloudEvent>,
     pub violations: Vec<String>,
-    /// When a call was first made, and its attempt among equal calls.
+    /// The time of a call's first request, and its attempt among equal calls.
     attempts: BTreeMap<String, (Timestamp, usize)>,
     likes: BTreeMap<(String, String, String, String), usize>,
     drawn: usize,
@@ -61,7 +60,7 @@ impl Outside {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a call; returns when it was first made, and its attempt among equal calls.
+    /// Records a call. Returns the time of its first request, and its attempt among equal calls.
     fn note(&self, request: &CallRequest) -> (Timestamp, usize) {
         let now = self.clock.now();
         let mut seen = self.seen();
@@ -95,7 +94,7 @@ impl Outside {
     }
 }
 
-/// A service that remembers keys: a repeated call is answered at the time of the first.
+/// A service that remembers keys: a repeated call is answered at the time of the first one.
 #[async_trait]
 impl FunctionCaller for Outside {
     async fn call(&self, request: CallRequest) -> Result<Data, WorkflowError> {

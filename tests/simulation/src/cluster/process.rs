@@ -1,5 +1,5 @@
-//! A process: a worker and a coordinator with its own clock. Killing it drops all of its work; the
-//! state is in the store.
+//! A process: a worker and a coordinator with a clock of its own. Killing it drops all of its work; the state is in the
+//! store.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ use super::outside::{NoSecrets, Outside, Watch};
 use super::queue::Messages;
 use super::store::SharedStore;
 
-/// How far ahead the workers of [`Mutant::TimersEarly`] are, beyond all skew.
+/// How far the workers' clocks of [`Mutant::TimersEarly`] are ahead, beyond all skew.
 const AHEAD_MS: i64 = 7_000;
 
 struct SkewedClock {
@@ -68,7 +68,7 @@ pub struct Process {
     driver: Arc<Driver>,
     watch: Arc<Watch>,
     tasks: Vec<Task>,
-    /// Counts its lives.
+    /// The number of times that it was started.
     pub life: usize,
     pub dead_until: Option<Timestamp>,
     pub paused_until: Option<Timestamp>,
@@ -98,7 +98,7 @@ impl Process {
             clock.clone(),
             registry,
         )
-        // Only some do, as during a change of the setting.
+        // Only some do, as while the setting is being changed.
         .running_inline((skew_ms + life as i64) % 3 != 1);
         let watch = |service| {
             let outside = shared.outside.clone();
@@ -183,7 +183,7 @@ impl Process {
         });
     }
 
-    /// As a coordinator.
+    /// Joins a fork, in the role of a coordinator.
     pub fn join(&mut self, scope: ScopeRef) {
         let driver = self.driver.clone();
         self.spawn(async move {
@@ -201,7 +201,7 @@ impl Process {
         self.dead_until.is_none() && self.paused_until.is_none_or(|until| until <= now)
     }
 
-    /// Places of the tasks that can continue.
+    /// The positions of the tasks that can continue.
     pub fn ready(&self) -> impl Iterator<Item = usize> + '_ {
         let tasks = self.tasks.iter().enumerate();
         tasks

@@ -1,4 +1,4 @@
-//! Messages between processes: lost, duplicated, delayed, and never ordered.
+//! Messages between processes: they may be lost, duplicated and delayed, and are never ordered.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -55,19 +55,19 @@ impl Messages {
         self.inner().under_way.clear();
     }
 
-    /// How many are available now.
+    /// The number of messages that are available now.
     pub fn due(&self) -> usize {
         let now = self.clock.now();
         let inner = self.inner();
         inner.under_way.iter().filter(|(at, _)| *at <= now).count()
     }
 
-    /// When the next one is available.
+    /// The time at which the next message is available.
     pub fn next(&self) -> Option<Timestamp> {
         self.inner().under_way.iter().map(|(at, _)| *at).min()
     }
 
-    /// Takes the available message at this place.
+    /// Takes the available message at this position.
     pub fn take(&self, place: usize) -> Option<Message> {
         let now = self.clock.now();
         let mut inner = self.inner();

@@ -1,4 +1,4 @@
-//! The scheduler: one turn after another, chosen by the seed; time advances when no process can continue.
+//! The scheduler: one turn after another, chosen by the seed. Time advances when no process can continue.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub enum Planned {
     },
 }
 
-/// Actions, with the milliseconds after the beginning.
+/// Actions, with their times in milliseconds after the beginning.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     pub documents: Vec<String>,
@@ -56,7 +56,7 @@ pub struct Plan {
 #[derive(Debug, Default)]
 pub struct Trace {
     pub outcomes: BTreeMap<String, String>,
-    /// The same, for the reference.
+    /// The outcomes for the comparison with the reference.
     pub outputs: BTreeMap<String, Outcome>,
     pub history: BTreeMap<String, Vec<String>>,
     pub produced: BTreeMap<String, String>,
@@ -66,7 +66,7 @@ pub struct Trace {
     pub counts: Counts,
     pub accepted: Vec<Planned>,
     pub turns: usize,
-    /// For comparing with another run.
+    /// For the comparison with another run.
     pub names: Names,
 }
 
@@ -109,10 +109,10 @@ struct Cluster {
     lives: usize,
 }
 
-/// The maximum number of turns of one moment, and of a run. More means an endless loop.
+/// The maximum number of turns at one instant, and in a run. Exceeding it indicates an endless loop.
 const TURNS_OF_MOMENT_MAX: usize = 100_000;
 const TURNS_MAX: usize = 4_000_000;
-/// In virtual time, after faults stopped.
+/// In virtual time, after faults have stopped.
 const BOUND_MS: i64 = 2 * 3_600_000;
 
 /// Runs a plan to its end.
@@ -197,7 +197,7 @@ fn deployment(text: &str) -> Result<Deployment> {
     })
 }
 
-/// True if it was accepted. After an error it is unknown.
+/// Returns whether it was accepted. After an error this is unknown.
 async fn carry_out(service: Service, what: Planned) -> Result<bool> {
     match what {
         Planned::Deploy(text) => {
@@ -229,7 +229,7 @@ async fn carry_out(service: Service, what: Planned) -> Result<bool> {
             let id = instance_of(&workflow, &key);
             let ended = service.store.instance(&id).await?;
             let status = ended.map(|instance| instance.state.status);
-            // Too late: it has completed.
+            // Too late, because the instance has completed.
             let over = matches!(action, Action::Suspend | Action::Resume)
                 && status.is_some_and(swirl_model::instance::Status::ended);
             if over || status == Some(swirl_model::instance::Status::Completed) {
@@ -296,7 +296,7 @@ impl Cluster {
         }
     }
 
-    /// Runs a process that can continue; false if none can.
+    /// Runs a process that can continue. Returns false if none can.
     fn turn(&mut self) -> bool {
         let now = self.now();
         let mut choices: Vec<(usize, Option<usize>)> = Vec::new();
@@ -361,7 +361,7 @@ impl Cluster {
         }
     }
 
-    /// All processes die; a store in a folder is opened again.
+    /// All processes die, and a store in a folder is reopened.
     fn restart_all(&mut self, how: Restart) -> Result<()> {
         let now = self.now();
         self.processes
@@ -387,7 +387,7 @@ impl Cluster {
             }
             self.shared.store.state().log.clear();
         }
-        // They are created again: the previous ones are gone, and with them the old store.
+        // They are created again: the old ones are gone, together with the old store.
         for index in 0..self.processes.len() {
             self.lives += 1;
             let skew = self.skews_ms[index];
@@ -521,7 +521,7 @@ impl Cluster {
                 output: state.output.clone().unwrap_or_default(),
                 error: state.error.as_ref().map(|error| error.name.clone()),
                 at: state.ended_at.map_or(0, |at| at.0 - START),
-                // In clusters only the outcomes of instances are compared.
+                // In clusters, only the outcomes of instances are compared.
                 warned: 0,
             };
             trace.outputs.insert(id.to_string(), outcome);

@@ -1,5 +1,5 @@
-//! The store that all processes share: leases that expire, calls that fail before or after they
-//! took effect, a folder that is opened again; and a log of all effects.
+//! The store that all processes share: leases that expire, calls that fail before or after they took effect, a folder
+//! that is reopened; and a log of all effects.
 
 mod broken;
 mod counts;
@@ -56,11 +56,11 @@ pub struct State {
     faults: Faults,
     random: Random,
     leases: BTreeMap<ScopeRef, (u64, Timestamp)>,
-    /// Inputs between a read and the commit that took the lease: the holder hasn't seen them.
+    /// Inputs between a read and the commit that acquired the lease, which the holder hasn't seen.
     unseen: BTreeMap<ScopeRef, Vec<InboxItem>>,
     pub log: Vec<Logged>,
     pub counts: Counts,
-    /// By fork: how many branches reported their end.
+    /// By fork: the number of branches that reported their end.
     reports: BTreeMap<(InstanceId, String), usize>,
     ended: BTreeSet<InstanceId>,
 }
@@ -122,13 +122,13 @@ impl SharedStore {
         self.state().faults = faults;
     }
 
-    /// The process that holds the folder died; another one opens it. `before` runs in between.
+    /// The process that holds the folder died, and another one opens it. `before` runs in between.
     pub fn reopen(
         &self,
         before: impl FnOnce(&PathBuf) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let Some(folder) = &self.folder else {
-            // In memory only the leases are lost.
+            // In memory, only the leases are lost.
             let held: Vec<_> = self.state().leases.keys().cloned().collect();
             held.iter().for_each(|scope| self.run_out(scope));
             return Ok(());
@@ -144,7 +144,7 @@ impl SharedStore {
         Ok(())
     }
 
-    /// Ends a lease, whether its holder lives or not.
+    /// Ends a lease, whether its holder is alive or not.
     fn run_out(&self, scope: &ScopeRef) {
         let Some((token, _)) = self.state().leases.remove(scope) else {
             return;
@@ -260,7 +260,7 @@ impl SharedStore {
         committed
     }
 
-    /// An instance that was carried out before its creation has only this commit.
+    /// An instance that ran before its creation has only this commit.
     fn create_now(&self, inner: &Embedded, mut new: NewRecords) -> Result<Created> {
         let root = ScopeRef::root(new.header.id.clone());
         let logged = new.inline_run.as_deref().map(|inline_run| Logged {
@@ -295,7 +295,7 @@ impl SharedStore {
         created
     }
 
-    /// For the variant that forgets to check lease and revision.
+    /// For the variant that doesn't check lease and revision.
     fn take_over(&self, inner: &Embedded, commit: &mut Commit) {
         let scope = commit.lease.scope.clone();
         let renewed = block_on(inner.renew(&commit.lease, 1)).unwrap_or_default();
@@ -317,7 +317,7 @@ impl SharedStore {
         }
     }
 
-    /// As a reader sees it.
+    /// The state as a reader sees it.
     pub fn look(&self, id: &InstanceId) -> Result<Option<Instance>> {
         let mut found = block_on(self.inner().instance(id))?;
         found
@@ -572,7 +572,7 @@ impl ExecutionStore for SharedStore {
         self.call(|inner| block_on(inner.next_timer())).await
     }
 
-    /// In a cluster other processes are not notified: they poll soon.
+    /// In a cluster, other processes are not notified: they poll soon.
     async fn timers_changed(&self) {
         self.clock.sleep_until(self.clock.now().plus_ms(400)).await;
     }

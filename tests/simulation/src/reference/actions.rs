@@ -29,7 +29,7 @@ pub struct Waited {
 }
 
 impl Waited {
-    /// When the next attempt is due, if the policy allows one (docs/language.md#decision-20 and #decision-21).
+    /// The time of the next attempt, if the policy permits one (docs/language.md#decision-20 and #decision-21).
     pub fn next(&mut self, policy: &Retry, at: i64) -> Option<i64> {
         if policy.retries_max.is_some_and(|max| self.retries >= max) {
             return None;
@@ -49,7 +49,7 @@ impl Waited {
 }
 
 impl Instance<'_> {
-    /// An action, with all its repetitions.
+    /// An action with all of its repetitions.
     pub fn action(&mut self, id: ActionId, path: &mut Path, at: i64) -> Result<i64, Fail> {
         let wf = self.wf;
         let Some(repeat) = &wf[id].repeat else {
@@ -97,8 +97,8 @@ impl Instance<'_> {
         path.in_time(now)
     }
 
-    /// Attempt after attempt, until a result was accepted, or a handler continues without one (then the
-    /// second value is true).
+    /// Makes attempts until a result was accepted, or until a handler continues without a result (then the second value
+    /// is true).
     fn attempts(&mut self, id: ActionId, path: &mut Path, at: i64) -> Result<(i64, bool), Fail> {
         let action = &self.wf[id];
         let mut now = at;
@@ -343,7 +343,7 @@ impl Instance<'_> {
         self.cut(put.output, path)
     }
 
-    /// Replaces the data by the filter's selection, if it selects anything.
+    /// Replaces the data with the filter's selection, if it selects anything.
     pub fn cut(&self, filter: Option<ExprId>, path: &mut Path) -> Result<(), Fail> {
         if let Some(filter) = filter {
             let found = eval(self.wf, filter, &path.data, &path.params)?;

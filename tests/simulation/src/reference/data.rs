@@ -10,7 +10,7 @@ use super::errors::Fail;
 
 pub type Params = Vec<(Arc<str>, Data)>;
 
-/// The value of an expression; none is null.
+/// The value of an expression; null if it has none.
 pub fn eval(wf: &Workflow, id: ExprId, input: &Data, params: &Params) -> Result<Data, Fail> {
     let names: Vec<&str> = params.iter().map(|(name, _)| &**name).collect();
     let values: Vec<Data> = params.iter().map(|(_, value)| value.clone()).collect();
@@ -103,7 +103,7 @@ fn set(data: &mut Data, names: &[String], value: Data) {
     data.set(name, nested);
 }
 
-/// Merges into the data or into the place of a path.
+/// Merges into the data, or at a path in it.
 pub fn merge_to(
     wf: &Workflow,
     data: &mut Data,
@@ -124,7 +124,7 @@ pub fn merge_to(
     Ok(())
 }
 
-/// Objects key by key, arrays as a union, anything else by the new value.
+/// Merges objects key by key, and arrays as a union; any other value is replaced.
 pub fn merged(old: &Data, new: &Data) -> Data {
     if let (true, Some(members)) = (old.is_object(), new.as_object()) {
         let mut object = old.clone();

@@ -1,4 +1,4 @@
-//! Errors: how conditions see them, which set they match, and how handlers treat them.
+//! Errors: how conditions see them, which sets they match, and how handlers process them.
 
 use swirl_model::Data;
 use swirl_model::workflow::{
@@ -10,17 +10,17 @@ use super::flow::{Instance, Path};
 use super::tests::exists;
 use super::world::NEVER;
 
-/// An error on its way to its handler.
+/// An error on the way to its handler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fail {
     pub at: i64,
     pub name: String,
     pub code: Option<String>,
-    /// Only of errors of functions: the messages of the runtime's own errors are not known here.
+    /// Set only for errors of functions, because messages of the runtime's own errors aren't known here.
     pub message: Box<str>,
-    /// The state in which it arose.
+    /// The state in which it occurred.
     pub state: Option<Box<str>>,
-    /// An action's handler leaves the state by its own transition.
+    /// An action's handler leaves the state by a transition of its own.
     pub left_by: Option<(ActionId, usize)>,
 }
 
@@ -62,7 +62,7 @@ impl Fail {
         }
     }
 
-    /// Errors of expressions arise at once.
+    /// Errors in expressions occur immediately.
     pub fn at(mut self, at: i64) -> Fail {
         self.at = self.at.min(at);
         self
@@ -82,7 +82,7 @@ impl Fail {
 }
 
 impl Instance<'_> {
-    /// The first set that an error matches; the one of all errors is tried last.
+    /// The first set that an error matches. The set of all errors is tried last.
     pub fn first_fit<'s>(
         &self,
         sets: impl Iterator<Item = &'s ErrorSet>,
@@ -137,7 +137,7 @@ impl Instance<'_> {
         Ok(exists(&found))
     }
 
-    /// By its description, otherwise by the code, without a code by the name (docs/language.md#decision-24).
+    /// Matches by description, otherwise by code; without a code, by name (docs/language.md#decision-24).
     pub fn is(&self, id: ErrorId, fail: &Fail) -> bool {
         let def = &self.wf[id];
         if let Some(problem) = &def.problem {
@@ -168,7 +168,7 @@ impl Instance<'_> {
     }
 }
 
-/// The error that a handler throws in place of another.
+/// The error that a handler throws instead of another one.
 pub fn thrown(throw: &Throw, fail: Fail) -> Fail {
     let kind = match &throw.kind {
         Some(Template::Literal(kind)) => Some(kind.to_text()),

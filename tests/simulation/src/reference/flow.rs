@@ -1,4 +1,4 @@
-//! From state to state: transitions, ends, errors, compensation.
+//! The way through the states: transitions, ends, errors, compensation.
 
 use std::collections::BTreeMap;
 
@@ -20,25 +20,25 @@ use super::world::{Ended, NEVER, World};
 pub struct Path {
     pub data: Data,
     pub params: Params,
-    /// An iteration of actions alone.
+    /// An iteration with only actions.
     pub iteration: bool,
     /// An iteration of either kind.
     pub in_iteration: bool,
-    /// The last plain result of an iteration's states, and the data as it was then.
+    /// The last unmerged result of an iteration's states, and the data at that time.
     pub plain: Option<(Data, Data)>,
     /// The result of an iteration's actions, or of a flow of states.
     pub result: Option<Data>,
     pub merges: Vec<Put>,
     /// States that can be compensated, in the order of their ends.
     completed: Vec<StateId>,
-    /// How often a function was called with the same arguments.
+    /// The number of calls of each function with the same arguments.
     pub likes: BTreeMap<(String, String), usize>,
-    /// The time at which the current work is abandoned, with its error.
+    /// The time at which the current work is aborted, with its error.
     pub deadline: Option<(i64, &'static str)>,
 }
 
 impl Path {
-    /// Sets a deadline for all further work; the earlier of two deadlines holds.
+    /// Sets a deadline for all further work. The earlier of two deadlines applies.
     pub fn within(&mut self, deadline: Option<(i64, &'static str)>) {
         self.deadline = match (self.deadline, deadline) {
             (Some(one), Some(other)) => Some(if one.0 <= other.0 { one } else { other }),
@@ -71,9 +71,9 @@ pub struct Instance<'a> {
     pub path: Path,
     pub with_parent: Vec<String>,
     pub goes_on_as: Option<(String, Data)>,
-    /// Branches that nothing waits for, with when they begin.
+    /// Branches that nothing waits for, with the times of their beginning.
     pub apart: Vec<(Body, Path, i64)>,
-    /// How often data didn't fit a schema that only warns.
+    /// The number of mismatches with schemas that only warn.
     pub warned: usize,
 }
 
@@ -127,7 +127,8 @@ impl<'a> Instance<'a> {
         Ended { at, result }
     }
 
-    /// Runs the branches that nothing waits for until the instance ends: only now that time is known.
+    /// Runs the branches that nothing waits for until the instance ends. This is done now because that time is known
+    /// only now.
     fn run_apart(&mut self, until: i64) {
         while let Some((body, mut path, at)) = self.apart.pop() {
             path.within(Some((until, "Cancelled")));
@@ -158,7 +159,8 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// A state's work, with its filters, retries and handlers; false if it failed and that was handled.
+    /// The work of a state, with its filters, retries and handlers. Returns false if it failed and the error was
+    /// handled.
     fn work(
         &mut self,
         id: StateId,
@@ -173,7 +175,7 @@ impl<'a> Instance<'a> {
         worked
     }
 
-    /// A state as a whole, as often as its rules and handlers repeat it (docs/language.md#decision-26). The results of
+    /// Runs a whole state as often as its rules and handlers repeat it (docs/language.md#decision-26). The results of
     /// its actions stay in the data.
     fn attempts_of(
         &mut self,
@@ -269,7 +271,7 @@ impl<'a> Instance<'a> {
         Ok((then, Attempt::Done(way.or(state.next.as_ref()))))
     }
 
-    /// Data that doesn't fit is an error, or counted (docs/language.md#decision-19).
+    /// Data that doesn't fit its schema is an error, or is counted (docs/language.md#decision-19).
     fn check(
         &mut self,
         schema: Option<&Schema>,
@@ -289,7 +291,7 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// A filter that selects nothing leaves the data as it is (docs/language.md#decision-11).
+    /// A filter that selects nothing leaves the data unchanged (docs/language.md#decision-11).
     fn filter(&self, filter: Option<ExprId>, path: &mut Path, at: i64) -> Result<(), Fail> {
         if let Some(filter) = filter {
             let data = eval(self.wf, filter, &path.data, &path.params);
@@ -390,7 +392,7 @@ impl<'a> Instance<'a> {
     }
 }
 
-/// Windows of generated workflows are long over, or stay open for long.
+/// The windows of generated workflows are either long over or stay open for long.
 pub fn is_open(window: &Schedule, at: i64) -> bool {
     let When::Window(text) = &window.when else {
         return true;

@@ -14,11 +14,11 @@ use super::world::NEVER;
 
 type Done<'a> = Result<(i64, Option<&'a Next>), Fail>;
 
-/// When an entry is ready, which one it is, and its events.
+/// The time at which an entry is ready, its index, and its events.
 type Ready = (i64, usize, Vec<(EventId, CloudEvent)>);
 
 impl<'a> Instance<'a> {
-    /// When the state's work is done, and the transition if it isn't the state's own.
+    /// The time at which the state's work is done, and the transition if it isn't the state's own.
     pub fn state(&mut self, id: StateId, path: &mut Path, at: i64) -> Done<'a> {
         let wf = self.wf;
         let plain = |at: i64| Ok((at, None));
@@ -191,7 +191,7 @@ impl<'a> Instance<'a> {
         Ok((done, entry.next.as_ref()))
     }
 
-    /// Each begins when its events are there, with the current data; its result is available at its end.
+    /// Each entry begins when its events are available, with the current data; its result is available at its end.
     fn entries(
         &mut self,
         state: &EventState,
@@ -199,7 +199,7 @@ impl<'a> Instance<'a> {
         path: &mut Path,
         (at, until): (i64, i64),
     ) -> Result<i64, Fail> {
-        // The running entries, by the time of their end; of one instant in the order of their beginnings.
+        // The running entries by the time of their end; at equal times, in the order of their beginning.
         let mut running: Vec<(i64, Path)> = Vec::new();
         let (mut now, mut all) = (at, true);
         let mut waiting = entries.into_iter().peekable();
@@ -234,7 +234,7 @@ impl<'a> Instance<'a> {
             let mut split = path.split();
             match self.list(entry.actions, &mut split, begins) {
                 Ok(end) => running.push((end, split)),
-                // The first error ends all: entries that began before it are abandoned.
+                // The first error ends everything: entries that began before it are abandoned.
                 Err(fail) => return Err(fail),
             }
         }
@@ -242,7 +242,7 @@ impl<'a> Instance<'a> {
         Ok(if all { now } else { now.max(until) })
     }
 
-    /// Joins concurrent paths; the first error ends all.
+    /// Joins concurrent paths. The first error ends everything.
     pub fn join(&mut self, ends: &[Result<i64, Fail>], needed: usize) -> Result<i64, Fail> {
         let mut ends: Vec<&Result<i64, Fail>> = ends.iter().collect();
         let time = |end: &&Result<i64, Fail>| end.as_ref().map_or_else(|fail| fail.at, |at| *at);
@@ -254,13 +254,13 @@ impl<'a> Instance<'a> {
         Ok(last)
     }
 
-    /// Runs the body of a branch or an iteration. A flow yields the data that it ends with.
+    /// Runs the body of a branch or an iteration. A flow returns the data with which it ends.
     pub fn body(&mut self, body: Body, path: &mut Path, at: i64) -> Result<i64, Fail> {
         match body {
             Body::Actions(list) => self.list(list, path, at),
             Body::Flow(flow) => {
                 let end = self.flow(flow, path, at)?;
-                // A plain result without anything after it is the result of an iteration.
+                // If nothing follows an unmerged result, it is the result of an iteration.
                 let plain = path.plain.take().filter(|(_, data)| *data == path.data);
                 path.result = Some(plain.map_or_else(|| path.data.clone(), |(plain, _)| plain));
                 Ok(end)
@@ -327,7 +327,7 @@ impl<'a> Instance<'a> {
         Ok(end)
     }
 
-    /// Merges the results of a path's actions into their places. They are then results of the path around it.
+    /// Merges the results of a path's actions at their targets. They then become results of the enclosing path.
     pub fn replay(&self, from: &Path, path: &mut Path, at: i64) -> Result<(), Fail> {
         for put in &from.merges {
             self.put(put, path).map_err(|fail| fail.at(at))?;
@@ -341,7 +341,7 @@ impl<'a> Instance<'a> {
         let Some(items) = items.as_array() else {
             return Err(Fail::named("CollectionNotArray").at(at));
         };
-        // An iteration without a result leaves null next to its input (docs/language.md#decision-87).
+        // An iteration without a result leaves null at its input's position (docs/language.md#decision-87).
         let gives = match state.body {
             Body::Actions(list) => {
                 let mut actions = self.wf[list].actions.iter();
@@ -408,7 +408,7 @@ impl<'a> Instance<'a> {
     }
 }
 
-/// When the next iteration begins, after those that have begun: of which the last began at `last`.
+/// The time at which the next iteration begins, after those that have begun, the last one at `last`.
 fn begins(
     state: &Foreach,
     total: usize,
@@ -456,14 +456,14 @@ fn begins(
         known.push(end.clone()?);
     }
     known.sort_unstable();
-    // Enough must be done that there is room for another one: then its pause begins.
+    // Enough iterations must be done for another one to have room. Its pause begins then.
     Ok(match (index + 1).saturating_sub(window) {
         0 => later(last),
         done => later(last.max(known[done - 1])),
     })
 }
 
-/// No entry was ready in time: the last awaited one has the transition, if any.
+/// No entry was ready in time. The last awaited one determines the transition, if any.
 fn lapsed(state: &EventState, at: i64, until: i64) -> (i64, Option<&Next>) {
     let limits = state.entries.iter().map(|entry| {
         let limit = entry.timeout.map_or(NEVER, |timeout| after(at, &timeout));

@@ -1,4 +1,4 @@
-//! Conditions that are put together of comparisons (docs/language.md#decision-39 and #decision-83), and schemas.
+//! Conditions that combine comparisons (docs/language.md#decision-39 and #decision-83), and schemas.
 
 use swirl_expr::Program;
 use swirl_model::Data;
@@ -7,7 +7,7 @@ use swirl_model::workflow::{Comparison, Schema, Test, Workflow};
 use super::data::{Params, condition, eval};
 use super::errors::Fail;
 
-/// A list is there if it isn't empty; false and null aren't.
+/// A list exists if it isn't empty; false and null don't exist.
 pub fn exists(found: &Data) -> bool {
     match found.as_array() {
         Some(items) => !items.is_empty(),
@@ -17,7 +17,7 @@ pub fn exists(found: &Data) -> bool {
 
 pub fn holds(wf: &Workflow, test: &Test, data: &Data, params: &Params) -> Result<bool, Fail> {
     let all = |list: &[Test], wanted: bool| {
-        // Conditions after the deciding one aren't evaluated: they might fail.
+        // Conditions after the deciding one aren't evaluated, because they might fail.
         for test in list {
             if holds(wf, test, data, params)? != wanted {
                 return Ok(!wanted);
@@ -43,7 +43,7 @@ pub fn holds(wf: &Workflow, test: &Test, data: &Data, params: &Params) -> Result
             let found = eval(wf, *path, data, params)?;
             let found = match found.as_array() {
                 Some(matches) if many => matches.iter().cloned().map(Data).collect(),
-                // Nothing is there to be compared.
+                // There is nothing to compare.
                 _ if found.is_null() => Vec::new(),
                 _ => vec![found],
             };
@@ -54,7 +54,7 @@ pub fn holds(wf: &Workflow, test: &Test, data: &Data, params: &Params) -> Result
     }
 }
 
-/// As numbers if both look like numbers, otherwise as texts.
+/// Compares as numbers if both look like numbers, otherwise as text.
 fn compares(found: &Data, operator: Comparison, value: &Data, as_text: bool) -> bool {
     let (left, right) = (found.to_text(), value.to_text());
     let numbers = (left.trim().parse::<f64>(), right.trim().parse::<f64>());
@@ -70,7 +70,7 @@ fn compares(found: &Data, operator: Comparison, value: &Data, as_text: bool) -> 
         Comparison::LessOrEqual => less || equal,
         Comparison::Greater => !less && !equal,
         Comparison::GreaterOrEqual => !less,
-        // Generated patterns have no special characters apart from `^`.
+        // Generated patterns have no special characters except `^`.
         Comparison::Matches => match right.strip_prefix('^') {
             Some(begin) => left.starts_with(begin),
             None => left.contains(&right),
@@ -78,7 +78,7 @@ fn compares(found: &Data, operator: Comparison, value: &Data, as_text: bool) -> 
     }
 }
 
-/// Whether data fits a schema, as far as generated ones go: `type`, `required`, `properties`, `maximum`.
+/// Whether data fits a schema. Supports what generated schemas use: `type`, `required`, `properties`, `maximum`.
 pub fn fits(schema: &Schema, data: &Data) -> bool {
     fits_part(&schema.schema, data)
 }

@@ -1,4 +1,4 @@
-//! The world of an instance: definitions, events, the other instances.
+//! The environment of an instance: definitions, events, and other instances.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use super::data::{Params, template};
 use super::errors::Fail;
 use super::flow::{Instance, is_open};
 
-/// Later than anything.
+/// Later than anything else.
 pub const NEVER: i64 = i64::MAX / 4;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -19,23 +19,23 @@ pub struct Outcome {
     pub status: &'static str,
     pub output: Data,
     pub error: Option<String>,
-    /// When it ended.
+    /// The time of its end.
     pub at: i64,
-    /// How often data didn't fit a schema that only warns.
+    /// The number of mismatches with schemas that only warn.
     pub warned: usize,
 }
 
 pub struct World {
     definitions: BTreeMap<String, Workflow>,
-    /// With the time of their arrival.
+    /// With the times of their arrival.
     events: RefCell<Vec<(i64, CloudEvent)>>,
     outcomes: RefCell<Vec<Outcome>>,
-    /// Events that start something together with others, which are still to come.
+    /// Events that start instances together with others, which are still missing.
     pending: RefCell<BTreeMap<String, Vec<CloudEvent>>>,
     pub produced: RefCell<usize>,
 }
 
-/// How a sub-workflow ended.
+/// The end of a sub-workflow.
 pub struct Ended {
     pub at: i64,
     pub result: Result<Data, Fail>,
@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    /// Runs a workflow with all that follows from it.
+    /// Runs a workflow, and everything that follows from it.
     pub fn run(self, workflow: &str, input: Data) -> Vec<Outcome> {
         let events = self.events.borrow().clone();
         for (at, event) in events {
@@ -85,7 +85,7 @@ impl World {
             Ok(output) => ("completed", output.clone(), None),
             Err(fail) => ("faulted", Data::NULL, Some(fail.name.clone())),
         };
-        // Children that continue for as long as their parent does.
+        // Children that continue as long as their parent does.
         for child in std::mem::take(&mut instance.with_parent) {
             self.outcomes.borrow_mut().push(Outcome {
                 workflow: child,
@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    /// The time, at `at` or later, at which an event of this definition is there, and the event.
+    /// The earliest time at or after `at` at which an event for this definition is available, and the event.
     pub fn arrival(
         &self,
         wf: &Workflow,

@@ -1,4 +1,4 @@
-//! What happened in a run.
+//! The counts of a run.
 
 #[derive(Debug, Default, Clone)]
 pub struct Counts {
@@ -12,7 +12,7 @@ pub struct Counts {
     pub reopened: usize,
     pub kills: usize,
     pub pauses: usize,
-    /// Join messages that a coordinator got.
+    /// Join messages that a coordinator received.
     pub joins: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The log of events.
+//! The event log.
 
 use async_trait::async_trait;
 use swirl_model::CloudEvent;

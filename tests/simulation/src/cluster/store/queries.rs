@@ -1,4 +1,4 @@
-//! Reading instances in the store that all processes share.
+//! Reads instances in the store that all processes share.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use super::SharedStore;
 use crate::wait::block_on;
 
 impl SharedStore {
-    /// The commit of a process that only read the scope: it is valid if no other process was faster.
+    /// The commit of a process that only read the scope. It is valid if no other process was faster.
     pub(super) fn commit_untaken(&self, inner: &Embedded, mut commit: Commit) -> Result<Committed> {
         let (scope, lease_ms) = (commit.lease.scope.clone(), commit.lease_ms);
         let held = match block_on(inner.acquire(&scope, lease_ms))? {
