@@ -134,7 +134,7 @@ pub async fn named_instances_are_listed(b: Backend) {
     let page = async |filter: Filter| {
         let page = b.store.page(&filter, &|_| true).await.unwrap();
         let ids = page.rows.iter().map(|row| row.header.id.to_string());
-        (ids.collect::<Vec<_>>(), page.seen, page.next)
+        (ids.collect::<Vec<_>>(), page.examined, page.next)
     };
     let (rows, seen, next) = page(named(&["c", "a", "gone", "c"])).await;
     assert_eq!((rows, seen), (vec!["a".to_owned(), "c".to_owned()], 2));
