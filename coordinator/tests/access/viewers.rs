@@ -150,7 +150,7 @@ async fn a_thousand_viewers_cost_the_store_as_much_as_one() {
     // The cost of one viewer while nothing happens, and during a change.
     let polls = async |streams: &mut Vec<Response>, at: i64| {
         let before = reads.load(Ordering::Relaxed);
-        // Time has to pass here, since the cost is measured per second.
+        // Time has to pass: the cost is measured per second.
         tokio::time::sleep(Duration::from_secs(3)).await;
         let idle = reads.load(Ordering::Relaxed) - before;
         let (before, begun) = (reads.load(Ordering::Relaxed), Instant::now());
@@ -187,7 +187,7 @@ async fn a_thousand_viewers_cost_the_store_as_much_as_one() {
     drop(streams);
     let silent = async || {
         let before = reads.load(Ordering::Relaxed);
-        // Time has to pass here, since a remaining poll would occur within it.
+        // Time has to pass: a remaining poll would occur within it.
         tokio::time::sleep(Duration::from_millis(2_500)).await;
         (before == reads.load(Ordering::Relaxed)).then_some(())
     };

@@ -56,7 +56,7 @@ impl Secrets for Ends {
 #[async_trait]
 impl FunctionCaller for Ends {
     async fn call(&self, _: CallRequest) -> Result<Data, WorkflowError> {
-        // Time has to pass here, so that the call is in flight when the process dies.
+        // Time has to pass: so that the call is in flight when the process dies.
         tokio::time::sleep(Duration::from_millis(20)).await;
         Ok(Data::object())
     }

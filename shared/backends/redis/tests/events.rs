@@ -101,7 +101,7 @@ async fn each_event_reaches_each_instance_once() {
         let publish = async |b: &Backend| {
             for event in &events {
                 b.ingest(event, &kept).await;
-                // Time has to pass here, so that a different amount of the others' work comes in between in each round.
+                // Time has to pass: so that a different amount of the others' work comes in between in each round.
                 tokio::time::sleep(Duration::from_micros(700 * (round % 4))).await;
             }
         };
@@ -266,7 +266,7 @@ async fn a_subscribing_commit_may_die_at_any_point() {
         let wait = Command::Subscribe(subscription(1, vec![by_order("t"), by_order("t")]));
         let commit = one.try_commit(&mut held, change(vec![wait]));
         let done = dying(polls, commit).await.is_some();
-        // Time has to pass here, until the lease expires.
+        // Time has to pass: until the lease expires.
         tokio::time::sleep(Duration::from_millis(30)).await;
         two.store.runnable(10).await.unwrap();
         let Acquired::Held(held) = two.store.acquire(&root("a"), 20).await.unwrap() else {
@@ -568,7 +568,7 @@ async fn sets_are_filled_once_while_others_acknowledge() {
             for event in &events {
                 let ingested = ingest(b, event, &all).await;
                 starts.extend(start_ids(&ingested).iter().map(|ids| ids.join(" ")));
-                // Time has to pass here, so that the others acknowledge meanwhile.
+                // Time has to pass: so that the others acknowledge meanwhile.
                 tokio::time::sleep(Duration::from_micros(pause)).await;
                 b.events.acknowledge(event, at(0)).await.unwrap();
             }

@@ -67,7 +67,7 @@ async fn is_woken(b: &Backend, held: &swirl_ports::Held) {
     let wait = timeout(PATIENCE, b.store.wait_input(&held.lease));
     let add = async {
         for number in 1.. {
-            // Time has to pass here, so that it has polled once and only listens.
+            // Time has to pass: so that it has polled once and only listens.
             sleep(Duration::from_millis(100)).await;
             until_done(async || b.store.add_input(&held.lease.scope, call(number)).await).await;
         }
@@ -587,7 +587,7 @@ async fn a_token_is_not_given_again_after_lost_writes() {
         panic!("no dump");
     };
     let late = b.hold(&root("a")).await;
-    // Time has to pass here, since tokens differ by milliseconds.
+    // Time has to pass: tokens differ by milliseconds.
     sleep(Duration::from_millis(5)).await;
     ask(&[b"RESTORE", &key, b"0", &before, b"REPLACE"]).await;
     let held = b.hold(&root("a")).await;

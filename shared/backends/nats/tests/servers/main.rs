@@ -337,7 +337,7 @@ async fn the_backlog_has_the_age_of_the_oldest_message() {
     assert_eq!((tasks.pending, tasks.oldest), (0, Duration::ZERO));
     let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
     queue.push(vec![task("a"), task("b")]).await;
-    // Time has to pass here, since it is measured.
+    // Time has to pass: it is measured.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let before_the_third = Instant::now();
     queue.push(vec![task("c")]).await;
