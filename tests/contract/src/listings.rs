@@ -117,7 +117,7 @@ pub async fn listings_are_newest_first(b: Backend) {
     );
 }
 
-pub async fn pages_say_how_far_they_came(b: Backend) {
+pub async fn pages_state_their_position(b: Backend) {
     for number in 0..30 {
         b.create(new(&format!("i{number:02}"))).await;
     }
