@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_held_up_is_found() {
+    fn slowed_instances_are_reported() {
         let time = |number, asked, took| Time {
             number,
             asked,

@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_the_definitions_own() {
+    fn names_match_the_definitions() {
         let all = definitions();
         assert!(all.len() >= 10);
         for (id, document) in all {

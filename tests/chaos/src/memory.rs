@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_is_found() {
+    fn growth_is_detected() {
         let looked = |bytes: fn(u64) -> u64, looks: u64| Memory {
             seen: [("a".to_owned(), (0..looks).map(bytes).collect())].into(),
         };
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_takes_some() {
+    fn this_process_uses_memory() {
         let mut memory = Memory::default();
         memory.look("test", std::process::id());
         memory.look("gone", u32::MAX);

@@ -198,7 +198,7 @@ pub async fn attributes_follow_the_instance(b: Backend) {
     assert!(instance.unwrap().state.attributes.is_empty());
 }
 
-pub async fn pages_by_attribute_say_how_far_they_came(b: Backend) {
+pub async fn pages_by_attribute_state_their_position(b: Backend) {
     for number in 0..30 {
         let id = format!("i{number:02}");
         b.create(new(&id)).await;

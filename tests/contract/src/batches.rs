@@ -180,7 +180,7 @@ pub async fn batches_are_listed_and_dropped(b: Backend) {
     assert!(items.len() == 2 && items.iter().all(|item| item.outcome.is_none()));
 }
 
-pub async fn one_carries_a_batch_out(b: Backend) {
+pub async fn one_carrier_runs_a_batch(b: Backend) {
     created(&b, "b", 5, 1).await;
     let lease = async |carrier: &str, now: i64| {
         let taken = b.batches.lease_batch("b", carrier, at(now), 300).await;

@@ -24,7 +24,7 @@ async fn take(b: &Backend, to: &KeyHolder, from: Option<&KeyHolder>) -> bool {
     b.store.take_key(&key("flow", "k"), to, from).await.unwrap()
 }
 
-pub async fn a_key_goes_from_hand_to_hand(b: Backend) {
+pub async fn a_key_moves_between_instances(b: Backend) {
     let name = key("flow", "k");
     let (first, second, third) = (holder("a", 1), holder("b", 2), holder("c", 3));
     assert_eq!(b.store.key_holder(&name).await.unwrap(), None);

@@ -15,7 +15,7 @@ async fn got(b: &Backend, id: &str) -> Vec<String> {
     event_ids(&b.inbox(&root(id)).await)
 }
 
-pub async fn an_event_reaches_who_waits(b: Backend) {
+pub async fn an_event_reaches_waiting_instances(b: Backend) {
     b.waiting("a", vec![filter("t", &[])]).await;
     b.waiting("b", vec![filter("other", &[])]).await;
     let mut by_source = filter("t", &[]);
@@ -176,7 +176,7 @@ pub async fn early_events_are_kept(b: Backend) {
 }
 
 /// An event that an instance used is not kept for an instance that begins later.
-pub async fn an_event_that_was_used_is_not_early(b: Backend) {
+pub async fn a_used_event_is_not_early(b: Backend) {
     let kept = [filter("t", &[("order", None)])];
     let begin = async |id: &str| {
         b.create(new(id)).await;
@@ -224,7 +224,7 @@ pub async fn events_without_correlation_are_not_kept(b: Backend) {
     assert!(got(&b, "b").await.is_empty());
 }
 
-pub async fn an_early_event_goes_to_one_who_knows_nothing(b: Backend) {
+pub async fn an_early_event_goes_to_an_instance_without_values(b: Backend) {
     let kept = vec![filter("t", &[("order", None)])];
     b.create(new("c")).await;
     b.ingest(&event("1", "t", &[("order", "1")]), &kept).await;
@@ -317,7 +317,7 @@ pub async fn an_unconfirmed_event_has_the_same_outcome(b: Backend) {
     );
 }
 
-pub async fn what_was_not_used_is_given_back(b: Backend) {
+pub async fn unused_events_become_available_again(b: Backend) {
     let kept = vec![filter("t", &[("order", None)])];
     b.waiting("a", kept.clone()).await;
     let first = event("1", "t", &[("order", "1")]);
@@ -343,7 +343,7 @@ pub async fn what_was_not_used_is_given_back(b: Backend) {
 }
 
 /// A refused commit leaves the event where it was.
-pub async fn a_refused_commit_gives_nothing_back(b: Backend) {
+pub async fn a_refused_commit_returns_no_events(b: Backend) {
     let kept = vec![filter("t", &[("order", None)])];
     b.waiting("a", kept.clone()).await;
     let event = event("1", "t", &[("order", "1")]);

@@ -72,7 +72,7 @@ pub async fn a_renewed_lease_stays(b: Backend) {
     assert!(b.store.runnable(10).await.unwrap().is_empty());
 }
 
-pub async fn a_late_holder_that_nobody_followed_goes_on(b: Backend) {
+pub async fn a_late_holder_without_a_successor_continues(b: Backend) {
     b.create(new("a")).await;
     let mut held = hold_shortly(&b).await;
     wait();

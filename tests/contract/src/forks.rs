@@ -75,7 +75,7 @@ pub async fn branches_join_once(b: Backend) {
     assert!(b.inbox(&root("a")).await.is_empty());
 }
 
-pub async fn a_failed_branch_tells_at_once(b: Backend) {
+pub async fn a_failed_branch_is_reported_at_once(b: Backend) {
     fork_of(&b, 3, 3, 3).await;
     assert_eq!(
         report(&b, 1, BranchResult::Failed(fault())).await,
@@ -171,7 +171,7 @@ pub async fn a_failed_branch_is_revived(b: Backend) {
     assert_eq!(notified(&b.inbox(&root("a")).await), [vec![0, 1]]);
 }
 
-pub async fn another_failed_branch_is_told_of(b: Backend) {
+pub async fn another_failed_branch_is_reported(b: Backend) {
     fork_of(&b, 3, 3, 3).await;
     for index in [2, 0] {
         report(&b, index, BranchResult::Failed(fault())).await;
@@ -213,7 +213,7 @@ pub async fn all_failed_branches_are_revived(b: Backend) {
 }
 
 /// The result of a branch that nothing waited for is reported when the fork is asked again.
-pub async fn a_failure_is_told_again(b: Backend) {
+pub async fn a_failure_is_reported_again(b: Backend) {
     fork_of(&b, 2, 2, 2).await;
     report(&b, 1, BranchResult::Failed(fault())).await;
     b.act(&root("a"), change(vec![]).consumed(&["fork-1-1"]))
@@ -228,7 +228,7 @@ pub async fn a_failure_is_told_again(b: Backend) {
 }
 
 /// A caller that revives all failed branches doesn't know whether any failed.
-pub async fn only_what_failed_is_revived(b: Backend) {
+pub async fn only_failed_branches_are_revived(b: Backend) {
     let revive = |others| {
         let revive = Command::ReviveBranch {
             fork: 1,
@@ -259,7 +259,7 @@ pub async fn only_what_failed_is_revived(b: Backend) {
 }
 
 /// A batch is reported without results, only with their number.
-pub async fn a_batch_says_how_many_are_done(b: Backend) {
+pub async fn a_batch_reports_the_number_of_results(b: Backend) {
     fork_of(&b, 4, 2, 2).await;
     report(&b, 0, done()).await;
     report(&b, 1, done()).await;
@@ -296,7 +296,7 @@ pub async fn branches_of_branches_are_closed_too(b: Backend) {
 }
 
 /// The results of a fork share a size limit. Exceeding it is an error of the branch, which may be handled.
-pub async fn results_have_a_limit_together(b: Backend) {
+pub async fn results_share_a_limit(b: Backend) {
     let large = |letter: &str| BranchResult::Done {
         merges: Vec::new(),
         result: Some(Data::from(serde_json::Value::from(letter.repeat(4_000)))),
@@ -339,7 +339,7 @@ pub async fn results_have_a_limit_together(b: Backend) {
 }
 
 /// All scopes of an instance, the origins of its forks, and their results share a size limit.
-pub async fn an_instance_has_a_limit_over_all_its_scopes(b: Backend) {
+pub async fn the_scopes_of_an_instance_share_a_limit(b: Backend) {
     let data = |bytes: usize| Data::string("x".repeat(bytes));
     let grow = |bytes: usize| change(vec![]).at(blocked(Work::Sleep)).data(data(bytes));
     fork_of(&b, 4, 4, 4).await;
@@ -415,7 +415,7 @@ pub async fn an_instance_has_a_limit_over_all_its_scopes(b: Backend) {
 }
 
 /// External inputs that wait in an inbox count until they are processed or their scope is removed.
-pub async fn what_waits_in_inboxes_counts(b: Backend) {
+pub async fn waiting_inputs_count(b: Backend) {
     let data = |bytes: usize| Data::string("x".repeat(bytes));
     let grow = |bytes: usize| change(vec![]).at(blocked(Work::Sleep)).data(data(bytes));
     let input = |call: u32| Input::CallDone {

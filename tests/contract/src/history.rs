@@ -44,7 +44,7 @@ pub async fn append(b: &Backend, history: Vec<HistoryEntry>) {
     b.store.commit(commit).await.unwrap();
 }
 
-pub async fn history_comes_in_parts(b: Backend) {
+pub async fn history_is_read_in_parts(b: Backend) {
     let id = InstanceId::new("a");
     b.create(new("a")).await;
     // Commits with one entry, some entries, and more entries than are written together.
@@ -85,7 +85,7 @@ pub async fn history_comes_in_parts(b: Backend) {
 }
 
 /// A request may ask for more than a process should hold at a time.
-pub async fn large_entries_make_short_parts(b: Backend) {
+pub async fn large_entries_lead_to_short_parts(b: Backend) {
     let id = InstanceId::new("a");
     b.create(new("a")).await;
     let large = Data::string("x".repeat(HISTORY_BYTES_MAX / 3));
@@ -114,7 +114,7 @@ pub async fn large_entries_make_short_parts(b: Backend) {
 }
 
 /// Data with a retention of its own is removed while its entries stay.
-pub async fn recorded_data_goes_before_its_entries(b: Backend) {
+pub async fn recorded_data_is_removed_before_its_entries(b: Backend) {
     let id = InstanceId::new("a");
     b.create(new("a")).await;
     let recorded = |fork: u32, until: Option<i64>| HistoryEntry {

@@ -43,7 +43,7 @@ pub fn inline_run(id: &str, entries: u32) -> NewRecords {
 }
 
 /// The results are the same as for an instance that was driven to its end.
-pub async fn what_was_carried_out_has_ended(b: Backend) {
+pub async fn an_inline_run_has_ended(b: Backend) {
     b.create(new("driven")).await;
     let end = Command::End {
         status: EndStatus::Completed,
@@ -89,7 +89,7 @@ pub async fn what_was_carried_out_has_ended(b: Backend) {
     }
 }
 
-pub async fn what_was_carried_out_may_be_there(b: Backend) {
+pub async fn an_inline_run_may_exist_already(b: Backend) {
     // A running instance isn't affected by an ended one.
     b.create(new("a")).await;
     let again = b.store.create(inline_run("a", 3)).await.unwrap();
@@ -115,7 +115,7 @@ pub async fn what_was_carried_out_may_be_there(b: Backend) {
 }
 
 /// None of its effects are lost if the process dies right after its creation.
-pub async fn effects_of_what_was_carried_out_stay_until_flushed(b: Backend) {
+pub async fn effects_of_an_inline_run_stay_until_flushed(b: Backend) {
     let commands = ["1", "2", "3"].map(|number| Command::Publish(event(number, "t", &[])));
     let made = || {
         let mut new = inline_run("a", 3);

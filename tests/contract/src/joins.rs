@@ -162,7 +162,7 @@ pub async fn a_batch_is_not_a_join(b: Backend) {
 }
 
 /// The existing results count, not the branches.
-pub async fn a_failure_of_many_is_for_the_worker(b: Backend) {
+pub async fn a_failure_among_many_goes_to_the_worker(b: Backend) {
     fork_of(&b, MANY, MANY, MANY).await;
     report(&b, &branch(3), large(3, 10)).await;
     let failed = report(&b, &branch(5), BranchResult::Failed(fault())).await;
@@ -215,7 +215,7 @@ pub async fn a_holder_gets_the_results(b: Backend) {
 }
 
 /// Older builds stored the results with the input.
-pub async fn results_of_older_builds_stay_as_they_are(b: Backend) {
+pub async fn results_of_older_builds_are_supported(b: Backend) {
     fork_of(&b, 2, 2, 2).await;
     report(&b, &branch(0), large(0, 10)).await;
     let input = Input::Joined {

@@ -17,7 +17,7 @@ fn leaving(commands: Vec<Command>) -> Change {
     }
 }
 
-pub async fn whose_commit_comes_first_counts(b: Backend) {
+pub async fn the_first_commit_wins(b: Backend) {
     b.create(new("a")).await;
     let mut first = b.hold_lazily(&root("a")).await;
     let second = b.store.read_snapshot(&root("a"), LEASE_MS).await.unwrap();
@@ -35,7 +35,7 @@ pub async fn whose_commit_comes_first_counts(b: Backend) {
     assert_eq!(scopes[0].rev, 1);
 }
 
-pub async fn who_goes_on_takes_the_lease(b: Backend) {
+pub async fn a_continuing_reader_acquires_the_lease(b: Backend) {
     b.create(new("a")).await;
     let mut held = b.hold_lazily(&root("a")).await;
     b.commit(&mut held, change(vec![]).at(calling(1))).await;
@@ -46,7 +46,7 @@ pub async fn who_goes_on_takes_the_lease(b: Backend) {
     assert_eq!(b.release(&held).await, Released::Free);
 }
 
-pub async fn a_holder_is_left_in_peace(b: Backend) {
+pub async fn a_holder_is_not_disturbed(b: Backend) {
     b.create(new("a")).await;
     let mut looked = b.hold_lazily(&root("a")).await;
     if looked.lease.is_taken() {
@@ -60,7 +60,7 @@ pub async fn a_holder_is_left_in_peace(b: Backend) {
     b.commit(&mut holder, change(vec![])).await;
 }
 
-pub async fn what_came_between_is_not_lost(b: Backend) {
+pub async fn inputs_between_read_and_commit_are_not_lost(b: Backend) {
     b.create(new("a")).await;
     let answer = |call| Input::CallDone {
         call,
@@ -85,7 +85,7 @@ pub async fn what_came_between_is_not_lost(b: Backend) {
     assert_eq!(ids, ["call-2"]);
 }
 
-pub async fn who_goes_on_hears_what_came_between(b: Backend) {
+pub async fn a_continuing_reader_gets_later_inputs(b: Backend) {
     b.create(new("a")).await;
     let mut held = b.hold_lazily(&root("a")).await;
     let cancel = Input::CallDone {
@@ -100,7 +100,7 @@ pub async fn who_goes_on_hears_what_came_between(b: Backend) {
     assert_eq!(items.len(), 1);
 }
 
-pub async fn nothing_begins_in_an_instance_that_stands_still(b: Backend) {
+pub async fn nothing_begins_in_a_suspended_instance(b: Backend) {
     b.create(new("a")).await;
     let mut looked = b.hold_lazily(&root("a")).await;
     if looked.lease.is_taken() {
@@ -113,7 +113,7 @@ pub async fn nothing_begins_in_an_instance_that_stands_still(b: Backend) {
     assert_eq!(awake.unwrap().wake, [root("a")], "it is woken to continue");
 }
 
-pub async fn a_branch_reads_the_same(b: Backend) {
+pub async fn a_branch_can_be_read_without_a_lease(b: Backend) {
     b.create(new("a")).await;
     b.act(
         &root("a"),
@@ -135,7 +135,7 @@ pub async fn a_branch_reads_the_same(b: Backend) {
 }
 
 /// Readers may cache the common data of branches, but not their changing data.
-pub async fn branches_read_the_same_one_after_another(b: Backend) {
+pub async fn branches_can_be_read_one_after_another(b: Backend) {
     b.create(new("a")).await;
     let begun = change(vec![fork("r", 1, 3, 1, 1)]).at(forked(1, 3));
     b.act(&root("a"), begun).await;
@@ -163,7 +163,7 @@ pub async fn branches_read_the_same_one_after_another(b: Backend) {
     }
 }
 
-pub async fn a_call_under_way_is_taken(b: Backend) {
+pub async fn a_call_in_flight_is_acquired(b: Backend) {
     b.create(new("a")).await;
     let mut held = b.hold(&root("a")).await;
     b.commit(&mut held, change(vec![]).at(calling(1))).await;

@@ -22,7 +22,7 @@ fn ids(items: &[InboxItem]) -> Vec<&str> {
     items.iter().map(|item| item.id.as_str()).collect()
 }
 
-pub async fn a_scope_is_held_by_one(b: Backend) {
+pub async fn a_scope_has_a_single_holder(b: Backend) {
     b.create(new("a")).await;
     let first = b.hold(&root("a")).await;
     assert!(b.is_busy(&root("a")).await);
@@ -79,7 +79,7 @@ pub async fn attempts_count_until_the_record_changes(b: Backend) {
     assert_eq!(b.store.attempt(&root("gone")).await.unwrap(), 0);
 }
 
-pub async fn inputs_come_once_and_in_order(b: Backend) {
+pub async fn inputs_are_delivered_once_and_in_order(b: Backend) {
     b.create(new("a")).await;
     assert!(b.add(&root("a"), call(2)).await);
     assert!(b.add(&root("a"), call(1)).await);
@@ -115,7 +115,7 @@ pub async fn inputs_come_once_and_in_order(b: Backend) {
     assert_eq!(ids(&again.inbox), ["call-1", "retry"]);
 }
 
-pub async fn an_input_that_came_meanwhile_keeps_the_lease(b: Backend) {
+pub async fn a_new_input_keeps_the_lease(b: Backend) {
     b.create(new("a")).await;
     let held = b.hold(&root("a")).await;
     b.add(&root("a"), call(1)).await;
@@ -155,7 +155,7 @@ pub async fn a_waiting_holder_is_woken(b: Backend) {
     );
 }
 
-pub async fn what_is_gone_takes_nothing(b: Backend) {
+pub async fn missing_scopes_accept_nothing(b: Backend) {
     assert!(b.is_gone(&root("a")).await);
     assert!(!b.add(&root("a"), call(1)).await);
     b.create(new("a")).await;
@@ -190,7 +190,7 @@ fn last(commands: Vec<Command>) -> Change {
     }
 }
 
-pub async fn a_commit_gives_the_lease_back(b: Backend) {
+pub async fn a_commit_can_release_the_lease(b: Backend) {
     b.create(new("a")).await;
     let mut held = b.hold(&root("a")).await;
     assert!(b.commit(&mut held, last(vec![])).await.released);
@@ -237,7 +237,7 @@ pub async fn a_commit_gives_the_lease_back(b: Backend) {
     assert!(b.is_gone(&root("a")).await);
 }
 
-pub async fn an_unsure_commit_hears_what_came(b: Backend) {
+pub async fn an_unsure_commit_gets_new_inputs(b: Backend) {
     let unsure = || Change {
         require_unchanged_inbox: true,
         fits: false,

@@ -93,27 +93,27 @@ macro_rules! store_suite {
     (@$mode:ident $make:expr, $run:expr) => {
         $crate::cases! { @$mode store_cases, $make, $run,
             leases {
-                a_scope_is_held_by_one, attempts_count_until_the_record_changes, commits_need_the_lease_and_the_revision,
-                inputs_come_once_and_in_order, an_input_that_came_meanwhile_keeps_the_lease,
-                a_waiting_holder_is_woken, what_is_gone_takes_nothing,
-                a_commit_gives_the_lease_back, an_unsure_commit_hears_what_came
+                a_scope_has_a_single_holder, attempts_count_until_the_record_changes, commits_need_the_lease_and_the_revision,
+                inputs_are_delivered_once_and_in_order, a_new_input_keeps_the_lease,
+                a_waiting_holder_is_woken, missing_scopes_accept_nothing,
+                a_commit_can_release_the_lease, an_unsure_commit_gets_new_inputs
             }
             lifecycle {
-                a_key_is_one_instance, suspended_instances_stand_still,
-                an_end_closes_what_is_left, null_is_an_output, faulted_instances_go_on_after_a_retry,
+                a_key_identifies_one_instance, suspended_instances_do_not_continue,
+                an_end_closes_remaining_work, null_is_an_output, faulted_instances_continue_after_a_retry,
                 children_end_with_their_parent, the_outbox_stays_until_flushed,
-                ended_and_faulted_instances_are_removed, scopes_that_ended_are_out_of_view, history_is_appended, history_is_noted,
-                detached_scopes_outlive_the_instance, what_should_run_is_found
+                ended_and_faulted_instances_are_removed, ended_scopes_are_not_listed, history_is_appended, history_entries_can_be_added,
+                detached_scopes_outlive_the_instance, runnable_scopes_are_found
             }
-            history { history_comes_in_parts, large_entries_make_short_parts, recorded_data_goes_before_its_entries }
-            listings { listings_are_newest_first, named_instances_are_listed, pages_say_how_far_they_came, instances_are_counted }
+            history { history_is_read_in_parts, large_entries_lead_to_short_parts, recorded_data_is_removed_before_its_entries }
+            listings { listings_are_newest_first, named_instances_are_listed, pages_state_their_position, instances_are_counted }
             attributes {
                 instances_are_found_by_attributes, attributes_follow_the_instance,
-                pages_by_attribute_say_how_far_they_came
+                pages_by_attribute_state_their_position
             }
             batches {
                 a_batch_keeps_its_instances, outcomes_are_recorded_in_order_and_once, batches_are_paused_and_stopped,
-                batches_are_listed_and_dropped, one_carries_a_batch_out, a_marked_action_is_carried_out_once
+                batches_are_listed_and_dropped, one_carrier_runs_a_batch, a_marked_action_is_carried_out_once
             }
             audit { entries_are_listed_newest_first, old_entries_make_room }
             views { views_are_saved_and_removed, the_number_of_views_is_bounded }
@@ -122,39 +122,39 @@ macro_rules! store_suite {
                 a_reader_of_the_former_version_commits_nothing, waits_follow_the_version,
                 a_marked_migration_is_carried_out_once, a_failed_instance_moves
             }
-            business_keys { a_key_goes_from_hand_to_hand, keys_are_kept_apart }
-            reuse { an_id_that_is_used_again_takes_nothing_of_before }
+            business_keys { a_key_moves_between_instances, keys_are_kept_apart }
+            reuse { a_reused_id_keeps_nothing_of_the_former_instance }
             definitions { definitions_are_immutable, definitions_are_replaced }
             inline_run {
-                what_was_carried_out_has_ended, what_was_carried_out_may_be_there,
-                effects_of_what_was_carried_out_stay_until_flushed
+                an_inline_run_has_ended, an_inline_run_may_exist_already,
+                effects_of_an_inline_run_stay_until_flushed
             }
             lazy {
-                whose_commit_comes_first_counts, who_goes_on_takes_the_lease,
-                a_holder_is_left_in_peace, what_came_between_is_not_lost,
-                who_goes_on_hears_what_came_between,
-                nothing_begins_in_an_instance_that_stands_still, a_branch_reads_the_same,
-                branches_read_the_same_one_after_another,
-                a_call_under_way_is_taken
+                the_first_commit_wins, a_continuing_reader_acquires_the_lease,
+                a_holder_is_not_disturbed, inputs_between_read_and_commit_are_not_lost,
+                a_continuing_reader_gets_later_inputs,
+                nothing_begins_in_a_suspended_instance, a_branch_can_be_read_without_a_lease,
+                branches_can_be_read_one_after_another,
+                a_call_in_flight_is_acquired
             }
             branches { branches_keep_their_data }
             forks {
-                branches_join_once, a_failed_branch_tells_at_once, a_closed_fork_cancels_the_rest,
+                branches_join_once, a_failed_branch_is_reported_at_once, a_closed_fork_cancels_the_rest,
                 batches_open_more_branches, a_failed_branch_is_revived,
-                a_batch_says_how_many_are_done, a_failure_is_told_again, all_failed_branches_are_revived,
-                another_failed_branch_is_told_of, only_what_failed_is_revived, results_have_a_limit_together,
-                an_instance_has_a_limit_over_all_its_scopes, what_waits_in_inboxes_counts,
+                a_batch_reports_the_number_of_results, a_failure_is_reported_again, all_failed_branches_are_revived,
+                another_failed_branch_is_reported, only_failed_branches_are_revived, results_share_a_limit,
+                the_scopes_of_an_instance_share_a_limit, waiting_inputs_count,
                 branches_of_branches_are_closed_too
             }
             joins {
                 few_results_come_with_the_inbox, many_results_are_left_to_a_coordinator,
-                large_results_are_left_to_a_coordinator, a_batch_is_not_a_join, a_failure_of_many_is_for_the_worker,
+                large_results_are_left_to_a_coordinator, a_batch_is_not_a_join, a_failure_among_many_goes_to_the_worker,
                 some_of_many_are_enough, a_fork_of_a_branch_is_joined, a_holder_gets_the_results,
-                results_of_older_builds_stay_as_they_are
+                results_of_older_builds_are_supported
             }
             timers {
                 due_in_order_until_disarmed, a_fired_timer_waits_in_the_inbox,
-                an_earlier_timer_is_news, ended_scopes_have_no_timers
+                an_earlier_timer_is_noticed, ended_scopes_have_no_timers
             }
         }
     };
@@ -169,22 +169,22 @@ macro_rules! event_suite {
     (@$mode:ident $make:expr, $run:expr) => {
         $crate::cases! { @$mode event_cases, $make, $run,
             events {
-                an_event_reaches_who_waits, a_slot_takes_one_event, correlation_is_learnt,
-                early_events_are_kept, an_event_that_was_used_is_not_early, events_without_correlation_are_not_kept,
-                an_early_event_goes_to_one_who_knows_nothing, an_addressed_event,
+                an_event_reaches_waiting_instances, a_slot_takes_one_event, correlation_is_learnt,
+                early_events_are_kept, a_used_event_is_not_early, events_without_correlation_are_not_kept,
+                an_early_event_goes_to_an_instance_without_values, an_addressed_event,
                 an_event_is_known_once_confirmed, an_unconfirmed_event_has_the_same_outcome,
-                what_was_not_used_is_given_back, a_refused_commit_gives_nothing_back,
+                unused_events_become_available_again, a_refused_commit_returns_no_events,
                 an_event_of_a_closed_branch_is_free, events_expire,
                 an_event_is_searched_where_definitions_wait
             }
             starts {
-                each_event_starts_one, a_correlated_event_continues, while_it_is_being_started,
-                a_start_counts_as_consumed, what_started_one_is_not_early,
-                one_that_is_being_started_was_there, a_set_of_events_starts_one,
+                each_event_starts_one, a_correlated_event_continues, an_event_during_a_start,
+                a_start_counts_as_consumed, a_starting_event_is_not_early,
+                a_starting_instance_counts_as_existing, a_set_of_events_starts_one,
                 sets_keep_correlations_apart, sets_of_unlike_rules, a_constant_binds_nothing,
                 a_faulted_instance_is_over, a_set_is_dropped_when_late,
-                an_expression_says_when_a_set_is_complete, a_start_by_one_event_stays_one,
-                an_instance_has_had_what_started_it
+                an_expression_decides_when_a_set_is_complete, a_start_by_one_event_is_not_changed,
+                an_instance_does_not_get_its_starting_event_again
             }
         }
     };
@@ -200,7 +200,7 @@ macro_rules! expiry_suite {
         $crate::cases! { @$mode expiry_cases, $make, $run,
             expiry {
                 an_expired_lease_is_taken_over, a_renewed_lease_stays,
-                a_late_holder_that_nobody_followed_goes_on
+                a_late_holder_without_a_successor_continues
             }
         }
     };
@@ -216,7 +216,7 @@ macro_rules! pending_suite {
         $crate::cases! { @$mode pending_cases, $make, $run,
             pending_starts {
                 pending_starts_are_bounded_by_workflow, pending_starts_are_bounded_together,
-                a_pending_start_counts_once, a_forgotten_start_leaves_its_place
+                a_pending_start_counts_once, a_forgotten_start_is_uncounted
             }
         }
     };

@@ -29,7 +29,7 @@ async fn status(b: &Backend, id: &str) -> Status {
     status
 }
 
-pub async fn a_key_is_one_instance(b: Backend) {
+pub async fn a_key_identifies_one_instance(b: Backend) {
     let a = InstanceId::new("a");
     assert_eq!(b.store.has_ended(&a).await.unwrap(), None);
     b.create(new("a")).await;
@@ -65,7 +65,7 @@ pub async fn a_key_is_one_instance(b: Backend) {
     );
 }
 
-pub async fn suspended_instances_stand_still(b: Backend) {
+pub async fn suspended_instances_do_not_continue(b: Backend) {
     let id = InstanceId::new("a");
     assert_eq!(b.store.suspend(&id, true, at(0)).await.unwrap(), None);
     b.create(new("a")).await;
@@ -164,7 +164,7 @@ pub async fn null_is_an_output(b: Backend) {
     }
 }
 
-pub async fn an_end_closes_what_is_left(b: Backend) {
+pub async fn an_end_closes_remaining_work(b: Backend) {
     b.create(new("a")).await;
     let mut held = b.hold(&root("a")).await;
     b.commit(
@@ -221,7 +221,7 @@ pub async fn an_end_closes_what_is_left(b: Backend) {
     assert!(b.try_commit(&mut branch, change(vec![])).await.is_none());
 }
 
-pub async fn faulted_instances_go_on_after_a_retry(b: Backend) {
+pub async fn faulted_instances_continue_after_a_retry(b: Backend) {
     let id = InstanceId::new("a");
     b.create(new("a")).await;
     b.act(
@@ -361,7 +361,7 @@ pub async fn ended_and_faulted_instances_are_removed(b: Backend) {
     assert_eq!(status(&b, "f").await, Status::Running);
 }
 
-pub async fn scopes_that_ended_are_out_of_view(b: Backend) {
+pub async fn ended_scopes_are_not_listed(b: Backend) {
     let id = InstanceId::new("a");
     assert!(b.store.view(&id).await.unwrap().is_none());
     b.create(new("a")).await;
@@ -439,7 +439,7 @@ pub async fn history_is_appended(b: Backend) {
 }
 
 /// Also entries without a commit, and the data of an entry.
-pub async fn history_is_noted(b: Backend) {
+pub async fn history_entries_can_be_added(b: Backend) {
     b.create(new("a")).await;
     let entry = |call: u32| HistoryEntry {
         at: at(5),
@@ -506,7 +506,7 @@ pub async fn detached_scopes_outlive_the_instance(b: Backend) {
     assert_eq!(status(&b, "a").await, Status::Completed);
 }
 
-pub async fn what_should_run_is_found(b: Backend) {
+pub async fn runnable_scopes_are_found(b: Backend) {
     b.create(new("a")).await;
     assert_eq!(b.store.runnable(10).await.unwrap(), [root("a")]);
     let held = b.hold(&root("a")).await;

@@ -162,7 +162,7 @@ pub async fn named_instances_are_listed(b: Backend) {
     assert_eq!(all, ["d", "c", "b"]);
 }
 
-pub async fn pages_say_how_far_they_came(b: Backend) {
+pub async fn pages_state_their_position(b: Backend) {
     for number in 0..30 {
         b.create(new(&format!("i{number:02}"))).await;
     }

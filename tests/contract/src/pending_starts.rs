@@ -56,7 +56,7 @@ pub async fn a_pending_start_counts_once(b: Backend) {
 }
 
 /// Nothing counts it again, because its instance may have been removed.
-pub async fn a_forgotten_start_leaves_its_place(b: Backend) {
+pub async fn a_forgotten_start_is_uncounted(b: Backend) {
     let later = |ms: i64| Timestamp(NOW.0 + ms);
     assert!(add(&b, "w", "1", max(2, 2), NOW).await);
     assert!(add(&b, "w", "2", max(2, 2), NOW).await);

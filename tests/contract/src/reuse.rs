@@ -13,7 +13,7 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A process may be frozen for longer than an instance is kept, and then return with numbers of a former instance with
 /// the same id.
-pub async fn an_id_that_is_used_again_takes_nothing_of_before(b: Backend) {
+pub async fn a_reused_id_keeps_nothing_of_the_former_instance(b: Backend) {
     let publish = |id: &str| change(vec![Command::Publish(event(id, "t", &[]))]);
     b.create(new("a")).await;
     let mut late = b.hold(&root("a")).await;

@@ -116,7 +116,7 @@ pub async fn a_correlated_event_continues(b: Backend) {
     );
 }
 
-pub async fn while_it_is_being_started(b: Backend) {
+pub async fn an_event_during_a_start(b: Backend) {
     let only = trigger(vec![by_order("t")], true);
     let first = event("1", "t", &[("order", "1")]);
     assert_eq!(ingest(&b, &first, &only, 0).await.starts.len(), 1);
@@ -151,7 +151,7 @@ pub async fn a_start_counts_as_consumed(b: Backend) {
 }
 
 /// An instance begins when its event arrives, whatever the time of its creation.
-pub async fn one_that_is_being_started_was_there(b: Backend) {
+pub async fn a_starting_instance_counts_as_existing(b: Backend) {
     let only = trigger(vec![by_order("t")], true);
     let first = event("1", "t", &[("order", "1")]);
     ingest(&b, &first, &only, 0).await;
@@ -169,7 +169,7 @@ pub async fn one_that_is_being_started_was_there(b: Backend) {
 }
 
 /// An event that started an instance isn't kept for instances that begin later.
-pub async fn what_started_one_is_not_early(b: Backend) {
+pub async fn a_starting_event_is_not_early(b: Backend) {
     let only = trigger(vec![by_order("t")], true);
     for (id, instance) in [("1", "a"), ("2", "b")] {
         let event = event(id, "t", &[("order", "1")]);
@@ -344,7 +344,7 @@ pub async fn a_set_is_dropped_when_late(b: Backend) {
 }
 
 /// `(t and u) or (v and not t)`
-pub async fn an_expression_says_when_a_set_is_complete(b: Backend) {
+pub async fn an_expression_decides_when_a_set_is_complete(b: Backend) {
     let kinds = vec![filter("t", &[]), filter("u", &[]), filter("v", &[])];
     let mut some = trigger(kinds, false);
     let (t, u, v) = (Wait::Event(0), Wait::Event(1), Wait::Event(2));
@@ -368,7 +368,7 @@ pub async fn an_expression_says_when_a_set_is_complete(b: Backend) {
 
 /// After a crash, the event is offered again. Meanwhile another version was deployed that combines it with other
 /// events, and another workflow that it would start.
-pub async fn a_start_by_one_event_stays_one(b: Backend) {
+pub async fn a_start_by_one_event_is_not_changed(b: Backend) {
     let one = trigger(vec![filter("t", &[])], true);
     let mut both = trigger(vec![filter("t", &[]), filter("u", &[])], false);
     both.definition.version = "2.0.0".into();
@@ -399,7 +399,7 @@ pub async fn a_start_by_one_event_stays_one(b: Backend) {
 }
 
 /// It waits for more such events when the event that started it is offered again.
-pub async fn an_instance_has_had_what_started_it(b: Backend) {
+pub async fn an_instance_does_not_get_its_starting_event_again(b: Backend) {
     let one = trigger(vec![filter("t", &[])], true);
     let first = event("1", "t", &[]);
     assert_eq!(start_ids(&ingest(&b, &first, &one, 0).await), [["1"]]);

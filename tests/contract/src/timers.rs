@@ -66,7 +66,7 @@ pub async fn a_fired_timer_waits_in_the_inbox(b: Backend) {
     assert!(!b.add(&root("a"), Input::Timer { seq: 1 }).await);
 }
 
-pub async fn an_earlier_timer_is_news(b: Backend) {
+pub async fn an_earlier_timer_is_noticed(b: Backend) {
     arm(&b, "a", vec![timer(1, 100)]).await;
     let changed = b.store.timers_changed();
     // Between the call and the wait, where it must not be missed.

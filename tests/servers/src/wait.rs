@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_asks_until_there_is_something() {
+    fn it_polls_until_there_is_a_value() {
         let mut asked = 0;
         let found = until("the third", || {
             asked += 1;
@@ -55,7 +55,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     #[should_panic(expected = "it never comes: the end of the world")]
-    async fn it_does_not_ask_for_ever() {
+    async fn it_does_not_poll_forever() {
         eventually("the end of the world", async || None::<()>).await;
     }
 }

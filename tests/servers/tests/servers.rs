@@ -12,7 +12,7 @@ fn alive(pid: u32) -> bool {
 }
 
 #[test]
-fn redis_keeps_its_data_over_a_crash() {
+fn redis_keeps_its_data_after_a_crash() {
     let mut redis = RedisServer::durable().unwrap();
     let pid = redis.pid().unwrap();
     redis.cli(&["SET", "a", "1"]).unwrap();
@@ -27,7 +27,7 @@ fn redis_keeps_its_data_over_a_crash() {
 }
 
 #[test]
-fn redis_can_stand_still() {
+fn redis_can_be_paused() {
     let redis = RedisServer::start().unwrap();
     let mut stream = TcpStream::connect(redis.address()).unwrap();
     stream
@@ -44,7 +44,7 @@ fn redis_can_stand_still() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_an_error_when_it_was_asked_for() {
+fn a_requested_port_that_is_taken_is_an_error() {
     let first = RedisServer::start().unwrap();
     let options = RedisOptions {
         port: Some(first.port()),

@@ -158,7 +158,7 @@ fn found(wf: &Workflow) -> Vec<&'static str> {
 }
 
 #[test]
-fn every_capability_is_generated() {
+fn every_feature_is_generated() {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for case in cases() {
         for text in plans::documents(&case) {
@@ -233,7 +233,7 @@ fn shows(from: &str, to: &str) -> bool {
 }
 
 #[test]
-fn what_is_generated_shows_in_what_comes_of_it() {
+fn generated_features_affect_the_outcome() {
     for (from, to) in [
         ("resultPath: $.all", "resultPath: $.some"),
         (

@@ -15,7 +15,7 @@ fn run(mode: Mode, seeds: impl Iterator<Item = u64>) -> Totals {
 }
 
 #[test]
-fn seeds_end_as_the_reference_says() {
+fn seeds_end_like_the_reference() {
     let counts = run(Mode::Cluster, 0..60).counts;
     assert!(counts.kills > 10 && counts.pauses > 10, "{counts:?}");
     assert!(counts.leases_run_out > 30, "{counts:?}");
@@ -28,12 +28,12 @@ fn seeds_end_as_the_reference_says() {
 }
 
 #[test]
-fn a_store_on_disk_is_opened_again() {
+fn a_store_on_disk_is_reopened() {
     assert!(run(Mode::Durable, 0..3).counts.reopened > 1);
 }
 
 #[test]
-fn a_store_that_goes_back_in_time_leaves_nothing_stuck() {
+fn a_rolled_back_store_leaves_nothing_stuck() {
     assert!(run(Mode::Rollback, 0..3).counts.reopened > 2);
 }
 

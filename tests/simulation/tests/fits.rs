@@ -34,7 +34,7 @@ fn with(scope: &Scope, pointer: &str, value: Value) -> Scope {
 }
 
 #[test]
-fn what_is_not_there_is_found() {
+fn missing_parts_are_found() {
     let resources = MapResources::default();
     let reading = swirl_spec::read(DEFINITION.as_bytes(), &resources, &Default::default());
     let workflow = reading.workflow.unwrap();

@@ -47,7 +47,7 @@ fn carried(definition: &Arc<Definition>, input: Data) -> Option<InlineRun> {
 }
 
 #[test]
-fn what_works_on_data_is_carried_out() {
+fn data_workflows_run_inline() {
     let head = "functions: [{name: twice, type: expression, operation: '${ .n * 2 }'}]
 timeouts: {workflowExecTimeout: PT1M}";
     let definition = definition(
@@ -79,7 +79,7 @@ timeouts: {workflowExecTimeout: PT1M}";
 
 /// They take turns like others, because otherwise the effects of the limits would be unknown.
 #[test]
-fn what_fails_or_takes_long_is_not() {
+fn failing_and_slow_instances_do_not_run_inline() {
     let failing = definition(
         "errors: [{name: any, code: '1'}]",
         "{name: a, type: inject, data: {x: 1}, stateDataFilter: {output: '${ error(\"no\") }'}, end: true}",
@@ -107,7 +107,7 @@ fn what_fails_or_takes_long_is_not() {
 
 /// Each expression is quick, but all of them together would hold up other work.
 #[test]
-fn what_takes_long_as_a_whole_is_not() {
+fn instances_with_much_total_work_do_not_run_inline() {
     const STATES: usize = 90;
     let chain = |expression: &str, states: usize| {
         let states = (0..states).map(|state| {
@@ -128,7 +128,7 @@ fn what_takes_long_as_a_whole_is_not() {
 }
 
 #[test]
-fn what_does_more_than_work_on_data_is_not_tried() {
+fn other_workflows_are_not_tried_inline() {
     let produce = "{name: e, type: t, source: s, kind: produced}";
     for (head, states) in [
         ("keepActive: true", INJECT),
@@ -163,7 +163,7 @@ fn what_does_more_than_work_on_data_is_not_tried() {
 
 /// The creation is the only commit, and the checkers treat it like any other.
 #[test]
-fn in_a_cluster_its_creation_is_its_commit() {
+fn in_a_cluster_an_inline_run_has_one_commit() {
     for (seed, size) in [(500_296, 1), (500_587, 4), (600_088, 1)] {
         let case = generate(seed, size);
         let run = |mutant| check_cluster(&case, &Faults::of_seed(seed), mutant).unwrap();

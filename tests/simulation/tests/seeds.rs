@@ -100,7 +100,7 @@ fn a_call_that_is_missing_beside_a_failure_is_found() {
 
 /// Otherwise the order would determine whether the other one is still called.
 #[test]
-fn no_action_fails_at_the_moment_at_which_another_begins() {
+fn no_action_fails_when_another_begins() {
     let mut at_once = 0;
     for seed in 0..2_000 {
         let case = generate(seed, 1);

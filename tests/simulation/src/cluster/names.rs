@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_start_at_other_moments_have_the_same_names() {
+    fn runs_with_other_start_times_have_the_same_names() {
         let ((calm, before), (other, after)) = (run(0, false), run(40, false));
         assert_eq!(before[0], after[0]);
         for (before, after) in before.iter().zip(&after).skip(1) {
@@ -263,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn a_drawn_id_stays_as_it_is() {
+    fn a_random_id_stays_unchanged() {
         let (names, ids) = run(40, true);
         assert_eq!(names.text(&ids[1]), ids[1]);
     }
 
     #[test]
-    fn a_key_is_of_its_own_instance() {
+    fn a_key_belongs_to_its_instance() {
         let ((calm, before), (other, after)) = (run(0, false), run(40, false));
         let call = |id: &str, at: i64| Called {
             instance: id.to_owned(),
