@@ -20,6 +20,10 @@ const FORM_BYTES_MAX: usize = 4 << 20;
 
 /// Allows only our own files, and forms that are sent to us.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
+/// An extension of answers: the scripts of this page may add style sheets that have this nonce.
+#[derive(Clone)]
+pub struct StyleNonce(pub String);
+
      connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 /// The name that was drawn for a browser.
@@ -63,7 +67,9 @@ pub async fn enter(State(console): State<Console>, mut request: Request, next: N
             .append_pair("next", &back)
             .finish();
         response = Redirect::to(&format!("/console/sign-in?{query}")).into_response();
+    let nonce = response.extensions_mut().remove::<StyleNonce>();
     }
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy(nonce.as_ref()));
     // Signing in or out changes the name.
     let renamed = response.extensions_mut().remove::<Ticket>();
     let renamed = renamed.map(|Ticket(name)| name);
@@ -75,7 +81,6 @@ pub async fn enter(State(console): State<Console>, mut request: Request, next: N
         headers.insert(header::SET_COOKIE, value);
     }
     for (name, value) in [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::REFERRER_POLICY, "same-origin"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (
@@ -84,6 +89,14 @@ pub async fn enter(State(console): State<Console>, mut request: Request, next: N
         ),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
+fn policy(nonce: Option<&StyleNonce>) -> HeaderValue {
+    let with_nonce = nonce.and_then(|StyleNonce(nonce)| {
+        let styles = format!("style-src 'self' 'nonce-{nonce}'");
+        HeaderValue::try_from(POLICY.replace("style-src 'self'", &styles)).ok()
+    });
+    with_nonce.unwrap_or(HeaderValue::from_static(POLICY))
+}
+
     }
     response
 }
@@ -226,6 +239,15 @@ mod tests {
         ] {
             let mut all = vec![host];
             all.extend(more);
+    #[test]
+    fn a_nonce_allows_style_sheets_and_nothing_else() {
+        assert_eq!(policy(None), POLICY);
+        let with_nonce = policy(Some(&StyleNonce("a1".to_owned())));
+        let with_nonce = with_nonce.to_str().unwrap();
+        assert_eq!(with_nonce.replace(" 'nonce-a1'", ""), POLICY);
+        assert!(with_nonce.contains("; style-src 'self' 'nonce-a1'; script-src 'self';"));
+    }
+
             assert_eq!(is_own(&headers(&all)), own, "{more:?}");
         }
     }

@@ -290,6 +290,9 @@ async fn files_are_there_and_nothing_else() {
         assert_eq!(answer.headers()["content-type"], kind);
     }
     for path in ["/console/assets/..%2Fconsole.css", "/console/nothing"] {
+        ("editor.js", "text/javascript; charset=utf-8"),
+        ("codemirror.js", "text/javascript; charset=utf-8"),
+        ("codemirror.licences.txt", "text/plain; charset=utf-8"),
         assert_eq!(
             browser.get(path).await.status(),
             StatusCode::NOT_FOUND,

@@ -33,7 +33,7 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 22] = [
+pub const ALL: [Journey; 24] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
     }),
@@ -73,6 +73,9 @@ pub const ALL: [Journey; 22] = [
     journey("start an instance with the form of its schema", |stage| {
         Box::pin(definitions::start(stage))
     }),
+    journey("write a definition with the keyboard alone", |stage| {
+        Box::pin(definitions::keyboard(stage))
+    }),
     journey("compare two versions, and delete the older one", |stage| {
         Box::pin(definitions::versions(stage))
     }),
@@ -104,4 +107,9 @@ pub const ALL: [Journey; 22] = [
     journey("the checks find what is wrong with a page", |stage| {
         Box::pin(checks::find(stage))
     }),
+    Journey {
+        name: "correct a wrong definition without scripts",
+        run: |stage| Box::pin(definitions::correct(stage)),
+        scripts: false,
+    },
 ];
