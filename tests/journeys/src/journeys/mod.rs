@@ -33,9 +33,12 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 24] = [
+pub const ALL: [Journey; 25] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
+    }),
+    journey("sign in at the provider, and out again", |stage| {
+        Box::pin(access::sign_in_at_provider(stage))
     }),
     journey("watch an instance while it runs on a cluster", |stage| {
         Box::pin(access::watch(stage))
@@ -70,11 +73,11 @@ pub const ALL: [Journey; 24] = [
     journey("see the findings while writing a definition", |stage| {
         Box::pin(definitions::write(stage))
     }),
-    journey("start an instance with the form of its schema", |stage| {
-        Box::pin(definitions::start(stage))
-    }),
     journey("write a definition with the keyboard alone", |stage| {
         Box::pin(definitions::keyboard(stage))
+    }),
+    journey("start an instance with the form of its schema", |stage| {
+        Box::pin(definitions::start(stage))
     }),
     journey("compare two versions, and delete the older one", |stage| {
         Box::pin(definitions::versions(stage))
@@ -104,12 +107,12 @@ pub const ALL: [Journey; 24] = [
         run: |stage| Box::pin(rewind::steps(stage)),
         scripts: false,
     },
-    journey("the checks find what is wrong with a page", |stage| {
-        Box::pin(checks::find(stage))
-    }),
     Journey {
         name: "correct a wrong definition without scripts",
         run: |stage| Box::pin(definitions::correct(stage)),
         scripts: false,
     },
+    journey("the checks find what is wrong with a page", |stage| {
+        Box::pin(checks::find(stage))
+    }),
 ];
