@@ -42,7 +42,7 @@ async fn unless_down(State(login): State<Login>, request: Request, next: Next) -
 async fn ask() -> Html<&'static str> {
     Html(
         "<!doctype html><html lang=en><meta charset=utf-8><title>Provider</title><link rel=icon href=data:,>\
-         <main><h1>The provider</h1><form method=post><button>Continue as Ada</button></form></main></html>",
+         <main><h1>The provider</h1><form method=post><button style='padding:8px'>Continue as Ada</button></form></main></html>",
     )
 }
 
