@@ -1,6 +1,15 @@
-// Checks a document while it is being written. The button of the page does the same without this.
+// The definition editor: CodeMirror in place of the text field of the page, and a check while a document is written.
+// Without this the field is there, and the button of the page does the same check.
+
+import {
+  bracketMatching, Compartment, defaultKeymap, drawSelection, EditorState, EditorView, highlightActiveLine,
+  highlightActiveLineGutter, highlightSelectionMatches, highlightSpecialChars, HighlightStyle, history, historyKeymap,
+  indentOnInput, indentWithTab, json, keymap, lineNumbers, lintGutter, lintKeymap, Prec, search, searchKeymap,
+  setDiagnostics, syntaxHighlighting, tags, yaml,
+} from './codemirror.js';
 
 const field = document.querySelector('textarea[data-check]');
+const label = document.querySelector(`label[for="${field.id}"]`);
 const told = document.getElementById('told');
 const checked = document.getElementById('checked');
 
@@ -43,10 +52,29 @@ function show(text) {
   const found = page.getElementById('findings');
   checked.querySelector('#findings')?.remove();
   if (found) checked.append(found);
-  if (found?.querySelector('.error')) field.setAttribute('aria-invalid', 'true');
-  else field.removeAttribute('aria-invalid');
   document.getElementById('refused')?.remove();
+  // What has been written meanwhile has moved the lines: the next check marks them.
+  if (!outdated) mark();
   linked();
+}
+
+// Marks the lines that findings are about.
+function mark() {
+  const { doc } = view.state;
+  const marks = [...checked.querySelectorAll('#findings > li')].flatMap((one) => {
+    const number = Number(one.querySelector('[data-line]')?.dataset.line ?? 0);
+    if (number < 1 || number > doc.lines) return [];
+    const line = doc.line(number);
+    const text = (selector) => one.querySelector(selector)?.textContent ?? '';
+    return [{
+      from: line.from + (line.text.length - line.text.trimStart().length),
+      to: line.to,
+      severity: one.className,
+      message: [text('.said'), text('span.hint')].filter(Boolean).join(' '),
+    }];
+  });
+  const isInvalid = checked.querySelector('#findings > .error') !== null;
+  view.dispatch(setDiagnostics(view.state, marks), { effects: attributes.reconfigure(attributesOf(isInvalid)) });
 }
 
 // The place of a finding leads to its line.
@@ -54,6 +82,7 @@ function linked() {
   for (const place of checked.querySelectorAll('span[data-line]')) {
     const button = document.createElement('button');
     button.type = 'button';
+    button.dataset.line = place.dataset.line;
     button.textContent = place.textContent;
     button.addEventListener('click', () => goTo(Number(place.dataset.line)));
     place.replaceWith(button);
@@ -61,15 +90,101 @@ function linked() {
 }
 
 function goTo(number) {
-  const lines = field.value.split('\n');
-  const line = Math.min(number, lines.length);
-  const start = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
-  field.focus();
-  field.setSelectionRange(start, start + lines[line - 1].length);
-  field.scrollTop = (field.scrollHeight * (line - 1)) / lines.length - field.clientHeight / 3;
+  const line = view.state.doc.line(Math.min(number, view.state.doc.lines));
+  view.focus();
+  view.dispatch({
+    selection: { anchor: line.from, head: line.to },
+    effects: EditorView.scrollIntoView(line.from, { y: 'center' }),
+  });
 }
 
-field.addEventListener('input', later);
+// Colours are those of the page, which has light and dark ones; the variant chooses between CodeMirror's own.
+function colours(dark) {
+  return EditorView.theme({
+    '&': { backgroundColor: 'var(--ground)', color: 'var(--text)' },
+    '.cm-content': { caretColor: 'var(--text)' },
+    '.cm-cursor': { borderLeftColor: 'var(--text)' },
+    '.cm-gutters': { backgroundColor: 'var(--card)', color: 'var(--soft)', borderRight: '1px solid var(--line)' },
+    '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'color-mix(in srgb, var(--accent) 8%, transparent)' },
+    '.cm-panels, .cm-tooltip': { backgroundColor: 'var(--card)', color: 'var(--text)', borderColor: 'var(--line)' },
+    '.cm-button': { backgroundImage: 'none' },
+  }, { dark });
+}
+
+const words = HighlightStyle.define([
+  { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: 'var(--blue)' },
+  { tag: tags.string, color: 'var(--good)' },
+  { tag: [tags.number, tags.bool, tags.null, tags.keyword], color: 'var(--warn)' },
+  { tag: [tags.comment, tags.meta], color: 'var(--soft)' },
+]);
+
+function languageOf(text) {
+  return /^\s*[{[]/.test(text) ? 'json' : 'yaml';
+}
+
+function attributesOf(isInvalid) {
+  return EditorView.contentAttributes.of({
+    'aria-labelledby': label.id,
+    'aria-describedby': 'keys told',
+    ...(isInvalid && { 'aria-invalid': 'true' }),
+  });
+}
+
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const theme = new Compartment();
+const language = new Compartment();
+const attributes = new Compartment();
+let written = languageOf(field.value);
+
+function changed(update) {
+  if (!update.docChanged) return;
+  // Tab indents again.
+  view.setTabFocusMode(false);
+  field.value = view.state.doc.toString();
+  const now = languageOf(field.value);
+  if (now !== written) {
+    written = now;
+    // Not within an update.
+    queueMicrotask(() => view.dispatch({ effects: language.reconfigure(now === 'json' ? json() : yaml()) }));
+  }
+  later();
+}
+
+const view = new EditorView({
+  state: EditorState.create({
+    doc: field.value,
+    extensions: [
+      // The policy of the page allows only styles with this.
+      EditorView.cspNonce.of(field.dataset.nonce),
+      theme.of(colours(dark.matches)),
+      language.of(written === 'json' ? json() : yaml()),
+      attributes.of(attributesOf(false)),
+      // After Escape, Tab leaves the editor, however long that takes.
+      Prec.highest(keymap.of([{ key: 'Escape', run: (view) => (view.setTabFocusMode(true), false) }])),
+      EditorView.domEventHandlers({ blur: (_, view) => view.setTabFocusMode(false) }),
+      keymap.of([...searchKeymap, ...historyKeymap, ...lintKeymap, ...defaultKeymap, indentWithTab]),
+      lineNumbers(), lintGutter(), highlightActiveLine(), highlightActiveLineGutter(), highlightSpecialChars(),
+      history(), drawSelection(), indentOnInput(), bracketMatching(), search({ top: true }),
+      highlightSelectionMatches(), syntaxHighlighting(words), EditorView.lineWrapping,
+      EditorView.updateListener.of(changed),
+    ],
+  }),
+});
+dark.addEventListener('change', () => view.dispatch({ effects: theme.reconfigure(colours(dark.matches)) }));
+
+// The field stays in the form, which sends it; the browser also keeps a draft in it.
+field.after(view.dom);
+field.hidden = true;
+field.required = false;
+document.getElementById('keys').hidden = false;
+label.addEventListener('click', () => view.focus());
+field.form.addEventListener('submit', (event) => {
+  if (field.value.trim() !== '') return;
+  event.preventDefault();
+  told.textContent = 'There is nothing to deploy yet: write or paste a definition.';
+  view.focus();
+});
 linked();
+mark();
 // A draft that the browser has kept.
 if (field.value.trim() !== '' && !document.getElementById('refused')) later();

@@ -7,6 +7,9 @@ use axum::response::{IntoResponse, Response};
 const CSS: &str = include_str!("../assets/console.css");
 const SCRIPT: &str = include_str!("../assets/console.js");
 const EDITOR: &str = include_str!("../assets/editor.js");
+/// Made by `console/editor/build.js`, with the licences that its packages want to be passed on.
+const CODEMIRROR: &str = include_str!("../assets/codemirror.js");
+const LICENCES: &str = include_str!("../assets/codemirror.licences.txt");
 const ICON: &str = include_str!("../assets/icon.svg");
 
 pub async fn asset(Path(name): Path<String>) -> Response {
@@ -19,6 +22,8 @@ pub async fn asset(Path(name): Path<String>) -> Response {
         ),
         "console.js" => ("text/javascript", SCRIPT.to_owned()),
         "editor.js" => ("text/javascript", EDITOR.to_owned()),
+        "codemirror.js" => ("text/javascript", CODEMIRROR.to_owned()),
+        "codemirror.licences.txt" => ("text/plain", LICENCES.to_owned()),
         "icon.svg" => ("image/svg+xml", ICON.to_owned()),
         _ => return StatusCode::NOT_FOUND.into_response(),
     };

@@ -1,10 +1,13 @@
 //! State that all pages share.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 
 use crate::hints::Hints;
+use crate::pending::Pending;
+use crate::provider::{Provider, ProviderError};
 use crate::sessions::Sessions;
 
 /// State that all pages share.
@@ -12,6 +15,9 @@ use crate::sessions::Sessions;
 pub struct Console {
     pub(crate) api: Router,
     pub(crate) sessions: Arc<Sessions>,
+    /// `None`: visitors sign in with tokens that they have.
+    pub(crate) provider: Option<Arc<dyn Provider>>,
+    pub(crate) pending: Arc<Pending>,
     /// Browsers must send the cookie over TLS only.
     pub(crate) secure: bool,
     /// Random, drawn at the start: it authenticates the forms of our pages.
@@ -34,10 +40,19 @@ impl Console {
         Ok(Console {
             api,
             sessions: Arc::default(),
+            provider: None,
+            pending: Arc::default(),
             secure,
             key: Arc::new(key),
             hints: Arc::new(Hints::new(is_stopping)),
         })
+    }
+
+    /// Visitors can sign in at this provider.
+    #[must_use]
+    pub fn with_provider(mut self, provider: Option<Arc<dyn Provider>>) -> Console {
+        self.provider = provider;
+        self
     }
 
     /// The token that each form of this browser must contain.
@@ -45,5 +60,43 @@ impl Console {
         blake3::keyed_hash(&self.key, name.as_bytes())
             .to_hex()
             .to_string()
+    }
+
+    /// The token of a session that isn't over. If it expires soon, the provider is asked for a new one first.
+    pub(crate) async fn token(&self, name: &str) -> Option<String> {
+        let found = self.sessions.find(name, Instant::now())?;
+        if found.due.is_none() {
+            return Some(found.token);
+        }
+        // Not dropped with the request: the provider may accept a renewal only once.
+        let (console, owned) = (self.clone(), name.to_owned());
+        let renewed = tokio::spawn(async move { console.renew(&owned).await });
+        renewed.await.unwrap_or(Some(found.token))
+    }
+
+    async fn renew(&self, name: &str) -> Option<String> {
+        let found = self.sessions.find(name, Instant::now())?;
+        let (Some(provider), Some((_, turn))) = (&self.provider, found.due) else {
+            return Some(found.token);
+        };
+        let _turn = turn.lock().await;
+        // Another request of the session may have renewed it meanwhile.
+        let found = self.sessions.find(name, Instant::now())?;
+        let Some((renewal, _)) = found.due else {
+            return Some(found.token);
+        };
+        match provider.renew(&renewal).await {
+            Ok(granted) => {
+                let token = granted.token.clone();
+                self.sessions.renew(name, granted, Instant::now());
+                Some(token)
+            }
+            // Valid for a little longer; after that the visitor signs in again.
+            Err(error) => {
+                let again = error == ProviderError::Away;
+                self.sessions.not_renewed(name, again, Instant::now());
+                Some(found.token)
+            }
+        }
     }
 }

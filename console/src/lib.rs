@@ -14,6 +14,8 @@ mod console;
 mod form;
 mod hints;
 mod pages;
+mod pending;
+mod provider;
 mod routes;
 mod sessions;
 mod shell;
@@ -24,4 +26,5 @@ mod words;
 
 pub use asking::{CameFrom, Follows};
 pub use console::Console;
+pub use provider::{Flow, Granted, Provider, ProviderError, Renewal, Returned};
 pub use routes::router;

@@ -19,6 +19,8 @@ pub fn router(console: Console) -> Router {
             "/sign-in",
             get(pages::sign_in::show).post(pages::sign_in::sign_in),
         )
+        .route("/sign-in/with", get(pages::provider::begin))
+        .route("/sign-in/callback", get(pages::provider::finish))
         .route("/sign-out", post(pages::sign_in::sign_out))
         .route(
             "/batches",

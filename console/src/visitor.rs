@@ -1,7 +1,5 @@
 //! The visitor of a page: the cookie, the session behind it, and the forms that may be sent.
 
-use std::time::Instant;
-
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::request::Parts;
@@ -21,6 +19,10 @@ const FORM_BYTES_MAX: usize = 4 << 20;
 /// Allows only our own files, and forms that are sent to us.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
      connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+/// An extension of answers: the scripts of this page may add style sheets that have this nonce.
+#[derive(Clone)]
+pub struct StyleNonce(pub String);
 
 /// The name that was drawn for a browser.
 #[derive(Clone)]
@@ -53,9 +55,7 @@ pub async fn enter(State(console): State<Console>, mut request: Request, next: N
         (&Method::GET, Some(path)) => format!("/console{path}"),
         _ => "/console/".to_owned(),
     };
-    // Behind a proxy that speaks TLS.
-    let proxied = request.headers().get("x-forwarded-proto");
-    let secure = console.secure || proxied.is_some_and(|scheme| scheme == "https");
+    let secure = is_secure(&console, request.headers());
     let mut response = next.run(request).await;
     if response.status() == StatusCode::UNAUTHORIZED {
         console.sessions.end(&name);
@@ -67,7 +67,9 @@ pub async fn enter(State(console): State<Console>, mut request: Request, next: N
     // Signing in or out changes the name.
     let renamed = response.extensions_mut().remove::<Ticket>();
     let renamed = renamed.map(|Ticket(name)| name);
+    let nonce = response.extensions_mut().remove::<StyleNonce>();
     let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy(nonce.as_ref()));
     let given = renamed.or(known.is_none().then_some(name));
     if let Some(given) = given
         && let Ok(value) = HeaderValue::try_from(cookie(&given, secure))
@@ -75,7 +77,6 @@ pub async fn enter(State(console): State<Console>, mut request: Request, next: N
         headers.insert(header::SET_COOKIE, value);
     }
     for (name, value) in [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::REFERRER_POLICY, "same-origin"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (
@@ -86,6 +87,20 @@ pub async fn enter(State(console): State<Console>, mut request: Request, next: N
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
+}
+
+/// Whether the browser speaks TLS, with us or with a proxy.
+pub fn is_secure(console: &Console, headers: &HeaderMap) -> bool {
+    let proxied = headers.get("x-forwarded-proto");
+    console.secure || proxied.is_some_and(|scheme| scheme == "https")
+}
+
+fn policy(nonce: Option<&StyleNonce>) -> HeaderValue {
+    let with_nonce = nonce.and_then(|StyleNonce(nonce)| {
+        let styles = format!("style-src 'self' 'nonce-{nonce}'");
+        HeaderValue::try_from(POLICY.replace("style-src 'self'", &styles)).ok()
+    });
+    with_nonce.unwrap_or(HeaderValue::from_static(POLICY))
 }
 
 fn named(headers: &HeaderMap) -> Option<String> {
@@ -117,7 +132,7 @@ impl FromRequestParts<Console> for Visitor {
         };
         let asking = Asking {
             router: console.api.clone(),
-            token: console.sessions.token(&name, Instant::now()),
+            token: console.token(&name).await,
             from: parts.extensions.get().copied(),
             follows: None,
         };
@@ -240,6 +255,15 @@ mod tests {
             all.extend(more);
             assert_eq!(is_own(&headers(&all)), own, "{more:?}");
         }
+    }
+
+    #[test]
+    fn a_nonce_allows_style_sheets_and_nothing_else() {
+        assert_eq!(policy(None), POLICY);
+        let with_nonce = policy(Some(&StyleNonce("a1".to_owned())));
+        let with_nonce = with_nonce.to_str().unwrap();
+        assert_eq!(with_nonce.replace(" 'nonce-a1'", ""), POLICY);
+        assert!(with_nonce.contains("; style-src 'self' 'nonce-a1'; script-src 'self';"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "printing is what this program does")]
 
 mod book;
+mod bundle;
 mod cargo;
 mod clients;
 mod deb;

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::finding::Finding;
 use crate::{
-    book, cargo, clients, deploy, deps, editors, journeys, licences, lint, openapi, scenarios,
-    tools,
+    book, bundle, cargo, clients, deploy, deps, editors, journeys, licences, lint, openapi,
+    scenarios, tools,
 };
 
 struct Step {
@@ -26,7 +26,7 @@ struct Step {
 const BESIDE_TESTS: [&str; 6] = ["scenarios", "editors", "clients", "journeys", "wasm", "doc"];
 
 /// In the order in which they run: quick steps that often fail come first.
-const STEPS: [Step; 17] = [
+const STEPS: [Step; 18] = [
     Step {
         name: "tools",
         about: "servers and Python for the tests; installs what is missing where it may",
@@ -77,6 +77,11 @@ const STEPS: [Step; 17] = [
         name: "openapi",
         about: "the API's document is good OpenAPI (redocly and spectral, by npx)",
         run: |_| openapi::check(),
+    },
+    Step {
+        name: "bundle",
+        about: "the console's CodeMirror is what its package-lock.json makes (by node and npm)",
+        run: |_| bundle::check(),
     },
     Step {
         name: "deploy",

@@ -132,7 +132,11 @@ async fn access(report: &mut Report, config: &Config) {
     }
     let asked = async {
         let oidc = process::oidc(settings).map_err(|error| format!("{error:#}"))?;
-        oidc.check().await
+        let keys = oidc.check().await?;
+        if settings.sign_in.is_some() {
+            oidc.check_sign_in().await?;
+        }
+        Ok::<usize, String>(keys)
     };
     match timeout(PROVIDER_MAX, asked).await {
         Ok(Ok(keys)) => {

@@ -11,7 +11,7 @@ use super::instance::bare;
 use crate::answer::{Answer, go_to, list, page, text, with_status};
 use crate::asking::segment;
 use crate::shell::Shell;
-use crate::visitor::{Form, Visitor};
+use crate::visitor::{Form, StyleNonce, Visitor, draw};
 
 #[derive(Template)]
 #[template(path = "definitions.html")]
@@ -103,6 +103,8 @@ pub async fn show(
 #[template(path = "deploy.html")]
 struct Editor {
     shell: Shell,
+    /// Of the style sheets of the editor.
+    nonce: String,
     document: String,
     refused: String,
     told: String,
@@ -137,13 +139,23 @@ const NOTHING_YET: &str = "Nothing has been checked yet.";
 
 pub async fn editor(visitor: Visitor) -> Answer {
     let shell = Shell::new(&visitor, "definitions", "Deploy a definition").await?;
-    page(&Editor {
+    let editor = Editor {
         shell,
+        nonce: draw()?,
         document: String::new(),
         refused: String::new(),
         told: NOTHING_YET.to_owned(),
         findings: Vec::new(),
-    })
+    };
+    editor.answer(StatusCode::OK)
+}
+
+impl Editor {
+    fn answer(self, status: StatusCode) -> Answer {
+        let mut response = with_status(status, &self)?;
+        response.extensions_mut().insert(StyleNonce(self.nonce));
+        Ok(response)
+    }
 }
 
 /// Browsers end lines as mail does.
@@ -215,12 +227,13 @@ pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
             let shell = Shell::new(&visitor, "definitions", "Deploy a definition").await?;
             let editor = Editor {
                 shell,
+                nonce: draw()?,
                 told: String::new(),
                 findings: findings(&refusal.body, &document),
                 refused: refusal.detail,
                 document,
             };
-            with_status(refusal.status, &editor)
+            editor.answer(refusal.status)
         }
     }
 }

@@ -4,13 +4,16 @@ use std::time::Instant;
 
 use askama::Template;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::Deserialize;
+use url::form_urlencoded::Serializer;
 
-use crate::answer::{Answer, go_to, with_status};
+use super::onwards::{Onwards, origin};
+use crate::answer::{Answer, go_to, page, with_status};
 use crate::asking::Asking;
 use crate::console::Console;
+use crate::sessions::Ended;
 use crate::visitor::{Form, Ticket, Visitor, draw};
 
 #[derive(Template)]
@@ -19,30 +22,52 @@ struct Page {
     csrf: String,
     next: String,
     refused: String,
+    /// The provider to sign in at; empty if there is none.
+    provider: String,
+    /// The address that leads there.
+    begin: String,
 }
 
 #[derive(Deserialize)]
 pub struct To {
     #[serde(default)]
-    next: String,
+    pub next: String,
 }
 
-pub async fn show(visitor: Visitor, Query(to): Query<To>) -> Answer {
+pub async fn show(
+    State(console): State<Console>,
+    visitor: Visitor,
+    Query(to): Query<To>,
+) -> Answer {
     // If the server requires no token there is nothing to sign in to.
     if visitor.asking.get(&["me"], &[]).await.is_ok() {
         return go_to(inside(&to.next));
     }
-    form(StatusCode::OK, visitor.csrf, &to.next, String::new())
+    let (status, refused) = (StatusCode::OK, String::new());
+    form(&console, status, visitor.csrf, &to.next, refused)
 }
 
-fn form(status: StatusCode, csrf: String, next: &str, refused: String) -> Answer {
+/// The page, with the reason why the visitor isn't signed in.
+pub fn form(
+    console: &Console,
+    status: StatusCode,
+    csrf: String,
+    next: &str,
+    refused: String,
+) -> Answer {
     let next = inside(next).to_owned();
+    let query = Serializer::new(String::new())
+        .append_pair("next", &next)
+        .finish();
+    let provider = console.provider.as_ref();
     with_status(
         status,
         &Page {
             csrf,
             next,
             refused,
+            provider: provider.map_or_else(String::new, |provider| provider.name().to_owned()),
+            begin: format!("/console/sign-in/with?{query}"),
         },
     )
 }
@@ -64,7 +89,7 @@ pub async fn sign_in(State(console): State<Console>, visitor: Visitor, form: For
             StatusCode::UNAUTHORIZED => StatusCode::FORBIDDEN,
             other => other,
         };
-        return self::form(status, visitor.csrf, form.get("next"), told);
+        return self::form(&console, status, visitor.csrf, form.get("next"), told);
     }
     // A new name: knowing the previous one is useless.
     let name = draw()?;
@@ -73,19 +98,54 @@ pub async fn sign_in(State(console): State<Console>, visitor: Visitor, form: For
     renamed(go_to(inside(form.get("next")))?, name)
 }
 
-pub async fn sign_out(State(console): State<Console>, visitor: Visitor, _: Form) -> Answer {
-    console.sessions.end(&visitor.name);
-    renamed(go_to("/console/sign-in")?, draw()?)
+pub async fn sign_out(
+    State(console): State<Console>,
+    visitor: Visitor,
+    headers: HeaderMap,
+    _: Form,
+) -> Answer {
+    let ended = console.sessions.end(&visitor.name);
+    let response = match at_provider(&console, &headers, ended).await {
+        Some(onwards) => page(&onwards)?,
+        None => go_to("/console/sign-in")?,
+    };
+    renamed(response, draw()?)
+}
+
+/// The page that leads to the end of the session at the provider. (The policy of our pages doesn't allow forms to be
+/// redirected there.)
+async fn at_provider(
+    console: &Console,
+    headers: &HeaderMap,
+    ended: Option<Ended>,
+) -> Option<Onwards> {
+    let ended = ended.filter(|ended| ended.is_of_provider)?;
+    let provider = console.provider.as_ref()?;
+    // As registered, if it is configured.
+    let origin = match provider.callback() {
+        Some(callback) => url::Url::parse(callback)
+            .ok()?
+            .origin()
+            .ascii_serialization(),
+        None => origin(console, headers).ok()?,
+    };
+    let back = format!("{origin}/console/sign-in");
+    let to = provider.end(ended.hint.as_deref(), &back).await?;
+    Some(Onwards {
+        title: "You are signed out of Swirl",
+        link: format!("Sign out of {}, too", provider.name()),
+        to,
+    })
 }
 
 /// The browser gets this name.
-fn renamed(mut response: Response, name: String) -> Answer {
+pub fn renamed(mut response: Response, name: String) -> Answer {
     response.extensions_mut().insert(Ticket(name));
     Ok(response)
 }
 
 /// A page of the console, for any value in the address.
-fn inside(next: &str) -> &str {
+pub fn inside(next: &str) -> &str {
     let plain = next
         .bytes()
         .all(|byte| byte.is_ascii_graphic() && byte != b'\\');

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use swirl_console::Provider;
 use swirl_model::time::Timestamp;
 
 use super::denied::Denied;
@@ -27,7 +28,7 @@ pub struct Access {
 
 struct Guard {
     tokens: Arc<Tokens>,
-    oidc: Option<Oidc>,
+    oidc: Option<Arc<Oidc>>,
     refusals: Refusals,
 }
 
@@ -46,7 +47,7 @@ impl Access {
             namespace: namespace.into(),
             guard: Some(Guard {
                 tokens,
-                oidc,
+                oidc: oidc.map(Arc::new),
                 refusals: Refusals::new(REFUSED_MAX),
             }),
         }
@@ -64,6 +65,12 @@ impl Access {
     /// Whether everybody may do everything.
     pub fn is_open(&self) -> bool {
         self.guard.is_none()
+    }
+
+    /// The provider at which visitors of the console sign in.
+    pub(crate) fn provider(&self) -> Option<Arc<dyn Provider>> {
+        let oidc = self.guard.as_ref()?.oidc.as_ref()?;
+        Some(Arc::new(oidc.client()?))
     }
 
     /// The namespace that this server serves.

@@ -15,7 +15,7 @@ mod tokens;
 pub use denied::Denied;
 pub use guard::Access;
 pub use identity::Caller;
-pub use oidc::{Fetch, KeySource, Oidc, OidcError, OidcSettings};
+pub use oidc::{Fetch, KeySource, Oidc, OidcError, OidcSettings, SignInSettings};
 pub use refusals::REFUSED_MAX;
 pub use tokens::{ReadTokens, Tokens};
 

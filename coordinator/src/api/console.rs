@@ -4,23 +4,41 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::{Method, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{Redirect, Response};
 use axum::routing::get;
-use swirl_console::{CameFrom, Console};
+use swirl_console::{CameFrom, Console, Provider};
 
 use super::answered;
 use crate::server::Peer;
 
-/// The console's pages, and the API for all other paths. `secure`: browsers connect over TLS.
+/// The pages that the provider leads back to, after signing in and out.
+const RETURNS: [&str; 2] = ["/console/sign-in", "/console/sign-in/callback"];
+
+/// Whether a browser loads one of these pages as a whole, which changes nothing: it comes from another site, as
+/// opposed to all other requests to us.
+pub(super) fn is_return(request: &Request) -> bool {
+    let headers = request.headers();
+    let has = |name, value| headers.get(name).is_some_and(|found| found == value);
+    request.method() == Method::GET
+        && RETURNS.contains(&request.uri().path())
+        && has("sec-fetch-mode", "navigate")
+        && has("sec-fetch-dest", "document")
+        && !headers.contains_key(header::ORIGIN)
+}
+
+/// The console's pages, and the API for all other paths. `secure`: browsers connect over TLS. `provider`: where
+/// visitors can sign in.
 pub(super) fn mount(
     api: Router,
     secure: bool,
+    provider: Option<Arc<dyn Provider>>,
     is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
 ) -> Router {
     let asked = api.clone().layer(from_fn(restore_address));
     let console = match Console::new(asked, secure, is_stopping) {
-        Ok(console) => console,
+        Ok(console) => console.with_provider(provider),
         Err(error) => {
             tracing::error!(error, "there is no console: random numbers are unavailable");
             return api;
@@ -50,4 +68,38 @@ async fn restore_address(mut request: Request, next: Next) -> Response {
         request.extensions_mut().insert(Peer(peer));
     }
     next.run(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    #[test]
+    fn only_whole_pages_of_the_sign_in_are_returned_to() {
+        let returns = |method: &str, path: &str, headers: &[(&str, &str)]| {
+            let mut request = Request::builder().method(method).uri(path);
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            is_return(&request.body(Body::empty()).unwrap())
+        };
+        let mode = ("sec-fetch-mode", "navigate");
+        let whole = [mode, ("sec-fetch-dest", "document")];
+        assert!(returns("GET", "/console/sign-in", &whole));
+        let path = "/console/sign-in/callback?code=1";
+        assert!(returns("GET", path, &whole));
+        for (method, path, headers) in [
+            ("POST", path, &whole[..]),
+            ("GET", "/console/", &whole),
+            ("GET", "/console/sign-in/with", &whole),
+            ("GET", path, &[]),
+            ("GET", path, &[mode]),
+            ("GET", path, &[mode, ("sec-fetch-dest", "iframe")]),
+            ("GET", path, &[mode, whole[1], ("origin", "https://a.test")]),
+        ] {
+            assert!(!returns(method, path, headers), "{method} {path}");
+        }
+    }
 }

@@ -215,7 +215,8 @@ pub fn router(api: Api, secure: bool) -> Router {
         .layer(from_fn(gate::namespace));
     let stopping = api.clone();
     let is_stopping = Arc::new(move || stopping.is_stopping());
-    console::mount(router, secure, is_stopping).layer(from_fn_with_state(api, guard))
+    let provider = api.access.provider();
+    console::mount(router, secure, provider, is_stopping).layer(from_fn_with_state(api, guard))
 }
 
 async fn guard(State(api): State<Api>, mut request: Request, next: Next) -> Response {
@@ -230,7 +231,8 @@ async fn guard(State(api): State<Api>, mut request: Request, next: Next) -> Resp
 async fn guarded(api: &Api, request: Request, next: Next) -> Response {
     let hosts = api.hosts.as_deref();
     let origin = cors::allowed(request.headers(), &api.origins);
-    let is_foreign = origin.is_none() && foreign(request.headers());
+    let is_foreign =
+        origin.is_none() && foreign(request.headers()) && !console::is_return(&request);
     if is_foreign || hosts.is_some_and(|hosts| !is_named(&request, hosts)) {
         return Problem::new(
             StatusCode::FORBIDDEN,

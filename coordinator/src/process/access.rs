@@ -7,12 +7,14 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use async_trait::async_trait;
 use reqwest::redirect::Policy;
+use reqwest::{RequestBuilder, StatusCode, header};
 use serde::Deserialize;
 use swirl_cluster::tls;
 use swirl_config::{self as config, AuthMode, Config};
 
 use crate::access::{
-    Access, Fetch, KeySource, Oidc, OidcSettings, ReadTokens, Token, TokenEntry, Tokens,
+    Access, Fetch, KeySource, Oidc, OidcSettings, ReadTokens, SignInSettings, Token, TokenEntry,
+    Tokens,
 };
 
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -64,7 +66,21 @@ pub fn oidc(oidc: &config::Oidc) -> anyhow::Result<Oidc> {
         leeway: oidc.leeway,
     };
     let web = Web::new(oidc.ca.as_deref()).context("auth.oidc.tls_ca")?;
-    Oidc::new(settings, Arc::new(web)).context("auth.oidc")
+    let known = Oidc::new(settings, Arc::new(web)).context("auth.oidc")?;
+    Ok(match &oidc.sign_in {
+        Some(settings) => known.with_sign_in(sign_in(settings)),
+        None => known,
+    })
+}
+
+fn sign_in(settings: &config::SignIn) -> SignInSettings {
+    let secret = settings.client_secret.as_ref();
+    SignInSettings {
+        client_id: settings.client_id.clone(),
+        client_secret: secret.map(|secret| secret.expose().to_owned()),
+        scopes: settings.scopes.clone(),
+        redirect_url: settings.redirect_url.as_ref().map(ToString::to_string),
+    }
 }
 
 #[derive(Deserialize)]
@@ -142,35 +158,56 @@ fn without_password(url: &str) -> String {
 #[async_trait]
 impl Fetch for Web {
     async fn get(&self, url: &str) -> Result<Vec<u8>, String> {
-        let shown = without_password(url);
-        let failed = |error: reqwest::Error| {
-            let reason = tls::root_cause(&error);
-            format!("no answer from {shown}: {reason}")
-        };
-        let mut response = self.0.get(url).send().await.map_err(failed)?;
-        if response.status() != reqwest::StatusCode::OK {
-            return Err(format!("{shown} answers {}", response.status()));
+        let (status, body) = answer(url, self.0.get(url)).await?;
+        match status {
+            StatusCode::OK => Ok(body),
+            _ => Err(format!("{} answers {status}", without_password(url))),
         }
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            if body.len() + chunk.len() > BYTES_MAX {
-                return Err(format!(
-                    "the answer of {shown} is larger than {BYTES_MAX} bytes"
-                ));
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body)
     }
+
+    async fn post(
+        &self,
+        url: &str,
+        form: String,
+        authorization: Option<String>,
+    ) -> Result<(u16, Vec<u8>), String> {
+        let kind = "application/x-www-form-urlencoded";
+        let mut request = self.0.post(url).header(header::CONTENT_TYPE, kind);
+        request = request.header(header::ACCEPT, "application/json");
+        if let Some(authorization) = authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let (status, body) = answer(url, request.body(form)).await?;
+        Ok((status.as_u16(), body))
+    }
+}
+
+/// The status and the body of an answer, within limits.
+async fn answer(url: &str, request: RequestBuilder) -> Result<(StatusCode, Vec<u8>), String> {
+    let shown = without_password(url);
+    let failed = |error: reqwest::Error| {
+        let reason = tls::root_cause(&error);
+        format!("no answer from {shown}: {reason}")
+    };
+    let mut response = request.send().await.map_err(failed)?;
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+        if body.len() + chunk.len() > BYTES_MAX {
+            return Err(format!(
+                "the answer of {shown} is larger than {BYTES_MAX} bytes"
+            ));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok((response.status(), body))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::access::hash;
     use axum::Router;
-    use axum::http::StatusCode;
     use axum::response::Redirect;
-    use axum::routing::get;
+    use axum::routing::{any, get, post};
 
     use super::*;
 
@@ -208,9 +245,10 @@ mod tests {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new()
             .route("/good", get(async || "{}"))
-            .route("/away", get(async || StatusCode::BAD_GATEWAY))
+            .route("/away", any(async || StatusCode::BAD_GATEWAY))
+            .route("/form", post(async |body: String| body))
             .route("/elsewhere", get(async || Redirect::temporary("/good")))
-            .route("/large", get(async || "x".repeat(BYTES_MAX + 1)));
+            .route("/large", any(async || "x".repeat(BYTES_MAX + 1)));
         tokio::spawn(async move { axum::serve(listener, router).await });
         let web = Web::new(None).unwrap();
         let got = async |path: &str| web.get(&format!("{url}{path}")).await;
@@ -223,6 +261,13 @@ mod tests {
             let error = got(path).await.unwrap_err();
             assert!(error.contains(part), "{error}");
         }
+        let form = async |path: &str| {
+            let url = format!("{url}{path}");
+            web.post(&url, "a=1".to_owned(), None).await
+        };
+        assert_eq!(form("/form").await, Ok((200, b"a=1".to_vec())));
+        assert_eq!(form("/away").await.unwrap().0, 502);
+        assert!(form("/large").await.unwrap_err().contains("larger"));
         let nobody = web.get("http://127.0.0.1:1/keys").await.unwrap_err();
         assert!(nobody.contains("no answer from"), "{nobody}");
         assert!(Web::new(Some(Path::new("/no/such/file"))).is_err());

@@ -8,14 +8,14 @@ use swirl_coordinator::access::Access;
 use crate::running::{Running, Setup, guarded};
 
 /// A browser with one cookie, which follows no redirect.
-struct Browser<'a> {
+pub struct Browser<'a> {
     running: &'a Running,
     client: Client,
-    cookie: String,
+    pub cookie: String,
 }
 
 impl Browser<'_> {
-    fn new(running: &Running) -> Browser<'_> {
+    pub fn new(running: &Running) -> Browser<'_> {
         let _ = crate::running::client();
         let client = Client::builder().no_proxy().redirect(Policy::none());
         Browser {
@@ -25,14 +25,21 @@ impl Browser<'_> {
         }
     }
 
-    async fn get(&mut self, path: &str) -> Response {
-        let request = self.client.get(self.running.url(path));
+    pub async fn get(&mut self, path: &str) -> Response {
+        self.get_with(path, &[]).await
+    }
+
+    pub async fn get_with(&mut self, path: &str, headers: &[(&str, &str)]) -> Response {
+        let mut request = self.client.get(self.running.url(path));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         let answer = request.header("cookie", &self.cookie).send().await.unwrap();
         self.keep(answer.headers());
         answer
     }
 
-    async fn post(
+    pub async fn post(
         &mut self,
         path: &str,
         form: &[(&str, &str)],
@@ -64,14 +71,14 @@ impl Browser<'_> {
     }
 
     /// The CSRF token of the page's forms.
-    async fn csrf(&mut self, path: &str) -> String {
+    pub async fn csrf(&mut self, path: &str) -> String {
         let text = self.get(path).await.text().await.unwrap();
         let (_, rest) = text.split_once("name=\"csrf\" value=\"").unwrap();
         rest.split_once('"').unwrap().0.to_owned()
     }
 
     /// Signs in with the token of this name, and returns the response.
-    async fn sign_in(&mut self, name: &str, next: &str) -> Response {
+    pub async fn sign_in(&mut self, name: &str, next: &str) -> Response {
         let csrf = self.csrf("/console/sign-in").await;
         let token = format!("{name}-token");
         let form = [("csrf", csrf.as_str()), ("token", &token), ("next", next)];
@@ -79,7 +86,7 @@ impl Browser<'_> {
     }
 }
 
-fn location(answer: &Response) -> &str {
+pub fn location(answer: &Response) -> &str {
     let found = answer.headers().get("location");
     assert!(found.is_some(), "{answer:?}");
     found.unwrap().to_str().unwrap()
@@ -280,6 +287,9 @@ async fn only_known_files_are_served() {
         ("console.css", "text/css; charset=utf-8"),
         ("chart.css", "text/css; charset=utf-8"),
         ("console.js", "text/javascript; charset=utf-8"),
+        ("editor.js", "text/javascript; charset=utf-8"),
+        ("codemirror.js", "text/javascript; charset=utf-8"),
+        ("codemirror.licences.txt", "text/plain; charset=utf-8"),
         ("icon.svg", "image/svg+xml; charset=utf-8"),
     ] {
         let answer = browser.get(&format!("/console/assets/{name}")).await;

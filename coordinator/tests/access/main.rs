@@ -12,6 +12,7 @@ mod provider;
 mod refusals;
 mod roles;
 mod running;
+mod sign_in;
 mod stopping;
 mod tls;
 mod viewers;

@@ -123,6 +123,15 @@ impl Fetch for Web {
         let body = response.bytes().await.map_err(|error| error.to_string())?;
         Ok(body.to_vec())
     }
+
+    async fn post(
+        &self,
+        url: &str,
+        _: String,
+        _: Option<String>,
+    ) -> Result<(u16, Vec<u8>), String> {
+        Err(format!("nothing is sent to {url} here"))
+    }
 }
 
 /// A key of the provider.

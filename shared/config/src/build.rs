@@ -5,22 +5,23 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use swirl_access::{Role, Token, UnknownRole};
+use swirl_access::Token;
 use swirl_functions::Settings;
 use swirl_functions::egress::Egress;
 use swirl_functions::types::{custom::Connectors, rpc::Servers};
 use url::Url;
 
 mod limits;
+mod oidc;
 
 use super::entry::Entry;
 use super::kind::Value;
-use super::problem::{Place, Problem, Problems};
+use super::problem::{Problem, Problems};
 use super::secret::{Endpoint, Secret, read_secret};
 use super::setting::Process;
 use super::types::{
     Auth, AuthMode, Breaker, Config, Coordinator, Events, Http, Lifecycle, Log, LogFormat, Nats,
-    NatsAuth, NatsStorage, Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology, SecretSources,
+    NatsAuth, NatsStorage, OtlpProtocol, Redis, RedisLimits, RedisTopology, SecretSources,
     Telemetry, Tls, Worker,
 };
 use crate::origin::origin;
@@ -294,62 +295,6 @@ impl Values<'_> {
         Token::all(entries).unwrap_or_else(|error| {
             self.wrong("auth.tokens", &format!("cannot be used: {error}"));
             Vec::new()
-        })
-    }
-
-    /// Maps a provider's roles to our own.
-    fn oidc_roles(&mut self) -> BTreeMap<String, Role> {
-        let mut roles = BTreeMap::new();
-        for (word, role) in self.map("auth.oidc.roles") {
-            match role.parse() {
-                Ok(role) => {
-                    roles.insert(word, role);
-                }
-                Err(error) => {
-                    let error: UnknownRole = error;
-                    self.wrong("auth.oidc.roles", &format!("cannot be used: {error}"));
-                }
-            }
-        }
-        roles
-    }
-
-    fn oidc(&mut self) -> Option<Oidc> {
-        let Some(issuer) = self.maybe("auth.oidc.issuer") else {
-            let given = self.entries.iter().find(|entry| {
-                entry.setting.section() == "auth.oidc" && entry.place != Place::Default
-            });
-            if let Some(entry) = given {
-                self.wrong(entry.setting.key, "is given without auth.oidc.issuer");
-            }
-            return None;
-        };
-        let audience = self.list("auth.oidc.audience");
-        if audience.is_empty() {
-            self.wrong(
-                "auth.oidc.issuer",
-                "needs auth.oidc.audience: without it, tokens for other services would be accepted",
-            );
-        }
-        let jwks_url = self.maybe("auth.oidc.jwks_url").and_then(endpoint);
-        let jwks_file = self.path("auth.oidc.jwks_file");
-        if jwks_url.is_some() && jwks_file.is_some() {
-            self.wrong(
-                "auth.oidc.jwks_file",
-                "is given together with auth.oidc.jwks_url: choose one",
-            );
-        }
-        Some(Oidc {
-            issuer,
-            audience,
-            jwks_url,
-            jwks_file,
-            algorithms: self.list("auth.oidc.algorithms"),
-            roles_claim: self.text("auth.oidc.roles_claim"),
-            roles: self.oidc_roles(),
-            namespaces_claim: self.maybe("auth.oidc.namespaces_claim"),
-            leeway: self.duration("auth.oidc.leeway"),
-            ca: self.path("auth.oidc.tls_ca"),
         })
     }
 

@@ -35,5 +35,5 @@ pub use table::{find, settings};
 pub use types::{
     Auth, AuthMode, Breaker, Config, Coordinator, Events, Http, Lifecycle, Log, LogFormat, Nats,
     NatsAuth, NatsStorage, Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology, SecretSources,
-    Telemetry, Tls, Worker,
+    SignIn, Telemetry, Tls, Worker,
 };

@@ -8,6 +8,7 @@ use std::time::Duration;
 use swirl_access::{Role, Token};
 use swirl_ports::JoinLimits;
 use swirl_runtime::Recording;
+use url::Url;
 
 use super::secret::{Endpoint, Secret};
 
@@ -227,6 +228,19 @@ pub struct Oidc {
     pub leeway: Duration,
     /// A CA in PEM for the issuer, in addition to the machine's own.
     pub ca: Option<PathBuf>,
+    /// `None`: visitors of the console sign in with tokens that they have.
+    pub sign_in: Option<SignIn>,
+}
+
+/// How the console signs visitors in at the provider.
+#[derive(Debug, Clone)]
+pub struct SignIn {
+    pub client_id: String,
+    /// A public client has none.
+    pub client_secret: Option<Secret>,
+    pub scopes: Vec<String>,
+    /// The console's callback as browsers reach it; otherwise it follows from their requests.
+    pub redirect_url: Option<Url>,
 }
 
 #[derive(Debug, Clone)]

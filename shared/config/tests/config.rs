@@ -176,6 +176,44 @@ fn what_does_not_fit_together_is_refused() {
             "auth.oidc.roles cannot be used: there is no role 'root'",
         ),
         (
+            &[
+                ("SWIRL_AUTH_OIDC_ISSUER", "https://id.example.org"),
+                ("SWIRL_AUTH_OIDC_AUDIENCE", "swirl"),
+                ("SWIRL_AUTH_OIDC_CLIENT_SECRET", "s"),
+            ],
+            "auth.oidc.client_secret is given without auth.oidc.client_id",
+        ),
+        (
+            &[
+                ("SWIRL_AUTH_OIDC_ISSUER", "https://id.example.org"),
+                ("SWIRL_AUTH_OIDC_AUDIENCE", "swirl"),
+                ("SWIRL_AUTH_OIDC_CLIENT_ID", "console"),
+                ("SWIRL_AUTH_OIDC_SCOPES", "profile"),
+            ],
+            "auth.oidc.scopes must contain 'openid'",
+        ),
+        (
+            &[
+                ("SWIRL_AUTH_OIDC_ISSUER", "https://id.example.org"),
+                ("SWIRL_AUTH_OIDC_AUDIENCE", "swirl"),
+                ("SWIRL_AUTH_OIDC_CLIENT_ID", "console"),
+                ("SWIRL_AUTH_OIDC_SCOPES", "openid profile"),
+            ],
+            "auth.oidc.scopes holds 'openid profile', which has a space",
+        ),
+        (
+            &[
+                ("SWIRL_AUTH_OIDC_ISSUER", "https://id.example.org"),
+                ("SWIRL_AUTH_OIDC_AUDIENCE", "swirl"),
+                ("SWIRL_AUTH_OIDC_CLIENT_ID", "console"),
+                (
+                    "SWIRL_AUTH_OIDC_REDIRECT_URL",
+                    "https://swirl.example.org/callback",
+                ),
+            ],
+            "auth.oidc.redirect_url must be the address of the console with the path /console/sign-in/callback",
+        ),
+        (
             &[("SWIRL_HTTP_ALLOW_HOSTS", "a/b")],
             "http.allow_hosts `a/b` is not a valid host",
         ),

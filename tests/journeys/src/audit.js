@@ -24,7 +24,8 @@ function name(one) {
 }
 
 // Names.
-const controls = 'a[href], button, input:not([type=hidden]), select, textarea, summary, progress, [tabindex]:not(main)';
+const controls = 'a[href], button, input:not([type=hidden]), select, textarea, summary, progress, [contenteditable=true], '
+  + '[tabindex]:not([tabindex="-1"])';
 for (const one of document.querySelectorAll(controls)) {
   if (!one.closest('svg') && name(one) === '') found.push(`a control has no name: ${brief(one)}`);
 }

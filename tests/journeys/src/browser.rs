@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use thirtyfour::error::WebDriverErrorInner;
 use thirtyfour::prelude::WebDriverError;
-use thirtyfour::{By, TypingData, WebDriver, WebElement};
+use thirtyfour::{By, Key, TypingData, WebDriver, WebElement};
 
 use crate::wait::until;
 
@@ -111,8 +111,20 @@ impl Browser {
         self.press(words).await
     }
 
-    /// Replaces the text of the field with this label.
+    /// Replaces the text of the field with this label; in an editor by pasting.
     pub async fn fill(&self, label: &str, text: &str) -> Result<()> {
+        if let Some(editor) = self.editor(label).await? {
+            editor.click().await?;
+            self.chord(Key::Control, "a").await?;
+            let paste = "const [editor, text] = arguments;
+                const clipboardData = new DataTransfer();
+                clipboardData.setData('text/plain', text);
+                const options = { clipboardData, bubbles: true, cancelable: true };
+                editor.dispatchEvent(new ClipboardEvent('paste', options));";
+            let arguments = [editor.to_json()?, json!(text)];
+            self.driver.execute(paste, arguments).await?;
+            return Ok(());
+        }
         unless_replaced(async || {
             let field = self.field(label).await?;
             field.clear().await?;
@@ -132,10 +144,20 @@ impl Browser {
         .await
     }
 
-    /// The text in a field.
+    /// The text in a field, or the text that the field behind an editor would send.
     pub async fn filled(&self, label: &str) -> Result<String> {
-        let field = self.field(label).await?;
+        let field = self.driver.find(By::XPath(&labelled(label))).await;
+        let field = field.with_context(|| format!("there is no field “{label}”"))?;
         Ok(field.prop("value").await?.unwrap_or_default())
+    }
+
+    /// The editor that stands in place of the field with this label.
+    async fn editor(&self, label: &str) -> Result<Option<WebElement>> {
+        let path = format!(
+            "//*[@role='textbox'][@aria-labelledby=//label[starts-with(normalize-space(.), {})]/@id]",
+            quoted(label)
+        );
+        Ok(self.driver.find_all(By::XPath(&path)).await?.pop())
     }
 
     /// Selects an option in the list with this label.
@@ -152,11 +174,7 @@ impl Browser {
 
     /// The field whose label begins with these words.
     async fn field(&self, label: &str) -> Result<WebElement> {
-        let path = format!(
-            "//*[@id=//label[starts-with(normalize-space(.), {})]/@for]",
-            quoted(label)
-        );
-        self.visible(&path, label).await
+        self.visible(&labelled(label), label).await
     }
 
     /// The first visible element that an XPath selects.
@@ -206,6 +224,13 @@ impl Browser {
     pub async fn keys(&self, keys: impl Into<TypingData>) -> Result<()> {
         self.driver.action_chain().send_keys(keys).perform().await?;
         Ok(())
+    }
+
+    /// Presses a key while another one is held.
+    pub async fn chord(&self, held: Key, key: &str) -> Result<()> {
+        let chain = self.driver.action_chain();
+        let chain = chain.key_down(held.clone()).send_keys(key).key_up(held);
+        Ok(chain.perform().await?)
     }
 
     /// The value of a script.
@@ -268,7 +293,8 @@ impl Browser {
 
     /// Takes a screenshot of the page for the documentation, with this height in pixels, if screenshots are enabled.
     pub async fn picture(&self, name: &str, height: u32) -> Result<()> {
-        let Some(folder) = &self.pictures else {
+        // Documentation shows pages with scripts.
+        let Some(folder) = self.pictures.as_ref().filter(|_| self.scripts) else {
             return Ok(());
         };
         self.resize(1280, height).await?;
@@ -285,6 +311,14 @@ impl Browser {
 /// An id in the console's short form.
 pub fn short(id: &str) -> String {
     format!("{}…", id.chars().take(12).collect::<String>())
+}
+
+/// The XPath of the field whose label begins with these words.
+fn labelled(label: &str) -> String {
+    format!(
+        "//*[@id=//label[starts-with(normalize-space(.), {})]/@for]",
+        quoted(label)
+    )
 }
 
 /// A text in an XPath, which has no escapes.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use reqwest::Client;
+use swirl_login::{AUDIENCE, CLIENT, Login};
 use swirl_servers::{NatsServer, RedisServer};
 use tempfile::TempDir;
 
@@ -141,6 +142,8 @@ pub struct Cluster {
     /// A client with an administrator's rights.
     pub api: Api,
     pub viewer: String,
+    /// The provider at which visitors of the console can sign in.
+    pub login: Login,
     pub nats: String,
     _processes: [Process; 2],
     _servers: (RedisServer, NatsServer),
@@ -149,10 +152,11 @@ pub struct Cluster {
 
 impl Cluster {
     pub async fn start(swirl: PathBuf, client: Client) -> Result<Cluster> {
-        tokio::task::spawn_blocking(move || Cluster::start_here(&swirl, client)).await?
+        let login = Login::start().await?;
+        tokio::task::spawn_blocking(move || Cluster::start_here(&swirl, client, login)).await?
     }
 
-    fn start_here(swirl: &Path, client: Client) -> Result<Cluster> {
+    fn start_here(swirl: &Path, client: Client, login: Login) -> Result<Cluster> {
         let (redis, nats) = (RedisServer::start()?, NatsServer::start()?);
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("tokens.toml");
@@ -186,6 +190,9 @@ impl Cluster {
         let mut coordinator = of("coordinator");
         coordinator
             .args(["--coordinator-listen", "127.0.0.1:0"])
+            .args(["--auth-oidc-issuer", &login.issuer])
+            .args(["--auth-oidc-audience", AUDIENCE])
+            .args(["--auth-oidc-client-id", CLIENT])
             .arg("--auth-tokens-file")
             .arg(&file);
         let (coordinator, rest) = Process::start(coordinator, "the API is at ")?;
@@ -199,6 +206,7 @@ impl Cluster {
                 token: Some(admin),
             },
             viewer,
+            login,
             nats: nats.url(),
             _processes: [coordinator, worker],
             _servers: (redis, nats),

@@ -2,7 +2,9 @@
 //! to the provider for each token. The claims about roles and namespaces are mapped to Swirl's.
 
 mod claims;
+mod client;
 mod crypto;
+mod discovery;
 mod keys;
 mod source;
 
@@ -18,6 +20,9 @@ use serde_json::{Map, Value};
 
 use super::denied::Denied;
 use super::identity::Identity;
+use client::Client;
+pub use client::SignInSettings;
+use discovery::discover;
 use source::{Missing, Source};
 use swirl_access::Role;
 
@@ -28,6 +33,18 @@ pub trait Fetch: Send + Sync {
     /// # Errors
     /// The reason, as a sentence.
     async fn get(&self, url: &str) -> Result<Vec<u8>, String>;
+
+    /// Sends a form, with this value of the header `Authorization`; returns the status and the body, which has a
+    /// mebibyte at most.
+    ///
+    /// # Errors
+    /// The reason, as a sentence.
+    async fn post(
+        &self,
+        url: &str,
+        form: String,
+        authorization: Option<String>,
+    ) -> Result<(u16, Vec<u8>), String>;
 }
 
 /// The source of the provider's keys.
@@ -72,6 +89,8 @@ pub struct Oidc {
     settings: OidcSettings,
     algorithms: Vec<Algorithm>,
     source: Source,
+    fetch: Arc<dyn Fetch>,
+    sign_in: Option<SignInSettings>,
 }
 
 impl Oidc {
@@ -89,13 +108,23 @@ impl Oidc {
         if settings.audience.is_empty() {
             return Err(OidcError::Audience);
         }
-        let source = Source::new(settings.keys.clone(), settings.issuer.clone(), fetch);
+        let (keys, issuer) = (settings.keys.clone(), settings.issuer.clone());
+        let source = Source::new(keys, issuer, fetch.clone());
         source.check_file().map_err(OidcError::Keys)?;
         Ok(Oidc {
             settings,
             algorithms,
             source,
+            fetch,
+            sign_in: None,
         })
+    }
+
+    /// Visitors of the console can sign in at the provider.
+    #[must_use]
+    pub fn with_sign_in(mut self, settings: SignInSettings) -> Oidc {
+        self.sign_in = Some(settings);
+        self
     }
 
     /// Fetches the keys now, and returns the number of usable ones.
@@ -106,12 +135,42 @@ impl Oidc {
         self.source.load().await.map(|keys| keys.len())
     }
 
+    /// Asks the provider now whether visitors of the console can sign in at it.
+    ///
+    /// # Errors
+    /// It doesn't answer, or doesn't say where to sign in.
+    pub async fn check_sign_in(&self) -> Result<(), String> {
+        let issuer = &self.settings.issuer;
+        let found = discover(&*self.fetch, issuer).await?;
+        for (name, endpoint) in [
+            ("authorization_endpoint", found.authorization_endpoint),
+            ("token_endpoint", found.token_endpoint),
+        ] {
+            if endpoint.is_none() {
+                return Err(format!("the description of {issuer} has no {name}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The provider, for the console; `None`: visitors cannot sign in at it.
+    pub(super) fn client(self: &Arc<Oidc>) -> Option<Client> {
+        let settings = self.sign_in.clone()?;
+        Some(Client::new(self.clone(), settings))
+    }
+
     /// Keeps the keys up to date. Never returns.
     pub(super) async fn keep(&self) {
         self.source.keep().await;
     }
 
     pub(super) async fn identify(&self, token: &str) -> Result<Identity, Denied> {
+        let claims = self.verify(token, &self.settings.audience).await?;
+        Ok(self.identity(&claims))
+    }
+
+    /// The claims of a token for one of these audiences.
+    async fn verify(&self, token: &str, audience: &[String]) -> Result<Map<String, Value>, Denied> {
         let invalid = |reason: &str| Denied::Invalid(reason.to_owned());
         let header = decode_header(token).map_err(|_| invalid("it is not a signed JWT"))?;
         if !self.algorithms.contains(&header.alg) {
@@ -131,21 +190,26 @@ impl Oidc {
             Missing::Unknown => invalid("no key of the provider fits it (kid)"),
             Missing::Away(reason) => Denied::Provider(reason),
         })?;
-        let validation = self.validation(header.alg);
+        let validation = self.validation(header.alg, audience);
         let data = decode::<Map<String, Value>>(token, &key, &validation)
             .map_err(|error| Denied::Invalid(reason(error.kind())))?;
         // RFC 7519 allows only a single issuer, not a list.
         if data.claims.get("iss").and_then(Value::as_str) != Some(&self.settings.issuer) {
             return Err(invalid("it is from another issuer (iss)"));
         }
-        Ok(self.identity(&data.claims))
+        Ok(data.claims)
     }
 
-    fn validation(&self, algorithm: Algorithm) -> Validation {
+    /// Whether the holder of these claims may do anything here.
+    fn has_roles(&self, claims: &Map<String, Value>) -> bool {
+        !self.identity(claims).roles.is_empty()
+    }
+
+    fn validation(&self, algorithm: Algorithm, audience: &[String]) -> Validation {
         let mut validation = Validation::new(algorithm);
         validation.leeway = self.settings.leeway.as_secs();
         validation.validate_nbf = true;
-        validation.set_audience(&self.settings.audience);
+        validation.set_audience(audience);
         validation.set_issuer(&[&self.settings.issuer]);
         validation.set_required_spec_claims(&["exp", "iss", "aud"]);
         validation

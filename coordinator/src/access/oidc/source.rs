@@ -8,10 +8,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use jsonwebtoken::{Algorithm, DecodingKey};
-use serde::Deserialize;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::discovery::discover;
 use super::keys::{Key, parse, pick};
 use super::{Fetch, KeySource};
 
@@ -61,12 +61,6 @@ pub(super) enum Missing {
     Unknown,
     /// No keys are known at all.
     Away(String),
-}
-
-#[derive(Deserialize)]
-struct Discovered {
-    issuer: String,
-    jwks_uri: String,
 }
 
 impl Source {
@@ -188,24 +182,11 @@ impl Source {
         parse(&bytes)
     }
 
-    /// The URL of the issuer's keys. A discovery document of another issuer isn't trusted.
+    /// The address of the issuer's keys.
     async fn discover(&self) -> Result<String, String> {
-        let issuer = self.issuer.trim_end_matches('/');
-        let url = format!("{issuer}/.well-known/openid-configuration");
-        let bytes = self.fetch.get(&url).await?;
-        let found: Discovered = serde_json::from_slice(&bytes)
-            .map_err(|error| format!("{url} is not a discovery document: {error}"))?;
-        if found.issuer != self.issuer {
-            return Err(format!(
-                "{url} is of the issuer '{}', and auth.oidc.issuer is '{}'",
-                found.issuer, self.issuer
-            ));
-        }
-        // Fetching keys without TLS would defeat the issuer's TLS.
-        if self.issuer.starts_with("https:") && !found.jwks_uri.starts_with("https:") {
-            return Err(format!("{url} names keys without TLS: {}", found.jwks_uri));
-        }
-        Ok(found.jwks_uri)
+        let found = discover(&*self.fetch, &self.issuer).await?;
+        let missing = || format!("the description of {} has no jwks_uri", self.issuer);
+        found.jwks_uri.ok_or_else(missing)
     }
 }
 
@@ -267,6 +248,15 @@ mod tests {
             let keys = self.keys.lock().unwrap().clone();
             let keys = keys.ok_or("it is away")?;
             Ok(keys.to_string().into_bytes())
+        }
+
+        async fn post(
+            &self,
+            _: &str,
+            _: String,
+            _: Option<String>,
+        ) -> Result<(u16, Vec<u8>), String> {
+            Err("it only has keys".to_owned())
         }
     }
 

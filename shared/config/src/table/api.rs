@@ -102,4 +102,38 @@ pub const SETTINGS: &[Setting] = &[
         "Certificates in PEM that sign the provider's, besides those of the machine.",
     )
     .coordinator(),
+    Setting::new(
+        "auth.oidc.client_id",
+        ValueKind::Text,
+        "The console as the provider knows it. With it, visitors of the console can sign in at the provider; without \
+         it, only with tokens.",
+    )
+    .coordinator(),
+    Setting::new(
+        "auth.oidc.client_secret",
+        ValueKind::Text,
+        "The client's secret; a public client has none.",
+    )
+    .coordinator()
+    .secret(),
+    Setting::new(
+        "auth.oidc.client_secret_file",
+        ValueKind::Path,
+        "A file with the client's secret.",
+    )
+    .coordinator(),
+    Setting::new(
+        "auth.oidc.scopes",
+        ValueKind::List(&ValueKind::Text),
+        "What the console asks the provider for. `openid` must be among them.",
+    )
+    .default("openid")
+    .coordinator(),
+    Setting::new(
+        "auth.oidc.redirect_url",
+        WEB,
+        "The address that the provider leads back to, as it is registered there: that of the console with the path \
+         `/console/sign-in/callback`. Without it, it follows from the host that the browser asks for.",
+    )
+    .coordinator(),
 ];

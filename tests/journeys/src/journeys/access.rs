@@ -50,6 +50,35 @@ pub async fn sign_in(stage: Stage) -> Result<()> {
     browser.shows(&["Deploy a definition"]).await
 }
 
+pub async fn sign_in_at_provider(stage: Stage) -> Result<()> {
+    let cluster = stage.cluster().await?;
+    let browser = &stage.browser;
+    browser.open("/definitions").await?;
+    browser.press("Sign in with localhost").await?;
+    browser.shows(&["The provider"]).await?;
+    browser.press("Continue as Ada").await?;
+    until("the page that was wanted", async || {
+        let address = browser.address().await?;
+        let is_wanted = address.ends_with("/console/definitions");
+        Ok(if is_wanted { Ok(()) } else { Err(address) })
+    })
+    .await?;
+    browser.shows(&["Definitions"]).await?;
+    let who = browser
+        .run("return document.querySelector('.who b').textContent")
+        .await?;
+    ensure!(who == "ada", "signed in as {who}");
+    let before = cluster.login.sign_outs();
+    browser.press("Sign out").await?;
+    browser.shows(&["Sign in to Swirl"]).await?;
+    ensure!(
+        cluster.login.sign_outs() == before + 1,
+        "she is still signed in at the provider"
+    );
+    browser.open("/definitions").await?;
+    browser.shows(&["Sign in to Swirl"]).await
+}
+
 pub async fn watch(stage: Stage) -> Result<()> {
     let cluster = stage.cluster().await?;
     cluster.api.deploy(&stage.document(DELIVERY)).await?;

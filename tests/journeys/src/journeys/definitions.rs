@@ -1,6 +1,7 @@
 //! Definitions: deployed, started, deleted.
 
 use anyhow::{Result, ensure};
+use thirtyfour::Key;
 
 use crate::definitions::{VISIT, greeting};
 use crate::stage::Stage;
@@ -51,10 +52,12 @@ pub async fn write(stage: Stage) -> Result<()> {
     browser
         .shows(&["✕ 1 finding.", "unknown-state", "line 5", "Nowhere"])
         .await?;
+    ensure!(
+        browser.has(".cm-lint-marker-error").await?,
+        "the line of the finding isn't marked"
+    );
     browser.press("line 5").await?;
-    let script = "const one = document.activeElement;
-        return one.value.slice(one.selectionStart, one.selectionEnd)";
-    let line = browser.run(script).await?;
+    let line = browser.run("return String(getSelection())").await?;
     let line = line.as_str().unwrap_or_default();
     ensure!(line.contains("Nowhere"), "not the line: {line}");
     // Typed over the selection.
@@ -65,10 +68,49 @@ pub async fn write(stage: Stage) -> Result<()> {
         .shows(&["✓ It can be deployed as greeting 1.0.0."])
         .await?;
     browser.lacks("unknown-state").await?;
+    ensure!(
+        !browser.has(".cm-lint-marker").await?,
+        "a line is still marked"
+    );
     let listed = dev.api.get("/definitions").await?;
     ensure!(listed["definitions"] == serde_json::json!([]), "{listed}");
     browser.press("Check and deploy").await?;
     browser.shows(&["The definition is deployed."]).await
+}
+
+/// With the keyboard alone: Tab indents, and after Escape it leaves.
+pub async fn keyboard(stage: Stage) -> Result<()> {
+    let _dev = stage.dev(&[]).await?;
+    let browser = &stage.browser;
+    browser.open("/deploy").await?;
+    browser
+        .shows(&["To leave the editor with the keyboard, press Escape, then Tab."])
+        .await?;
+    let label = "Document, in YAML or JSON";
+    browser.press("Check and deploy").await?;
+    browser.shows(&["There is nothing to deploy yet"]).await?;
+    browser.keys("states:").await?;
+    browser.keys(Key::Enter).await?;
+    browser.keys(Key::Tab).await?;
+    browser.keys("- name: Greet").await?;
+    let written = browser.filled(label).await?;
+    ensure!(written == "states:\n  - name: Greet", "{written:?}");
+    let at = async || {
+        browser
+            .run("return document.activeElement.textContent.trim()")
+            .await
+    };
+    browser.chord(Key::Control, "f").await?;
+    ensure!(browser.has(".cm-search").await?, "Ctrl+F finds nothing");
+    browser.check().await?;
+    browser.keys("Greet").await?;
+    browser.keys(Key::Escape).await?;
+    ensure!(!browser.has(".cm-search").await?, "the search stays open");
+    browser.keys(Key::Escape).await?;
+    browser.keys(Key::Tab).await?;
+    let there = at().await?;
+    ensure!(there == "Check and deploy", "Tab leads to {there}");
+    Ok(())
 }
 
 pub async fn start(stage: Stage) -> Result<()> {

@@ -34,9 +34,12 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 28] = [
+pub const ALL: [Journey; 31] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
+    }),
+    journey("sign in at the provider, and out again", |stage| {
+        Box::pin(access::sign_in_at_provider(stage))
     }),
     journey("watch an instance while it runs on a cluster", |stage| {
         Box::pin(access::watch(stage))
@@ -83,6 +86,9 @@ pub const ALL: [Journey; 28] = [
     journey("see the findings while writing a definition", |stage| {
         Box::pin(definitions::write(stage))
     }),
+    journey("write a definition with the keyboard alone", |stage| {
+        Box::pin(definitions::keyboard(stage))
+    }),
     journey("start an instance with the form of its schema", |stage| {
         Box::pin(definitions::start(stage))
     }),
@@ -122,6 +128,11 @@ pub const ALL: [Journey; 28] = [
     Journey {
         name: "save a view without scripts",
         run: |stage| Box::pin(listing::views(stage)),
+        scripts: false,
+    },
+    Journey {
+        name: "correct a wrong definition without scripts",
+        run: |stage| Box::pin(definitions::correct(stage)),
         scripts: false,
     },
     journey("the checks find what is wrong with a page", |stage| {

@@ -1,0 +1,63 @@
+//! The provider's description of itself (OpenID Connect Discovery 1.0).
+
+use serde::Deserialize;
+
+use super::Fetch;
+
+/// The members that are used here.
+#[derive(Debug, Deserialize)]
+pub(super) struct Discovered {
+    issuer: String,
+    pub jwks_uri: Option<String>,
+    pub authorization_endpoint: Option<String>,
+    pub token_endpoint: Option<String>,
+    pub end_session_endpoint: Option<String>,
+    token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    /// Its answers to browsers name it (RFC 9207).
+    #[serde(default)]
+    pub authorization_response_iss_parameter_supported: bool,
+}
+
+impl Discovered {
+    /// Whether a client's secret belongs into the form: if the provider doesn't take it in the header.
+    pub fn secret_in_form(&self) -> bool {
+        let methods = self.token_endpoint_auth_methods_supported.as_deref();
+        methods.is_some_and(|methods| {
+            let has = |name: &str| methods.iter().any(|method| method == name);
+            has("client_secret_post") && !has("client_secret_basic")
+        })
+    }
+}
+
+/// Asks the provider. A document of another issuer isn't trusted.
+pub(super) async fn discover(fetch: &dyn Fetch, issuer: &str) -> Result<Discovered, String> {
+    let base = issuer.trim_end_matches('/');
+    let url = format!("{base}/.well-known/openid-configuration");
+    let bytes = fetch.get(&url).await?;
+    let found: Discovered = serde_json::from_slice(&bytes)
+        .map_err(|error| format!("{url} is not a discovery document: {error}"))?;
+    if found.issuer != issuer {
+        return Err(format!(
+            "{url} is of the issuer '{}', and auth.oidc.issuer is '{issuer}'",
+            found.issuer
+        ));
+    }
+    // Keys or codes over a plain connection would defeat the TLS of the issuer.
+    let addresses = [
+        ("jwks_uri", &found.jwks_uri),
+        ("authorization_endpoint", &found.authorization_endpoint),
+        ("token_endpoint", &found.token_endpoint),
+        ("end_session_endpoint", &found.end_session_endpoint),
+    ];
+    for (name, address) in addresses {
+        if let Some(address) = address
+            && issuer.starts_with("https:")
+            && !address.starts_with("https:")
+        {
+            return Err(format!(
+                "{url} names an address without TLS as {name}: {address}"
+            ));
+        }
+    }
+    Ok(found)
+}
