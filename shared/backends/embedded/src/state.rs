@@ -29,6 +29,7 @@ use crate::retained::Retained;
 use crate::sets::Sets;
 use crate::shelves::Shelves;
 use crate::subscriptions::{Subscriptions, Wait};
+use crate::watchers::Watchers;
 
 /// Search attribute, value and instance, in the order of listings.
 pub(crate) type Indexed = (Arc<str>, String, Seq);
@@ -74,6 +75,7 @@ pub(crate) struct State {
     pub writes: Vec<Write>,
     /// To be woken when the lock is released.
     pub wakers: Vec<Waker>,
+    pub watchers: Watchers,
 }
 
 pub(crate) struct Inst {
