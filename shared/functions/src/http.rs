@@ -37,7 +37,8 @@ pub struct HttpConfig {
     pub response_bytes_max: usize,
     /// The largest request body, in bytes. Default: 8 MiB.
     pub request_bytes_max: usize,
-    /// Idle connections kept for each host. Default: 32.
+    /// Idle connections kept for each host. Default: 256. If more calls are under way at a time than this, the answers
+    /// that come together close connections, and the next calls make them again, which costs more than the call.
     pub idle_per_host_max: usize,
     /// Whether the proxy variables of the environment are honoured. Default: yes.
     pub proxy_from_env: bool,
@@ -54,7 +55,7 @@ impl Default for HttpConfig {
             timeout: Duration::from_secs(60),
             response_bytes_max: 8 * 1024 * 1024,
             request_bytes_max: 8 * 1024 * 1024,
-            idle_per_host_max: 32,
+            idle_per_host_max: 256,
             proxy_from_env: true,
             breaker: None,
             egress: Egress::default(),

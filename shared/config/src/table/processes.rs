@@ -368,9 +368,10 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "http.idle_per_host_max",
         count(0, 10_000),
-        "How many connections to a host are kept open for the next calls.",
+        "How many connections to a host are kept open for the next calls, for a minute and a half. If more calls of a \
+         host are often under way at a time, more save time and processor.",
     )
-    .default("32")
+    .default("256")
     .worker(),
     Setting::new(
         "http.breaker_failures",
