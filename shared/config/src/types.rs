@@ -141,6 +141,7 @@ pub struct Events {
 pub struct Worker {
     pub concurrency: usize,
     pub local_scopes: usize,
+    pub local_branches: usize,
     /// Forks that exceed these are joined by coordinators.
     pub join_limits: JoinLimits,
     pub lease: Duration,

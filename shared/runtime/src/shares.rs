@@ -162,6 +162,13 @@ impl Shares {
         }
     }
 
+    /// Whether the turns of a workflow are known to be short.
+    pub fn are_short(&self, workflow: &Arc<str>) -> bool {
+        let state = self.locked();
+        let usage = state.workflows.get(workflow);
+        usage.is_some_and(|usage| !usage.is_new && !usage.is_heavy())
+    }
+
     fn permit(self: &Arc<Shares>, workflow: Arc<str>, admitted: Admitted, waited: bool) -> Permit {
         Permit {
             shares: self.clone(),
@@ -384,6 +391,7 @@ mod tests {
     fn what_costs_much_leaves_a_turn_to_others() {
         let shares = Shares::new(2);
         spend(enter(&shares, "heavy").now_or_never().unwrap(), MUCH);
+        assert!(!shares.are_short(&"heavy".into()));
         let mut heavy: Vec<_> = (0..16).map(|_| enter(&shares, "heavy")).collect();
         let one = first(&mut heavy).unwrap();
         assert!(first(&mut heavy).is_none(), "two at once");
@@ -401,11 +409,13 @@ mod tests {
         let shares = Shares::new(2);
         let mut new: Vec<_> = (0..16).map(|_| enter(&shares, "new")).collect();
         let one = first(&mut new).unwrap();
+        assert!(!shares.are_short(&"new".into()));
         assert!(first(&mut new).is_none());
         let other = enter(&shares, "other").now_or_never().unwrap();
         spend(other, 100);
         // It is light: all threads are for it.
         spend(one, 100);
+        assert!(shares.are_short(&"new".into()));
         let both = (first(&mut new).unwrap(), first(&mut new).unwrap());
         assert!(first(&mut new).is_none(), "{} turns", 2);
         drop(both);

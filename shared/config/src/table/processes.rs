@@ -23,6 +23,15 @@ pub const SETTINGS: &[Setting] = &[
     .default("100")
     .worker(),
     Setting::new(
+        "worker.local_branches",
+        count(1, 10_000),
+        "How many branches that become ready together a worker keeps for itself, without messages, as far as it has \
+         free places. The others become separate tasks, which any worker may take. Of a workflow whose steps take \
+         long it keeps one. With `worker.local_scopes = 0` it keeps none.",
+    )
+    .default("32")
+    .worker(),
+    Setting::new(
         "worker.join_results_max",
         count(0, 100_000),
         "The results of a fork that the worker of its last branch joins itself. If there are more, or if they are \
