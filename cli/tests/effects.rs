@@ -102,6 +102,7 @@ const CASES: &[Case] = &[
     ("events.produced_subject", "out.{type}", NONE),
     ("worker.concurrency", "7", NONE),
     ("worker.local_scopes", "7", NONE),
+    ("worker.local_branches", "7", NONE),
     ("worker.join_results_max", "7", NONE),
     ("worker.join_bytes_max", "1KiB", NONE),
     ("history.data", "all", NONE),

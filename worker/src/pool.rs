@@ -9,7 +9,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use swirl_model::ids::ScopeRef;
 use swirl_ports::{Receipt, Task, Tasks};
 use swirl_runtime::{Driven, Driver, Error, Suspects};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tracing::Instrument;
@@ -36,7 +36,8 @@ pub struct Settings {
     /// The number of scopes that are driven at a time, including scopes that wait for a call.
     pub concurrency: usize,
     /// The number of further scopes that a task may continue with here, one after another. Other scopes become separate
-    /// tasks.
+    /// tasks. Scopes that become ready at the same time and aren't in the queue continue here too, each with the rest
+    /// of this number, as long as there are free places.
     pub local_scopes: usize,
     /// How often to report to the queue that a task is still being processed.
     pub progress: Duration,
@@ -72,6 +73,8 @@ pub async fn run(
     let mut running = JoinSet::new();
     let (over, is_over) = watch::channel(false);
     let suspects = Suspects::default();
+    // Each has a place, so there are no more than places.
+    let (handing, mut handed) = mpsc::unbounded_channel();
     let mut sources = FuturesUnordered::new();
     sources.push(next_of_queue(tasks.clone(), places.clone()));
     for lane in 0..tasks.lanes() {
@@ -80,9 +83,22 @@ pub async fn run(
     }
     loop {
         while running.try_join_next().is_some() {}
+        let work = TaskRun {
+            driver: driver.clone(),
+            settings: settings.clone(),
+            places: places.clone(),
+            waiting: waiting.clone(),
+            is_over: is_over.clone(),
+            suspects: suspects.clone(),
+            handing: handing.clone(),
+        };
         let pulled = tokio::select! {
             biased;
             () = &mut stop => break,
+            Some(local) = handed.recv() => {
+                running.spawn(async move { work.run_handed(local).await });
+                continue;
+            }
             pulled = sources.next() => pulled,
         };
         let Some(Pulled { task, permit, from }) = pulled else {
@@ -92,18 +108,18 @@ pub async fn run(
             Source::Queue => next_of_queue(tasks.clone(), places.clone()),
             Source::Lane(lane, waiting) => next_of_lane(tasks.clone(), lane, waiting),
         });
-        let work = TaskRun {
-            driver: driver.clone(),
-            settings: settings.clone(),
-            places: places.clone(),
-            waiting: waiting.clone(),
-            is_over: is_over.clone(),
-            suspects: suspects.clone(),
-        };
         running.spawn(async move { work.run(task, permit).await });
     }
     drop(sources);
     places.close();
+    handed.close();
+    let mut unbegun = Vec::new();
+    while let Ok(local) = handed.try_recv() {
+        unbegun.push(local.scope);
+    }
+    if !unbegun.is_empty() {
+        driver.queue.push(unbegun).await;
+    }
     let returned = timeout(RETURN_MAX, tasks.close());
     let finish = timeout(settings.shutdown, ended(&mut running));
     if tokio::join!(returned, finish).1.is_ok() {
@@ -178,6 +194,20 @@ async fn ended(running: &mut JoinSet<()>) {
     while running.join_next().await.is_some() {}
 }
 
+/// How far a task goes on from scope to scope here: what comes after is for any worker.
+#[derive(Clone, Copy)]
+struct Budget {
+    scopes: usize,
+    until: Instant,
+}
+
+/// A scope that isn't in the queue, and has its place here.
+struct Handed {
+    scope: ScopeRef,
+    place: OwnedSemaphorePermit,
+    budget: Budget,
+}
+
 /// A task, and the further scopes that it continues with.
 struct TaskRun {
     driver: Arc<Driver>,
@@ -188,6 +218,8 @@ struct TaskRun {
     waiting: Arc<Semaphore>,
     is_over: watch::Receiver<bool>,
     suspects: Suspects,
+    /// Scopes to continue with beside this task.
+    handing: mpsc::UnboundedSender<Handed>,
 }
 
 impl TaskRun {
@@ -196,24 +228,70 @@ impl TaskRun {
         let Some((next, _place)) = self.first(task, permit).instrument(span).await else {
             return;
         };
-        let mut next = Some(next);
-        let until = Instant::now() + RUN_MAX;
-        for _ in 0..self.settings.local_scopes {
+        let budget = Budget {
+            scopes: self.settings.local_scopes,
+            until: Instant::now() + RUN_MAX,
+        };
+        self.go_on_with(next, budget).await;
+    }
+
+    async fn run_handed(&self, handed: Handed) {
+        let Handed {
+            scope,
+            place: _place,
+            budget,
+        } = handed;
+        self.go_on_with(vec![scope], budget).await;
+    }
+
+    /// Continues with the first of these scopes, then with the first of those that it wakes. The others continue
+    /// beside it.
+    async fn go_on_with(&self, mut next: Vec<ScopeRef>, mut budget: Budget) {
+        while !next.is_empty() {
             // Another worker continues if this one is stopping.
-            let goes_on = !self.places.is_closed() && Instant::now() < until;
-            let Some(scope) = next.take_if(|_| goes_on) else {
-                break;
-            };
+            let is_over = self.places.is_closed() || Instant::now() >= budget.until;
+            if is_over || budget.scopes == 0 {
+                self.driver.queue.push(next).await;
+                return;
+            }
+            budget.scopes -= 1;
+            let others = next.split_off(1);
+            self.hand(others, budget).await;
+            let Some(scope) = next.pop() else { return };
             let span = swirl_runtime::log_span(&scope);
             next = self.go_on(scope).instrument(span).await;
         }
-        if let Some(scope) = next {
-            self.driver.queue.push(vec![scope]).await;
+    }
+
+    /// Those for which there is no place become tasks.
+    async fn hand(&self, scopes: Vec<ScopeRef>, budget: Budget) {
+        let mut left = Vec::new();
+        for scope in scopes {
+            let Ok(place) = self.places.clone().try_acquire_owned() else {
+                left.push(scope);
+                continue;
+            };
+            let handed = Handed {
+                scope,
+                place,
+                budget,
+            };
+            // The worker is stopping.
+            if let Err(refused) = self.handing.send(handed) {
+                left.push(refused.0.scope);
+            }
+        }
+        if !left.is_empty() {
+            self.driver.queue.push(left).await;
         }
     }
 
-    /// Returns the scope to continue with now, which isn't in the queue, together with its place.
-    async fn first(&self, task: Task, permit: Permit) -> Option<(ScopeRef, OwnedSemaphorePermit)> {
+    /// Returns the scopes to continue with now, which aren't in the queue, with the place for the first.
+    async fn first(
+        &self,
+        task: Task,
+        permit: Permit,
+    ) -> Option<(Vec<ScopeRef>, OwnedSemaphorePermit)> {
         let in_lane = matches!(permit, Permit::Waiting(_));
         let until = Instant::now() + LANE_WAIT_MAX;
         let (mut place, mut waits) = match permit {
@@ -332,19 +410,20 @@ impl TaskRun {
         }
     }
 
-    /// Drives a scope that has no task. If it cannot be driven, it gets a task, so that the queue tracks it.
-    async fn go_on(&self, scope: ScopeRef) -> Option<ScopeRef> {
+    /// Drives a scope that has no task, and returns those to continue with. If it cannot be driven, it gets a task, so
+    /// that the queue tracks it.
+    async fn go_on(&self, scope: ScopeRef) -> Vec<ScopeRef> {
         let stop = over(self.is_over.clone());
         match self.driver.drive_until(&scope, stop).await {
-            Ok(Driven::Done) => return None,
-            Ok(Driven::Continue(next)) => return Some(next),
+            Ok(Driven::Done) => return Vec::new(),
+            Ok(Driven::Continue(next)) => return next,
             Ok(Driven::Stopped | Driven::AtCapacity(_)) => {}
             Err(error) => {
                 tracing::warn!(%error, "a scope could not be driven and is tried again later")
             }
         }
         self.driver.queue.push(vec![scope]).await;
-        None
+        Vec::new()
     }
 }
 

@@ -141,7 +141,10 @@ pub fn driving(settings: &Worker) -> Settings {
     Settings {
         lease_ms,
         renew_ms: Some((lease_ms / 3).max(1)),
-        local_handoff: settings.local_scopes > 0,
+        local_handoff: match settings.local_scopes {
+            0 => 0,
+            _ => settings.local_branches,
+        },
         recording: settings.recording,
         recorded_bytes_max: settings.recorded_bytes_max,
         keep_data_ms: settings.keep_data_ms,

@@ -3,21 +3,27 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use swirl_model::event::HistoryEntry;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
-use swirl_ports::{Filter, InstanceQueries, Summary};
+use swirl_ports::{Filter, HistoryPart, InstanceQueries, Summary};
 use swirl_presentation::timeline;
 
 const LOOK: Duration = Duration::from_millis(250);
+/// A look may take long where many instances run. The pause after it is this many times as long, at least, so that the
+/// log leaves the store to the instances.
+const PAUSE_TIMES: u32 = 10;
+/// How many entries are read at once.
+const ENTRIES: usize = 1_000;
 /// The number of instances that are followed at a time: the newest ones, and the newest running ones.
 const FOLLOWED_MAX: usize = 100;
 
 pub struct Log {
     queries: Arc<dyn InstanceQueries>,
     /// The number of logged history entries, and whether the instance had ended at that time.
-    printed: HashMap<InstanceId, (usize, bool)>,
+    printed: HashMap<InstanceId, (u64, bool)>,
 }
 
 impl Log {
@@ -33,9 +39,10 @@ impl Log {
         let found = self.followed().await.unwrap_or_default();
         for summary in &found {
             let id = &summary.header.id;
-            let history = self.queries.history(id).await.unwrap_or_default();
+            let last = self.queries.history_page(id, HistoryPart::Last(1)).await;
+            let known = last.map_or(0, |page| page.total);
             self.printed
-                .insert(id.clone(), (history.len(), summary.status.ended()));
+                .insert(id.clone(), (known, summary.status.ended()));
         }
         let running = found.iter().filter(|found| !found.status.ended()).count();
         if running > 0 {
@@ -45,11 +52,14 @@ impl Log {
 
     /// Logs forever.
     pub async fn follow(mut self) {
+        let mut pause = LOOK;
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(pause).await;
+            let begun = Instant::now();
             if let Err(error) = self.look().await {
                 tracing::warn!("the log is late: {error}");
             }
+            pause = LOOK.max(begun.elapsed() * PAUSE_TIMES);
         }
     }
 
@@ -59,24 +69,26 @@ impl Log {
             .retain(|id, _| found.iter().any(|found| found.header.id == *id));
         for summary in found.iter().rev() {
             let id = &summary.header.id;
-            let (printed, ended) = self.printed.get(id).copied().unwrap_or_default();
-            if ended && summary.status.ended() {
+            let (mut known, had_ended) = self.printed.get(id).copied().unwrap_or_default();
+            let ended = summary.status.ended();
+            if had_ended && ended {
                 continue;
             }
-            let history = self.queries.history(id).await?;
-            for entry in history.iter().skip(printed) {
-                let value = serde_json::to_value(entry).unwrap_or_default();
-                let line = timeline::describe(&value);
-                let workflow = &summary.header.definition.workflow;
-                let text = format!("{workflow} {id} {}{}", line.place(), line.text);
-                crate::logging::happened(entry.at, || match line.tone {
-                    timeline::Tone::Bad => tracing::warn!("{text}"),
-                    timeline::Tone::Plain | timeline::Tone::Good => tracing::info!("{text}"),
-                    timeline::Tone::Dim => tracing::debug!("{text}"),
-                });
+            loop {
+                let part = HistoryPart::After {
+                    known,
+                    limit: ENTRIES,
+                };
+                let page = self.queries.history_page(id, part).await?;
+                if page.entries.is_empty() {
+                    break;
+                }
+                known = page.before + page.entries.len() as u64;
+                for entry in &page.entries {
+                    write(summary, entry);
+                }
             }
-            let ended = summary.status.ended();
-            self.printed.insert(id.clone(), (history.len(), ended));
+            self.printed.insert(id.clone(), (known, ended));
         }
         Ok(())
     }
@@ -101,4 +113,16 @@ impl Log {
         }
         Ok(found)
     }
+}
+
+fn write(summary: &Summary, entry: &HistoryEntry) {
+    let value = serde_json::to_value(entry).unwrap_or_default();
+    let line = timeline::describe(&value);
+    let (id, workflow) = (&summary.header.id, &summary.header.definition.workflow);
+    let text = || format!("{workflow} {id} {}{}", line.place(), line.text);
+    crate::logging::happened(entry.at, || match line.tone {
+        timeline::Tone::Bad => tracing::warn!("{}", text()),
+        timeline::Tone::Plain | timeline::Tone::Good => tracing::info!("{}", text()),
+        timeline::Tone::Dim => tracing::debug!("{}", text()),
+    });
 }

@@ -213,6 +213,7 @@ impl Values<'_> {
         Worker {
             concurrency: self.count("worker.concurrency"),
             local_scopes: self.count("worker.local_scopes"),
+            local_branches: self.count("worker.local_branches"),
             join_limits: JoinLimits {
                 results: self.small("worker.join_results_max"),
                 bytes: self.number("worker.join_bytes_max"),

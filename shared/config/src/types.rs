@@ -142,6 +142,7 @@ pub struct Events {
 pub struct Worker {
     pub concurrency: usize,
     pub local_scopes: usize,
+    pub local_branches: usize,
     /// Forks beyond these limits are joined by coordinators.
     pub join_limits: JoinLimits,
     pub lease: Duration,

@@ -38,7 +38,8 @@ pub struct HttpConfig {
     pub response_bytes_max: usize,
     /// The largest request body, in bytes. Default: 8 MiB.
     pub request_bytes_max: usize,
-    /// The number of idle connections kept for each host. Default: 32.
+    /// The number of idle connections kept for each host. Default: 256. If more calls than this are in flight, answers
+    /// that arrive together close connections, and the next calls open new ones, which costs more than the call.
     pub idle_per_host_max: usize,
     /// Whether the proxy variables of the environment are honoured. Default: yes.
     pub proxy_from_env: bool,
@@ -55,7 +56,7 @@ impl Default for HttpConfig {
             timeout: Duration::from_secs(60),
             response_bytes_max: 8 * 1024 * 1024,
             request_bytes_max: 8 * 1024 * 1024,
-            idle_per_host_max: 32,
+            idle_per_host_max: 256,
             proxy_from_env: true,
             breaker: None,
             egress: Egress::default(),

@@ -55,9 +55,9 @@ pub struct Settings {
     pub lease_ms: u64,
     /// How often a lease is renewed during a call; `None` if leases don't expire.
     pub renew_ms: Option<u64>,
-    /// Leaves one of the scopes that the last commit woke to the caller ([`Driven::Continue`]), instead of putting it
-    /// into the queue.
-    pub local_handoff: bool,
+    /// How many of the scopes that the last commit woke are left to the caller ([`Driven::Continue`]), instead of being
+    /// put into the queue. Only one if turns of the workflow take long, so that other workers compute the rest.
+    pub local_handoff: usize,
     /// How much of calls and events the history records.
     pub recording: Recording,
     /// The same for definitions that override it.
@@ -76,7 +76,7 @@ impl Default for Settings {
         Settings {
             lease_ms: 30_000,
             renew_ms: None,
-            local_handoff: false,
+            local_handoff: 0,
             recording: Recording::None,
             own_recording: true,
             recorded_bytes_max: RECORDED_BYTES_MAX,
@@ -145,8 +145,8 @@ struct Run {
     wake: bool,
     /// A call was answered, and it hasn't been checked yet whether an input arrived before the answer.
     answered: bool,
-    /// The scope to continue with after this one. It isn't in the queue.
-    next: Option<ScopeRef>,
+    /// The scopes to continue with after this one. They aren't in the queue.
+    next: Vec<ScopeRef>,
     /// Set if an earlier attempt may have crashed its process.
     suspects: Option<Suspects>,
     attempt: Option<Attempt>,
@@ -174,9 +174,9 @@ struct Running {
 pub enum Driven {
     /// Nothing is left to do here.
     Done,
-    /// The same, but another scope of the instance can continue now and isn't in the queue. Occurs only if
+    /// The same, but other scopes of the instance can continue now and aren't in the queue. Occurs only if
     /// [`Settings::local_handoff`] is set.
-    Continue(ScopeRef),
+    Continue(Vec<ScopeRef>),
     Stopped,
     /// The scope wasn't driven, because this workflow has its share of the places.
     AtCapacity(Arc<str>),
@@ -192,7 +192,7 @@ impl Driver {
     /// released, and the reconciler recovers the scope.
     pub async fn drive(&self, task: &ScopeRef) -> Result<(), Error> {
         match self.drive_until(task, std::future::pending()).await? {
-            Driven::Continue(next) => self.wake(vec![next]).await,
+            Driven::Continue(next) => self.wake(next).await,
             Driven::AtCapacity(_) => self.wake(vec![task.clone()]).await,
             Driven::Done | Driven::Stopped => {}
         }
@@ -293,9 +293,9 @@ impl Driver {
             Either::Right(_) => Ok(Driven::Stopped),
         };
         self.end_attempt(task, run.attempt.take()).await;
-        let next = run.next.take();
+        let next = std::mem::take(&mut run.next);
         if !matches!(driven, Ok(Driven::Done)) {
-            self.wake(next.into_iter().collect()).await;
+            self.wake(next).await;
             if let Some(running) = run.call.take() {
                 self.called(&run, &running, CallOutcome::Abandoned);
             }
@@ -303,7 +303,10 @@ impl Driver {
             self.give_up(&run.lease).await;
             return driven;
         }
-        Ok(next.map_or(Driven::Done, Driven::Continue))
+        Ok(match next.is_empty() {
+            true => Driven::Done,
+            false => Driven::Continue(next),
+        })
     }
 
     async fn go_on(&self, run: &mut Run) -> Result<(), Error> {
@@ -377,7 +380,7 @@ impl Driver {
             stored: None,
             wake: true,
             answered: false,
-            next: None,
+            next: Vec::new(),
             suspects: None,
             attempt: None,
             room: None,

@@ -164,6 +164,13 @@ impl Shares {
         }
     }
 
+    /// Whether the turns of a workflow are known to be short.
+    pub fn are_short(&self, workflow: &Arc<str>) -> bool {
+        let state = self.locked();
+        let usage = state.workflows.get(workflow);
+        usage.is_some_and(|usage| !usage.is_new && !usage.is_heavy())
+    }
+
     fn permit(self: &Arc<Shares>, workflow: Arc<str>, admitted: Admitted, waited: bool) -> Permit {
         Permit {
             shares: self.clone(),
@@ -386,6 +393,7 @@ mod tests {
     fn expensive_workflows_leave_a_permit_to_others() {
         let shares = Shares::new(2);
         spend(enter(&shares, "heavy").now_or_never().unwrap(), MUCH);
+        assert!(!shares.are_short(&"heavy".into()));
         let mut heavy: Vec<_> = (0..16).map(|_| enter(&shares, "heavy")).collect();
         let one = first(&mut heavy).unwrap();
         assert!(first(&mut heavy).is_none(), "two at once");
@@ -403,11 +411,13 @@ mod tests {
         let shares = Shares::new(2);
         let mut new: Vec<_> = (0..16).map(|_| enter(&shares, "new")).collect();
         let one = first(&mut new).unwrap();
+        assert!(!shares.are_short(&"new".into()));
         assert!(first(&mut new).is_none());
         let other = enter(&shares, "other").now_or_never().unwrap();
         spend(other, 100);
         // The workflow is light, so it may use all threads.
         spend(one, 100);
+        assert!(shares.are_short(&"new".into()));
         let both = (first(&mut new).unwrap(), first(&mut new).unwrap());
         assert!(first(&mut new).is_none(), "{} turns", 2);
         drop(both);

@@ -103,7 +103,7 @@ async fn joins(document: &str, coordinators_join: bool, coordinator: Coordinator
     let driver = |coordinators_join| {
         let settings = Settings {
             coordinators_join,
-            local_handoff: coordinators_join,
+            local_handoff: usize::from(coordinators_join),
             ..Settings::default()
         };
         let effects = Arc::new(service.clone());

@@ -285,6 +285,13 @@ const FORKS: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "name":
             {"name": "2", "actions": [{"functionRef": "f"}]},
             {"name": "3", "actions": [{"functionRef": "f"}]}]}]}"#;
 
+const CALLING_FORK: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "name": "w", "start": "A",
+    "functions": [{"name": "f", "operation": "service.json#f"}],
+    "states": [{"name": "A", "type": "parallel", "end": true, "branches": [
+            {"name": "1", "actions": [{"functionRef": "f"}]},
+            {"name": "2", "actions": [{"functionRef": "f"}]},
+            {"name": "3", "actions": [{"functionRef": "f"}]}]}]}"#;
+
 /// Counts the tasks that are put into the queue.
 struct Counting(UnboundedSender<Task>, AtomicUsize);
 
@@ -299,20 +306,20 @@ impl Queue for Counting {
 }
 
 /// The number of tasks that the forks take.
-async fn tasks_of_forks(local_scopes: usize) -> usize {
+async fn tasks_of_forks(local_scopes: usize, local_handoff: usize, concurrency: usize) -> usize {
     let store = Arc::new(Embedded::memory());
     let (tasks, pulled) = unbounded_channel();
     let queue = Arc::new(Counting(tasks, AtomicUsize::new(0)));
     let service = service(&store, queue.clone());
     let id = started(&service, FORKS).await;
     let settings = Settings {
-        local_handoff: local_scopes > 0,
+        local_handoff,
         ..Settings::default()
     };
     let effects = Arc::new(service.clone());
     let driver = System::from(&service).driver(nobody(), effects, settings);
     let settings = pool::Settings {
-        concurrency: 1,
+        concurrency,
         local_scopes,
         ..pool::Settings::default()
     };
@@ -330,8 +337,54 @@ async fn tasks_of_forks(local_scopes: usize) -> usize {
 #[tokio::test]
 async fn a_worker_continues_with_one_of_the_scopes_that_it_woke() {
     // The start, and for each fork three branches and the scope that follows them.
-    assert_eq!(tasks_of_forks(0).await, 9);
-    assert_eq!(tasks_of_forks(100).await, 5);
+    assert_eq!(tasks_of_forks(0, 0, 1).await, 9);
+    assert_eq!(tasks_of_forks(100, 1, 1).await, 5);
     // The first fork continues with one branch; its last branch continues with the second fork, and no further.
-    assert_eq!(tasks_of_forks(1).await, 6);
+    assert_eq!(tasks_of_forks(1, 1, 1).await, 6);
+}
+
+#[tokio::test]
+async fn a_worker_with_places_keeps_the_branches() {
+    assert_eq!(tasks_of_forks(100, 32, 8).await, 1, "the start");
+    // Of each fork two branches continue here, and one is for any worker.
+    assert_eq!(tasks_of_forks(100, 2, 8).await, 3);
+    // There is no place for another one.
+    assert_eq!(tasks_of_forks(100, 32, 1).await, 5);
+}
+
+#[tokio::test]
+async fn a_worker_that_stops_hands_over_what_it_kept() {
+    let store = Arc::new(Embedded::memory());
+    let (tasks, pulled) = unbounded_channel();
+    let queue = Arc::new(Counting(tasks, AtomicUsize::new(0)));
+    let service = service(&store, queue.clone());
+    let id = started(&service, CALLING_FORK).await;
+    let (called, mut calls) = unbounded_channel();
+    let endless = Calls {
+        caller: Arc::new(Endless(called)),
+        ..nobody()
+    };
+    let settings = Settings {
+        local_handoff: 32,
+        ..Settings::default()
+    };
+    let effects = Arc::new(service.clone());
+    let driver = System::from(&service).driver(endless, effects, settings);
+    let settings = pool::Settings {
+        shutdown: Duration::from_millis(50),
+        ..pool::Settings::default()
+    };
+    // All branches are called, without a message for any of them.
+    let stop = async {
+        for _ in 0..3 {
+            let called = tokio::time::timeout(PATIENCE, calls.recv()).await;
+            assert!(called.unwrap().is_some());
+        }
+        assert_eq!(queue.1.load(Ordering::Relaxed), 1, "the start");
+    };
+    let source = Arc::new(Source(Mutex::new(pulled)));
+    assert_eq!(pool::run(Arc::new(driver), source, settings, stop).await, 3);
+    assert_eq!(queue.1.load(Ordering::Relaxed), 4, "each branch is a task");
+    let instance = store.instance(&id).await.unwrap().unwrap();
+    assert_eq!(instance.state.status, Status::Running);
 }

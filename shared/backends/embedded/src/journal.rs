@@ -19,6 +19,8 @@ use crate::key::{HISTORY, KINDS, Write};
 
 /// The maximum number of bytes written in one step, unless a single change is larger.
 const BATCH_BYTES_MAX: usize = 8 << 20;
+/// How many reads wait for the end of a batch.
+const READS_MAX: usize = 64;
 /// The size of the cache of read blocks. Everything except history is in memory anyway.
 const CACHE_BYTES: u64 = 16 << 20;
 /// The size of the memtable of each of the two spaces.
@@ -38,8 +40,13 @@ enum Job {
         writes: Vec<Write>,
         done: oneshot::Sender<Result<(), Error>>,
     },
-    /// Reads all records with this key prefix, including everything written before.
-    Read {
+    Read(Read),
+}
+
+/// Reads all that was written before, and perhaps later changes.
+enum Read {
+    /// All records with this key prefix.
+    All {
         prefix: String,
         done: oneshot::Sender<Result<Pairs, Error>>,
     },
@@ -165,14 +172,14 @@ impl Journal {
 
     pub fn read(&self, prefix: String) -> Ticket<Pairs> {
         let (done, ticket) = oneshot::channel();
-        self.send(Job::Read { prefix, done });
+        self.send(Job::Read(Read::All { prefix, done }));
         ticket
     }
 
     /// Returns the records up to the one that was enough, in the order of their keys.
     pub fn read_some(&self, range: Keys) -> Ticket<Pairs> {
         let (done, ticket) = oneshot::channel();
-        self.send(Job::Some { range, done });
+        self.send(Job::Read(Read::Some { range, done }));
         ticket
     }
 
@@ -326,35 +333,45 @@ impl Disk {
     }
 
     fn serve(self, jobs: &Receiver<Job>, failed: &OnceLock<Error>) {
-        let mut waiting = Vec::new();
-        let mut next = jobs.recv().ok();
-        while let Some(job) = next.take() {
+        let (mut waiting, mut reads) = (Vec::new(), Vec::new());
+        while let Ok(job) = jobs.recv() {
             // Within a batch all records have the same version, so each key may occur only once.
             let mut batch = BTreeMap::new();
             let mut bytes = 0;
-            let mut job = Some(job);
-            while let Some(Job::Write { writes, done }) = job {
-                for write in writes {
-                    bytes += write.key.len() + write.value.as_ref().map_or(0, Vec::len);
-                    batch.insert(write.key, write.value);
+            let mut next = Some(job);
+            while let Some(job) = next.take() {
+                match job {
+                    Job::Write { writes, done } => {
+                        for write in writes {
+                            bytes += write.key.len() + write.value.as_ref().map_or(0, Vec::len);
+                            batch.insert(write.key, write.value);
+                        }
+                        waiting.push(done);
+                    }
+                    // Nothing comes before it.
+                    Job::Read(read) if waiting.is_empty() => self.answer(read),
+                    // A batch that ended here would have fewer changes than could share its sync.
+                    Job::Read(read) => reads.push(read),
                 }
-                waiting.push(done);
-                job = if bytes < BATCH_BYTES_MAX {
-                    jobs.try_recv().ok()
-                } else {
-                    None
-                };
+                if bytes < BATCH_BYTES_MAX && reads.len() < READS_MAX {
+                    next = jobs.try_recv().ok();
+                }
             }
             let result = self.commit(batch, failed);
             for done in waiting.drain(..) {
                 let _ = done.send(result.clone());
             }
-            match job {
-                Some(Job::Read { prefix, done }) => drop(done.send(self.read(&prefix))),
-                Some(Job::Some { range, done }) => drop(done.send(self.read_some(range))),
-                Some(Job::Write { .. }) | None => {}
+            for read in reads.drain(..) {
+                self.answer(read);
             }
-            next = jobs.recv().ok();
+        }
+    }
+
+    fn answer(&self, read: Read) {
+        // Nobody may wait for it any more.
+        match read {
+            Read::All { prefix, done } => drop(done.send(self.read(&prefix))),
+            Read::Some { range, done } => drop(done.send(self.read_some(range))),
         }
     }
 

@@ -40,6 +40,7 @@ mod store;
 mod subscriptions;
 mod views;
 mod waits;
+mod watchers;
 mod weight;
 
 use std::path::Path;
@@ -128,12 +129,14 @@ impl Embedded {
         if let Some(journal) = &self.journal {
             journal.check()?;
         }
-        let (result, wakers) = {
+        let (result, wakers, watchers) = {
             let mut state = self.state.lock().map_err(|_| stopped())?;
             let result = look(&mut state);
-            (result, std::mem::take(&mut state.wakers))
+            let watchers = state.watchers.take_due();
+            (result, std::mem::take(&mut state.wakers), watchers)
         };
         wakers.into_iter().for_each(std::task::Waker::wake);
+        watchers::notify(watchers);
         Ok(result)
     }
 
@@ -142,8 +145,9 @@ impl Embedded {
         let Some(journal) = &self.journal else {
             return self.read(change);
         };
-        let (result, ticket) = self.read(|state| {
+        let (result, ticket, watchers) = self.read(|state| {
             let result = change(state);
+            let watchers = state.watchers.take_due();
             let ticket = match state.take_writes() {
                 // Passed on while the lock is held, so that the journal has the order of the changes.
                 Ok(writes) => Ok(journal.write(writes)),
@@ -152,9 +156,10 @@ impl Embedded {
                     Err(error)
                 }
             };
-            (result, ticket)
+            (result, ticket, watchers)
         })?;
         redeem(ticket?).await?;
+        watchers::notify(watchers);
         Ok(result)
     }
 }

@@ -188,6 +188,7 @@ impl State {
         state.status = ended.status.into();
         state.output = ended.output;
         state.error = ended.error;
+        self.watchers.end(seq);
         let is_paused = state.status == Status::Faulted;
         if !is_paused {
             state.suspended = false;
@@ -316,6 +317,7 @@ impl State {
     }
 
     fn remove_instance(&mut self, seq: Seq) {
+        self.watchers.end(seq);
         self.unindex_correlation(seq);
         self.unindex_attributes(seq);
         let Some(inst) = self.instances.get(&seq) else {

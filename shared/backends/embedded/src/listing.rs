@@ -192,6 +192,11 @@ impl Step<'_> {
     fn look(&self, inst: &Inst, page: &mut Page) {
         page.examined += 1;
         let (header, state) = (&inst.instance.header, &inst.instance.state);
+        // Most instances have ended, and most listings are of others.
+        let statuses = &self.filter.statuses;
+        if !statuses.is_empty() && !statuses.contains(&state.status) {
+            return;
+        }
         let row = Summary {
             header: header.clone(),
             status: state.status,

@@ -27,6 +27,7 @@ use crate::retained::Retained;
 use crate::sets::Sets;
 use crate::shelves::Shelves;
 use crate::subscriptions::{Subscriptions, Wait};
+use crate::watchers::Watchers;
 
 /// A search attribute, its value and the instance, in the order of listings.
 pub(crate) type Indexed = (Arc<str>, String, Seq);
@@ -76,6 +77,7 @@ pub(crate) struct State {
     pub writes: Vec<Write>,
     /// Woken when the lock is released.
     pub wakers: Vec<Waker>,
+    pub watchers: Watchers,
 }
 
 pub(crate) struct Inst {

@@ -313,6 +313,18 @@ impl InstanceRecords for Embedded {
 
 #[async_trait]
 impl InstanceQueries for Embedded {
+    async fn has_ended(&self, id: &InstanceId) -> Result<Option<bool>> {
+        self.read(|state| state.find(id).map(|(_, inst)| inst.status().ended()))
+    }
+
+    async fn wait_ended(&self, id: &InstanceId) {
+        self.watch(id).await;
+    }
+
+    fn notifies_ends(&self) -> bool {
+        true
+    }
+
     async fn page(&self, filter: &Filter, keep: Keep<'_>) -> Result<ListPage> {
         self.listing(filter, keep)
     }

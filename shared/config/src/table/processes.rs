@@ -23,6 +23,15 @@ pub const SETTINGS: &[Setting] = &[
     .default("100")
     .worker(),
     Setting::new(
+        "worker.local_branches",
+        count(1, 10_000),
+        "How many branches that become ready together a worker keeps for itself, without messages, as far as it has \
+         free places. The others become separate tasks, which any worker may take. Of a workflow whose steps take \
+         long it keeps one. With `worker.local_scopes = 0` it keeps none.",
+    )
+    .default("32")
+    .worker(),
+    Setting::new(
         "worker.join_results_max",
         count(0, 100_000),
         "The results of a fork that the worker of its last branch joins itself. If there are more, or if they are \
@@ -375,9 +384,10 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "http.idle_per_host_max",
         count(0, 10_000),
-        "How many connections to a host are kept open for the next calls.",
+        "How many connections to a host are kept open for the next calls, for a minute and a half. If more calls of a \
+         host are often under way at a time, more save time and processor.",
     )
-    .default("32")
+    .default("256")
     .worker(),
     Setting::new(
         "http.breaker_failures",

@@ -59,7 +59,7 @@ impl Driver {
         }
         let settled = self.settle(&mut run, decided, None, &env).await;
         *lease = run.lease.clone();
-        self.wake(run.next.take().into_iter().collect()).await;
+        self.wake(std::mem::take(&mut run.next)).await;
         match settled? {
             CommitOutcome::Released { .. } => Ok(true),
             CommitOutcome::Held if lease.is_taken() => {

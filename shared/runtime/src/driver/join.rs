@@ -58,7 +58,7 @@ impl Driver {
             let never = pin!(std::future::pending());
             let driven = self.drive_held(held, never, suspects, None, true).await?;
             if let Driven::Continue(next) = driven {
-                self.wake(vec![next]).await;
+                self.wake(next).await;
             }
             return Ok(());
         }

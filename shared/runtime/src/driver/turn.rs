@@ -1,5 +1,7 @@
 //! One turn of the loop: decide, commit, then continue or release the scope.
 
+use std::sync::Arc;
+
 use swirl_engine::Env;
 use swirl_model::event::Command;
 use swirl_model::ids::ScopeRef;
@@ -140,7 +142,7 @@ impl Driver {
     }
 
     /// Wakes the scopes that can continue, and carries out the effects. `is_over`: this scope has nothing more to do
-    /// here, so its driver may continue with another one.
+    /// here, so its driver may continue with others.
     async fn follow_up(
         &self,
         run: &mut Run,
@@ -148,10 +150,10 @@ impl Driver {
         mut wake: Vec<ScopeRef>,
         is_over: bool,
     ) {
-        // Effects come before the next scope and may take long, so that scope is left to other workers if there are
-        // any.
-        if self.settings.local_handoff && is_over && outbox.is_empty() && !wake.is_empty() {
-            run.next = Some(wake.remove(0));
+        // Effects come before the next scopes and may take long, so those are left to other workers if there are any.
+        if is_over && outbox.is_empty() {
+            let here = self.handed_off(&run.header.definition.workflow);
+            run.next = wake.drain(..here.min(wake.len())).collect();
         }
         self.wake(wake).await;
         if !outbox.is_empty() {
@@ -159,6 +161,16 @@ impl Driver {
             run.active = None;
         }
         self.flush(outbox).await;
+    }
+
+    /// How many of the woken scopes the caller may continue with. A message costs more than a short turn; long turns are
+    /// for all processes.
+    fn handed_off(&self, workflow: &Arc<str>) -> usize {
+        let most = self.settings.local_handoff;
+        match &self.shares {
+            Some(shares) if most > 1 && !shares.are_short(workflow) => 1,
+            _ => most,
+        }
     }
 
     /// Repeats the step, because another input arrived first.

@@ -115,7 +115,7 @@ impl Process {
         let settings = Settings {
             lease_ms: 4_000,
             renew_ms: Some(1_500),
-            local_handoff: (skew_ms + ahead_ms) % 2 == 0,
+            local_handoff: if (skew_ms + ahead_ms) % 2 == 0 { 3 } else { 0 },
             coordinators_join: shared.store.join_limits.is_some(),
             ..Settings::default()
         };
