@@ -38,6 +38,7 @@ mod outbox;
 mod overdue;
 mod pending_starts;
 mod plan;
+mod processes;
 mod reading;
 mod record;
 mod recorded;
