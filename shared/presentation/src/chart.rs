@@ -48,11 +48,11 @@ pub struct Card {
     pub lines: Vec<Line>,
     /// Branches, iterations, entries of an event state.
     pub groups: Vec<Group>,
-    /// How far an instance has come with it, or whether tests have run it.
+    /// How far an instance has come with it, whether tests have run it, or how many instances are in it.
     pub mark: Option<Mark>,
 }
 
-/// How far an instance has come with a state, or how often tests have run it.
+/// How far an instance has come with a state, how often tests have run it, or how many instances are in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     Past,
@@ -60,6 +60,12 @@ pub enum Mark {
     Failed,
     Covered(u64),
     Uncovered,
+    Occupied {
+        running: u64,
+        faulted: u64,
+        /// How full it is compared with the others, from 1 to 3.
+        level: u8,
+    },
 }
 
 #[derive(Debug)]
