@@ -74,10 +74,13 @@ impl Node {
         }
     }
 
-    /// The history keeps arguments, results and events; to be called before the start.
+    /// The history keeps arguments, results, events and state data; to be called before the start. A worker runs all
+    /// instances, since only a driver records.
     pub fn records_all(&mut self) {
         if let Some(driver) = Arc::get_mut(&mut self.driver) {
             driver.settings.recording = Recording::All;
+            self.service.runs_inline = false;
+            driver.effects = Arc::new(self.service.clone());
         }
     }
 

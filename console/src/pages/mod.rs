@@ -1,12 +1,14 @@
 //! One file per page, or for a few that belong together.
 
 pub mod batches;
+mod changes;
 pub mod definitions;
 pub mod events;
 pub mod hints;
 pub mod instance;
 pub mod instances;
 pub mod letters;
+mod occupied;
 pub mod overview;
 pub mod schedules;
 pub mod sign_in;

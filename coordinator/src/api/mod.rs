@@ -8,6 +8,7 @@
 
 mod answered;
 mod batches;
+mod changes;
 mod console;
 mod cors;
 mod counts;
@@ -34,6 +35,7 @@ mod router;
 mod schedules;
 mod shared;
 mod start;
+mod states;
 
 pub use answered::{Answered, Answers};
 pub use deploy::{Api, Limited, Metrics};

@@ -24,8 +24,8 @@ use super::hosts::plain_host;
 use super::problem::Problem;
 use super::shared::{self, Shared};
 use super::{
-    Api, batches, console, cors, counts, dead_letters, definitions, diagrams, events, gate,
-    instances, listing, migrate, operate, overview, schedules, start,
+    Api, batches, changes, console, cors, counts, dead_letters, definitions, diagrams, events,
+    gate, instances, listing, migrate, operate, overview, schedules, start, states,
 };
 use crate::access::Need;
 
@@ -33,8 +33,9 @@ use crate::access::Need;
 const REQUEST_MAX: Duration = Duration::from_secs(90);
 
 /// Read by the pages of an instance.
-const SHARED: [&str; 3] = [
+const SHARED: [&str; 4] = [
     "/api/v1/instances/{id}",
+    "/api/v1/instances/{id}/changes",
     "/api/v1/instances/{id}/diagram",
     "/api/v1/instances/{id}/history",
 ];
@@ -92,6 +93,11 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
             "/api/v1/definitions/{id}/{version}/diagram",
             get(diagrams::definition),
         ),
+        (
+            Read,
+            "/api/v1/definitions/{id}/{version}/states",
+            get(states::states),
+        ),
         (Start, "/api/v1/events", post(events::publish)),
         (Read, "/api/v1/events/explain", post(events::explain)),
         (Read, "/api/v1/instances", get(listing::list)),
@@ -101,6 +107,11 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
             Operate,
             "/api/v1/instances/{id}/cancel",
             post(operate::cancel),
+        ),
+        (
+            Read,
+            "/api/v1/instances/{id}/changes",
+            get(changes::of_instance),
         ),
         (
             Read,

@@ -6,6 +6,7 @@
 
 mod batches;
 mod called;
+mod changes;
 mod console;
 mod definitions;
 mod events;
@@ -20,6 +21,7 @@ mod removed;
 mod rewind;
 mod search;
 mod start;
+mod states;
 mod steer;
 
 use std::collections::BTreeSet;
@@ -186,6 +188,8 @@ async fn every_route() {
     events::check(&dev).await;
     inspect::check(&dev).await;
     steer::check(&dev).await;
+    states::check(&dev).await;
+    changes::check(&dev).await;
     console::check(&dev).await;
     lifecycle::check(&dev).await;
     definitions::running_instances_keep_theirs(&dev).await;

@@ -5,6 +5,7 @@ mod checks;
 mod definitions;
 mod events;
 mod faults;
+mod insight;
 mod operate;
 mod rewind;
 mod ways;
@@ -33,7 +34,7 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 22] = [
+pub const ALL: [Journey; 25] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
     }),
@@ -42,6 +43,12 @@ pub const ALL: [Journey; 22] = [
     }),
     journey("find out why a message is a dead letter", |stage| {
         Box::pin(access::dead_letter(stage))
+    }),
+    journey("see in which states instances are", |stage| {
+        Box::pin(insight::states(stage))
+    }),
+    journey("see what changed in the data", |stage| {
+        Box::pin(insight::changes(stage))
     }),
     journey("find a faulted order by its search attribute", |stage| {
         Box::pin(faults::find(stage))
@@ -99,6 +106,11 @@ pub const ALL: [Journey; 22] = [
     Journey {
         name: "wind an instance back without scripts",
         run: |stage| Box::pin(rewind::steps(stage)),
+        scripts: false,
+    },
+    Journey {
+        name: "see what changed in the data without scripts",
+        run: |stage| Box::pin(insight::changes(stage)),
         scripts: false,
     },
     journey("the checks find what is wrong with a page", |stage| {
