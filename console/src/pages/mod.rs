@@ -7,6 +7,7 @@ pub mod events;
 pub mod hints;
 pub mod instance;
 pub mod instances;
+mod lateness;
 pub mod letters;
 mod occupied;
 pub mod overview;

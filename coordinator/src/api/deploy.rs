@@ -10,7 +10,9 @@ use swirl_ports::{Batches, InstanceQueries};
 use swirl_service::{BatchLimits, Batching, Error, Service};
 
 use super::answered::Answers;
+use super::checks::Checks;
 use super::hosts::plain_host;
+use super::insight::Insight;
 use super::letters::DeadLetters;
 use super::places::Places;
 use crate::access::Access;
@@ -36,6 +38,8 @@ pub struct Api {
     pub(super) limited: Option<Limited>,
     pub(super) dead_letters: Option<Arc<dyn DeadLetters>>,
     pub(super) batches: Option<(Arc<dyn Batches>, BatchLimits)>,
+    pub(super) insight: Option<Arc<dyn Insight>>,
+    pub(super) checks: Option<Checks>,
 }
 
 /// Metrics in the text format of Prometheus; `None`: they are unavailable now.
@@ -66,6 +70,8 @@ impl Api {
             limited: None,
             dead_letters: None,
             batches: None,
+            insight: None,
+            checks: None,
         }
     }
 
@@ -87,6 +93,14 @@ impl Api {
     #[must_use]
     pub fn with_batches(mut self, batches: &Batching) -> Api {
         self.batches = Some((batches.store.clone(), batches.limits));
+        self
+    }
+
+    /// Sets the source of what is known about the system; without it little is.
+    #[must_use]
+    pub fn with_insight(mut self, insight: Arc<dyn Insight>) -> Api {
+        self.checks = Some(Checks::new(insight.clone(), self.service.clock.clone()));
+        self.insight = Some(insight);
         self
     }
 

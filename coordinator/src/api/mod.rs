@@ -9,6 +9,7 @@
 mod answered;
 mod batches;
 mod changes;
+mod checks;
 mod console;
 mod cors;
 mod counts;
@@ -19,6 +20,7 @@ mod diagrams;
 mod events;
 mod gate;
 mod hosts;
+mod insight;
 mod instance_view;
 mod instances;
 mod letters;
@@ -36,9 +38,11 @@ mod schedules;
 mod shared;
 mod start;
 mod states;
+mod system;
 
 pub use answered::{Answered, Answers};
 pub use deploy::{Api, Limited, Metrics};
+pub use insight::{Insight, QueueFigures};
 pub use letters::{DeadLetter, DeadLetters};
 pub use router::{health_router, router};
 

@@ -25,7 +25,7 @@ use super::problem::Problem;
 use super::shared::{self, Shared};
 use super::{
     Api, batches, changes, console, cors, counts, dead_letters, definitions, diagrams, events,
-    gate, instances, listing, migrate, operate, overview, schedules, start, states,
+    gate, instances, listing, migrate, operate, overview, schedules, start, states, system,
 };
 use crate::access::Need;
 
@@ -153,6 +153,8 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
         (Nothing, "/api/v1/openapi.json", get(openapi)),
         (Read, "/api/v1/overview", get(overview::overview)),
         (Read, "/api/v1/schedules", get(schedules::list)),
+        (Read, "/api/v1/system", get(system::system)),
+        (Operate, "/api/v1/system/checks", get(system::checks)),
         (
             Start,
             "/api/v1/workflows/{id}/instances",

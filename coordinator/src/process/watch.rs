@@ -26,9 +26,36 @@ struct Seen {
     unread: Option<(UnreadCount, Timestamp)>,
 }
 
+/// The lengths of the queues, as they were last seen.
+#[derive(Clone, Default)]
+pub struct Backlogs(Arc<Mutex<Seen>>);
+
+impl Backlogs {
+    /// Each queue by its name; `None`: they are not known.
+    pub fn found(&self) -> Option<impl Iterator<Item = (&'static str, Backlog)> + use<>> {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.backlog?;
+        Some(seen.queues())
+    }
+}
+
+impl Seen {
+    fn queues(&self) -> impl Iterator<Item = (&'static str, Backlog)> + use<> {
+        let queues = self.backlog.into_iter();
+        let queues = queues.flat_map(|(tasks, events)| [("tasks", tasks), ("events", events)]);
+        queues.chain(self.joins.map(|joins| ("joins", joins)))
+    }
+}
+
 /// Polls for ever.
-pub async fn watch(redis: Redis, streams: Streams, published: Published, metrics: Arc<Metrics>) {
-    let seen = Arc::new(Mutex::new(Seen::default()));
+pub async fn watch(
+    redis: Redis,
+    streams: Streams,
+    published: Published,
+    metrics: Arc<Metrics>,
+    backlogs: Backlogs,
+) {
+    let seen = backlogs.0;
     register(&seen, &metrics);
     register_lifecycle(&seen, published, &metrics);
     loop {
@@ -150,10 +177,7 @@ fn register(seen: &Arc<Mutex<Seen>>, metrics: &Metrics) {
         let seen = seen.clone();
         metrics.watch(what, move || {
             let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            let queues = seen.backlog.into_iter();
-            let queues = queues.flat_map(|(tasks, events)| [("tasks", tasks), ("events", events)]);
-            let joins = seen.joins.map(|joins| ("joins", joins));
-            let all = queues.chain(joins);
+            let all = seen.queues();
             all.map(|(queue, backlog)| (queue, number(backlog)))
                 .collect()
         });

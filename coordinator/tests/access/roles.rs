@@ -54,6 +54,8 @@ const ROUTES: &[(&str, &str, &[&str])] = &[
     ("GET", "/api/v1/openapi.json", NOBODY),
     ("GET", "/api/v1/overview", VIEW),
     ("GET", "/api/v1/schedules", VIEW),
+    ("GET", "/api/v1/system", VIEW),
+    ("GET", "/api/v1/system/checks", OPERATE),
     ("POST", "/api/v1/workflows/{id}/instances", OPERATE),
     ("POST", "/api/v1/workflows/{id}/schedule/backfill", OPERATE),
     ("POST", "/api/v1/workflows/{id}/schedule/fire", OPERATE),

@@ -23,6 +23,7 @@ mod search;
 mod start;
 mod states;
 mod steer;
+mod system;
 
 use std::collections::BTreeSet;
 
@@ -190,6 +191,7 @@ async fn every_route() {
     steer::check(&dev).await;
     states::check(&dev).await;
     changes::check(&dev).await;
+    system::check(&dev).await;
     console::check(&dev).await;
     lifecycle::check(&dev).await;
     definitions::running_instances_keep_theirs(&dev).await;

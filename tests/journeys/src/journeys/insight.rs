@@ -1,8 +1,9 @@
-//! What the console tells about many instances, and about data.
+//! What the console tells about many instances, about data and about the system itself.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
+use super::access::enter;
 use crate::definitions::{APPROVAL, ORDER};
 use crate::stage::Stage;
 
@@ -76,5 +77,52 @@ pub async fn changes(stage: Stage) -> Result<()> {
         .shows(&["In “Check”, the state before", "1 added", "/checked"])
         .await?;
     browser.lacks("/payment").await?;
+    browser.check().await
+}
+
+/// Late work, living processes and the checks of the servers, on a cluster.
+pub async fn system(stage: Stage) -> Result<()> {
+    let cluster = stage.cluster().await?;
+    let browser = &stage.browser;
+    browser.open("/").await?;
+    enter(browser, &cluster.viewer).await?;
+    browser
+        .shows(&[
+            "How late the work is",
+            "Tasks",
+            "Timers",
+            "None is late.",
+            "Processes",
+            "coordinator",
+            "worker",
+            "Runs since",
+        ])
+        .await?;
+    browser.check().await?;
+    browser.open("/system").await?;
+    browser
+        .shows(&["This server is ready", "they need the role operator"])
+        .await?;
+    browser.press("Sign out").await?;
+    browser.open("/system").await?;
+    enter(browser, cluster.api.token.as_deref().context("no token")?).await?;
+    browser
+        .shows(&["checks", "redis-namespace", "nats-stream", "auth.tokens"])
+        .await?;
+    browser.check().await
+}
+
+/// The same of a single process.
+pub async fn of_dev(stage: Stage) -> Result<()> {
+    let _dev = stage.dev(&[APPROVAL]).await?;
+    let browser = &stage.browser;
+    browser.open("/").await?;
+    browser
+        .shows(&["None waits for a worker.", "everything (swirl dev)"])
+        .await?;
+    browser.open("/system").await?;
+    browser
+        .shows(&["All 2 checks are passed.", "instances are kept in"])
+        .await?;
     browser.check().await
 }

@@ -34,7 +34,7 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 25] = [
+pub const ALL: [Journey; 27] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
     }),
@@ -43,6 +43,12 @@ pub const ALL: [Journey; 25] = [
     }),
     journey("find out why a message is a dead letter", |stage| {
         Box::pin(access::dead_letter(stage))
+    }),
+    journey("see how late the work is and who does it", |stage| {
+        Box::pin(insight::system(stage))
+    }),
+    journey("see the same of a single process", |stage| {
+        Box::pin(insight::of_dev(stage))
     }),
     journey("see in which states instances are", |stage| {
         Box::pin(insight::states(stage))
