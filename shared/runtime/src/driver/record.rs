@@ -1,5 +1,5 @@
-//! The arguments and answers of calls, the contents of events and the data of states, kept with the history as configured. Secrets are
-//! cut out, and long values are truncated.
+//! The arguments and answers of calls, the contents of events and the data of states, kept with the history as
+//! configured. Secrets are cut out, and long values are truncated.
 
 use swirl_engine::{Env, Request, pending_request};
 use swirl_model::Data;
@@ -146,7 +146,8 @@ impl Recorder {
         recorded.starts.extend(starts);
     }
 
-    /// The values that the entry about this event keeps. `state_data`: the scope's data when it happened, if all is recorded.
+    /// The values that the entry about this event keeps. `state_data`: the scope's data when it happened, if all is
+    /// recorded.
     pub fn entry(
         self,
         event: &Event,
