@@ -22,7 +22,7 @@ pub struct Node {
     pub service: Service,
     pub store: Arc<Embedded>,
     driver: Arc<Driver>,
-    queue: Arc<MemoryQueue>,
+    pub queue: Arc<MemoryQueue>,
     tasks: JoinSet<()>,
 }
 
@@ -39,10 +39,10 @@ impl Node {
             Some(folder) => Embedded::open(folder, options)?,
             None => Embedded::memory_with(options),
         });
-        let queue = Arc::new(MemoryQueue::default());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let queue = Arc::new(MemoryQueue::timed(clock.clone()));
         // Without a folder, each process is its own installation with its own ids.
         let installation = block_on(store.installation(draw_name()))?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registry = Arc::new(Registry::new(store.clone(), lower));
         let system = System {
             installation: installation.into(),
@@ -74,10 +74,13 @@ impl Node {
         }
     }
 
-    /// Records arguments, results and events in the history. Call it before the start.
+    /// Records arguments, results, events and state data in the history. Call it before the start. A worker then runs
+    /// all instances, since only a driver records.
     pub fn records_all(&mut self) {
         if let Some(driver) = Arc::get_mut(&mut self.driver) {
             driver.settings.recording = Recording::All;
+            self.service.runs_inline = false;
+            driver.effects = Arc::new(self.service.clone());
         }
     }
 

@@ -15,6 +15,9 @@ function readable(root) {
   }
 }
 
+// Parts of a page that scroll by themselves.
+const scrolling = '.picture, .sideways, .changes';
+
 // The parts that the visitor has opened, by their place in the page.
 function opened(root) {
   return [...root.querySelectorAll('details')].map((one) => one.open);
@@ -43,13 +46,13 @@ async function look(main, seen) {
   fresh.querySelector(':scope > .notice[role=status]')?.remove();
   const at = document.activeElement;
   const link = main.contains(at) ? at.getAttribute('href') : null;
-  const scrolled = [...main.querySelectorAll('.picture')].map((one) => [one.scrollLeft, one.scrollTop]);
+  const scrolled = [...main.querySelectorAll(scrolling)].map((one) => [one.scrollLeft, one.scrollTop]);
   const before = opened(main);
   for (const one of [...main.childNodes]) if (one !== told) one.remove();
   main.append(...fresh.childNodes);
   const after = [...main.querySelectorAll('details')];
   if (after.length === before.length) after.forEach((one, index) => { one.open = before[index]; });
-  main.querySelectorAll('.picture').forEach((one, index) => {
+  main.querySelectorAll(scrolling).forEach((one, index) => {
     [one.scrollLeft, one.scrollTop] = scrolled[index] ?? [0, 0];
   });
   if (link) [...main.querySelectorAll('a')].find((one) => one.getAttribute('href') === link)?.focus({ preventScroll: true });

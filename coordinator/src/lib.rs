@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod api;
+pub mod doctor;
 pub mod join;
 pub mod process;
 pub mod server;

@@ -61,11 +61,13 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
         let (cluster, telemetry) = swirl_cluster::telemetry(cluster, config, "worker", process)?;
         swirl_cluster::watch_circuits(telemetry.metrics(), loader.caller.breakers());
         let settings = &config.worker;
-        work(
+        let presence = swirl_cluster::Presence::begin(&redis, "worker");
+        let worked = work(
             cluster, caller, secrets, settings, ack_wait, telemetry, stop,
         )
-        .await?;
-        Ok(0)
+        .await;
+        presence.end().await;
+        worked.map(|()| 0)
     })
 }
 

@@ -13,7 +13,7 @@ use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
 
 use crate::arguments::{LimitArgs, loader, secrets};
-use crate::dev::{Folder, Log};
+use crate::dev::{DevInsight, Folder, Log};
 use crate::functions::{FunctionArgs, GivenArgs};
 use crate::logging;
 use crate::node::Node;
@@ -161,12 +161,14 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     node.observed_by(telemetry.clone());
     node.records_all();
     let metrics = telemetry.metrics().clone();
+    let insight = DevInsight::new(&node, store.clone(), address);
     let api = Api::new(
         node.service.clone(),
         node.store.clone(),
         Arc::new(reader),
         Access::open("default"),
     )
+    .with_insight(Arc::new(insight))
     .with_batches(&node.batching())
     .with_auditing(node.auditing())
     .with_views(node.store.clone())

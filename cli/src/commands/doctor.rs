@@ -1,9 +1,10 @@
 //! `swirl doctor`
 
 use crate::client::Credentials;
-use crate::doctor::{self, Report};
+use crate::doctor::api;
 use crate::terminal::{Output, Terminal};
 use swirl_config::{All, Config, Flags, Loaded, Problems, Process};
+use swirl_coordinator::doctor::{self, Report};
 
 /// Checks that a cluster is ready to run: configuration, files, Redis, NATS, and a coordinator's API.
 ///
@@ -123,15 +124,13 @@ async fn examine(
     config: &Config,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    doctor::local(report, config, processes).await;
-    doctor::servers(report, config).await;
-    doctor::collector(report, config).await;
+    doctor::examine(report, config, processes).await;
     for server in args.server.iter().filter(|server| !server.is_empty()) {
         let namespace = Some(config.namespace.clone());
         let target = args
             .credentials
             .target(std::slice::from_ref(server), namespace)?;
-        doctor::api(report, server, &target).await;
+        api(report, server, &target).await;
     }
     Ok(())
 }

@@ -3,10 +3,9 @@
 use reqwest::header::DATE;
 use reqwest::tls::TlsInfo;
 use serde_json::Value;
+use swirl_coordinator::doctor::{Report, certificates, servers};
 use swirl_presentation::timeline::shown;
 
-use super::report::Report;
-use super::{certificates, servers};
 use crate::client::{Client, Target};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");

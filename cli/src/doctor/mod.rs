@@ -1,14 +1,5 @@
-//! The checks of `swirl doctor`. They change nothing, and each has a time limit.
+//! The check of `swirl doctor` that only a client can make. The others are in `swirl_coordinator::doctor`.
 
 mod api;
-mod certificates;
-mod collector;
-mod local;
-mod report;
-mod servers;
 
 pub use api::api;
-pub use collector::collector;
-pub use local::local;
-pub use report::Report;
-pub use servers::servers;

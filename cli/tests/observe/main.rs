@@ -7,4 +7,5 @@ mod metrics;
 mod processes;
 mod pure;
 mod service;
+mod system;
 mod traces;

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::Done;
 use super::instance::bare;
+use super::occupied::Occupied;
 use crate::answer::{Answer, go_to, list, page, text, with_status};
 use crate::asking::segment;
 use crate::shell::Shell;
@@ -71,6 +72,7 @@ struct Page {
     resources: Vec<String>,
     document: String,
     chart: String,
+    occupied: Occupied,
 }
 
 pub async fn show(
@@ -81,8 +83,8 @@ pub async fn show(
     let shell = Shell::new(&visitor, "definitions", format!("{id} {version}")).await?;
     let path = ["definitions", id.as_str(), version.as_str()];
     let found = visitor.asking.get(&path, &[]).await?;
-    let drawn = ["definitions", id.as_str(), version.as_str(), "diagram"];
-    let chart = visitor.asking.text(&drawn, &[]).await?;
+    let counted = ["definitions", id.as_str(), version.as_str(), "states"];
+    let counted = visitor.asking.get(&counted, &[("diagram", "true")]).await?;
     let resources = list(&found, "resources").iter().filter_map(Value::as_str);
     page(&Page {
         shell: shell.with_done(done.done.as_deref()),
@@ -93,7 +95,8 @@ pub async fn show(
         digest: text(&found, "digest"),
         resources: resources.map(str::to_owned).collect(),
         document: text(&found, "document"),
-        chart: bare(&chart),
+        chart: bare(&text(&counted, "diagram")),
+        occupied: Occupied::new(&id, &version, &counted),
         id,
         version,
     })

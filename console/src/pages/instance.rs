@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use swirl_model::time::Timestamp;
 use swirl_presentation::timeline::{Tone, describe, error};
 
+use super::changes::{self, Comparison};
 use crate::answer::{Answer, Failure, go_to, list, page, text};
 use crate::asking::{Refusal, segment};
 use crate::console::Console;
@@ -47,6 +48,8 @@ struct Page {
     chart: String,
     bars: String,
     data: Vec<Tree>,
+    changes: Vec<Comparison>,
+    changes_note: &'static str,
     lines: Vec<Line>,
     first: usize,
     total: usize,
@@ -141,6 +144,8 @@ pub async fn show(
     let history = history(&visitor, &id, &look).await?;
     let drawn = ["instances", id.as_str(), "diagram"];
     let chart = visitor.asking.text(&drawn, &then).await;
+    let compared = ["instances", id.as_str(), "changes"];
+    let compared = visitor.asking.get(&compared, &then).await?;
     let pill = status(&found);
     let has_ended = !matches!(pill.class, "running" | "waiting" | "suspended");
     let count = |name: &str| history[name].as_u64().unwrap_or_default() as usize;
@@ -183,6 +188,8 @@ pub async fn show(
         chart: chart.map(|svg| bare(&svg)).unwrap_or_default(),
         bars: timeline(&history, now, has_ended).unwrap_or_default(),
         data: data(&found, all_places),
+        changes: changes::comparisons(&compared),
+        changes_note: changes::note(&compared),
         lines: list(&history, "entries")
             .iter()
             .enumerate()

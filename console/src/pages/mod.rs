@@ -2,12 +2,15 @@
 
 pub mod audit;
 pub mod batches;
+mod changes;
 pub mod definitions;
 pub mod events;
 pub mod hints;
 pub mod instance;
 pub mod instances;
+mod lateness;
 pub mod letters;
+mod occupied;
 pub mod onwards;
 pub mod overview;
 pub mod provider;

@@ -3,6 +3,7 @@
 use askama::Template;
 use serde_json::Value;
 
+use super::lateness::{self, Fact, Process};
 use crate::answer::{Answer, list, page, text};
 use crate::asking::segment;
 use crate::shell::Shell;
@@ -16,6 +17,9 @@ struct Page {
     counts: Vec<Count>,
     failures: Vec<Failures>,
     oldest: Vec<Oldest>,
+    facts: Vec<Fact>,
+    processes: Vec<Process>,
+    lacking: &'static str,
     empty: bool,
 }
 
@@ -46,6 +50,8 @@ struct Oldest {
 pub async fn show(visitor: Visitor) -> Answer {
     let shell = Shell::new(&visitor, "overview", "Overview").await?;
     let found = visitor.asking.get(&["overview"], &[]).await?;
+    let system = visitor.asking.get(&["system"], &[]).await?;
+    let processes = lateness::processes(&system);
     let counts: Vec<Count> = list(&found, "counts")
         .iter()
         .map(|row| Count {
@@ -82,5 +88,8 @@ pub async fn show(visitor: Visitor) -> Answer {
         counts,
         failures: failures.collect(),
         oldest: oldest.collect(),
+        facts: lateness::facts(&system),
+        lacking: lateness::lacking(&processes),
+        processes,
     })
 }

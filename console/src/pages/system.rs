@@ -3,6 +3,7 @@
 use askama::Template;
 use serde_json::Value;
 
+use super::lateness::{self, Fact};
 use crate::answer::{Answer, list, page, text};
 use crate::shell::Shell;
 use crate::visitor::Visitor;
@@ -15,6 +16,30 @@ struct Page {
     detail: String,
     limited: Vec<String>,
     metrics: Vec<(String, String)>,
+    facts: Vec<Fact>,
+    checks: Checks,
+}
+
+/// The checks of the servers behind it.
+struct Checks {
+    /// The visitor may see them.
+    allowed: bool,
+    /// Empty: there are no results yet.
+    at: String,
+    running: bool,
+    errors: usize,
+    warnings: usize,
+    rows: Vec<Check>,
+}
+
+struct Check {
+    name: String,
+    /// For the style sheet, then for people.
+    class: &'static str,
+    sign: &'static str,
+    word: &'static str,
+    message: String,
+    hint: String,
 }
 
 /// The figures that are shown, with their names.
@@ -42,13 +67,51 @@ pub async fn show(visitor: Visitor) -> Answer {
     let metrics = visitor.asking.text(&["/metrics"], &[]).await;
     let metrics = metrics.unwrap_or_default();
     let limited = list(&ready, "limited").iter().filter_map(Value::as_str);
+    let system = visitor.asking.get(&["system"], &[]).await?;
+    let checks = match shell.may_operate {
+        true => visitor.asking.get(&["system", "checks"], &[]).await?,
+        false => Value::Null,
+    };
     page(&Page {
+        facts: lateness::facts(&system),
+        checks: Checks::new(shell.may_operate, &checks),
         shell: shell.with_news(),
         ready: ready["status"] == "ready",
         detail: text(&ready, "detail"),
         limited: limited.map(str::to_owned).collect(),
         metrics: figures(&metrics),
     })
+}
+
+impl Checks {
+    fn new(allowed: bool, found: &Value) -> Checks {
+        let rows: Vec<Check> = list(found, "checks").iter().map(check).collect();
+        let count = |class: &str| rows.iter().filter(|row| row.class == class).count();
+        Checks {
+            allowed,
+            at: text(found, "checkedAt"),
+            running: found["running"] == true,
+            errors: count("bad"),
+            warnings: count("warning"),
+            rows,
+        }
+    }
+}
+
+fn check(one: &Value) -> Check {
+    let (class, sign, word) = match one["status"].as_str().unwrap_or_default() {
+        "ok" => ("good", "✓", "all right"),
+        "warning" => ("warning", "!", "look at it"),
+        _ => ("bad", "✕", "wrong"),
+    };
+    Check {
+        name: text(one, "check"),
+        class,
+        sign,
+        word,
+        message: text(one, "message"),
+        hint: text(one, "hint"),
+    }
 }
 
 /// The sum of each figure over its labels.
@@ -77,6 +140,21 @@ fn figures(metrics: &str) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn checks_have_a_sign_and_a_word_each() {
+        let found = serde_json::json!({"checkedAt": "2024-01-31T09:00:00.000Z", "running": false, "checks": [
+            {"check": "redis", "status": "ok", "message": "Redis 7.2", "hint": null},
+            {"check": "redis-eviction", "status": "warning", "message": "may evict", "hint": "set noeviction"},
+            {"check": "nats", "status": "error", "message": "no answer", "hint": "look at it"},
+        ]});
+        let checks = Checks::new(true, &found);
+        assert_eq!((checks.errors, checks.warnings), (1, 1));
+        let words: Vec<&str> = checks.rows.iter().map(|row| row.word).collect();
+        assert_eq!(words, ["all right", "look at it", "wrong"]);
+        assert_eq!(checks.rows[1].hint, "set noeviction");
+        assert!(Checks::new(false, &Value::Null).at.is_empty());
+    }
 
     #[test]
     fn figures_are_summed_over_their_labels() {

@@ -10,7 +10,9 @@ use swirl_ports::{Batches, InstanceQueries, SavedViews};
 use swirl_service::{Auditing, BatchLimits, Batching, Error, Service};
 
 use super::answered::Answers;
+use super::checks::Checks;
 use super::hosts::plain_host;
+use super::insight::Insight;
 use super::letters::DeadLetters;
 use super::places::Places;
 use crate::access::Access;
@@ -38,6 +40,8 @@ pub struct Api {
     pub(super) batches: Option<(Arc<dyn Batches>, BatchLimits)>,
     pub(super) auditing: Option<Arc<Auditing>>,
     pub(super) views: Option<Arc<dyn SavedViews>>,
+    pub(super) insight: Option<Arc<dyn Insight>>,
+    pub(super) checks: Option<Checks>,
 }
 
 /// Metrics in the text format of Prometheus; `None` if they are unavailable now.
@@ -70,6 +74,8 @@ impl Api {
             batches: None,
             auditing: None,
             views: None,
+            insight: None,
+            checks: None,
         }
     }
 
@@ -105,6 +111,14 @@ impl Api {
     #[must_use]
     pub fn with_views(mut self, views: Arc<dyn SavedViews>) -> Api {
         self.views = Some(views);
+        self
+    }
+
+    /// Sets the source of what is known about the system; without it little is.
+    #[must_use]
+    pub fn with_insight(mut self, insight: Arc<dyn Insight>) -> Api {
+        self.checks = Some(Checks::new(insight.clone(), self.service.clock.clone()));
+        self.insight = Some(insight);
         self
     }
 

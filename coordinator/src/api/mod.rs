@@ -9,6 +9,8 @@
 mod answered;
 mod audit;
 mod batches;
+mod changes;
+mod checks;
 mod console;
 mod cors;
 mod counts;
@@ -19,6 +21,7 @@ mod diagrams;
 mod events;
 mod gate;
 mod hosts;
+mod insight;
 mod instance_view;
 mod instances;
 mod letters;
@@ -35,10 +38,13 @@ mod router;
 mod schedules;
 mod shared;
 mod start;
+mod states;
+mod system;
 mod views;
 
 pub use answered::{Answered, Answers};
 pub use deploy::{Api, Limited, Metrics};
+pub use insight::{Insight, QueueFigures};
 pub use letters::{DeadLetter, DeadLetters};
 pub use router::{health_router, router};
 

@@ -102,10 +102,7 @@ async fn until(
     id: &InstanceId,
     at: u64,
 ) -> Result<(Vec<HistoryEntry>, u64), Problem> {
-    if at == 0 {
-        let detail = "the entries of a history are numbered from 1";
-        return Err(Problem::bad_request("invalid-range", detail));
-    }
+    before(at)?;
     let mut chunks: Vec<Vec<HistoryEntry>> = Vec::new();
     let (mut end, mut reads) = (at, 0);
     'all: while end > at.saturating_sub(ENTRIES_MAX) {
@@ -165,7 +162,14 @@ async fn read(
     Ok(queries.history_page(id, part).await?)
 }
 
-fn no_entry(at: u64, page: &HistoryPage) -> Problem {
+/// The number of the entries before this one.
+pub fn before(at: u64) -> Result<u64, Problem> {
+    let detail = "the entries of a history are numbered from 1";
+    at.checked_sub(1)
+        .ok_or_else(|| Problem::bad_request("invalid-range", detail))
+}
+
+pub fn no_entry(at: u64, page: &HistoryPage) -> Problem {
     let detail = match at > page.total {
         true => format!(
             "the history has {} entries: there is no entry {at}",

@@ -24,8 +24,9 @@ use super::hosts::plain_host;
 use super::problem::Problem;
 use super::shared::{self, Shared};
 use super::{
-    Api, audit, batches, console, cors, counts, dead_letters, definitions, diagrams, events, gate,
-    instances, listing, migrate, operate, overview, schedules, start, views,
+    Api, audit, batches, changes, console, cors, counts, dead_letters, definitions, diagrams,
+    events, gate, instances, listing, migrate, operate, overview, schedules, start, states, system,
+    views,
 };
 use crate::access::Need;
 
@@ -33,8 +34,9 @@ use crate::access::Need;
 const REQUEST_MAX: Duration = Duration::from_secs(90);
 
 /// The routes that the pages of an instance read.
-const SHARED: [&str; 3] = [
+const SHARED: [&str; 4] = [
     "/api/v1/instances/{id}",
+    "/api/v1/instances/{id}/changes",
     "/api/v1/instances/{id}/diagram",
     "/api/v1/instances/{id}/history",
 ];
@@ -93,6 +95,11 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
             "/api/v1/definitions/{id}/{version}/diagram",
             get(diagrams::definition),
         ),
+        (
+            Read,
+            "/api/v1/definitions/{id}/{version}/states",
+            get(states::states),
+        ),
         (Start, "/api/v1/events", post(events::publish)),
         (Read, "/api/v1/events/explain", post(events::explain)),
         (Read, "/api/v1/instances", get(listing::list)),
@@ -102,6 +109,11 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
             Operate,
             "/api/v1/instances/{id}/cancel",
             post(operate::cancel),
+        ),
+        (
+            Read,
+            "/api/v1/instances/{id}/changes",
+            get(changes::of_instance),
         ),
         (
             Read,
@@ -146,6 +158,8 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
         (Read, "/api/v1/views", get(views::list)),
         (Operate, "/api/v1/views", post(views::save)),
         (Operate, "/api/v1/views/{name}", delete(views::remove)),
+        (Read, "/api/v1/system", get(system::system)),
+        (Operate, "/api/v1/system/checks", get(system::checks)),
         (
             Start,
             "/api/v1/workflows/{id}/instances",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use futures::FutureExt;
 use swirl_cluster::{Cluster, FLUSH_MAX, aside, threads};
-use swirl_config::Coordinator;
+use swirl_config::{Config, Coordinator};
 use swirl_nats::JoinSource;
 use swirl_redis::Redis;
 use swirl_runtime::{Settings, Shares};
@@ -18,10 +18,11 @@ use tokio::task::JoinSet;
 
 use super::answers::answers;
 use super::dead_letters::Kept;
+use super::insight::ClusterInsight;
 use super::intake;
 use super::lifecycle;
 use super::no_calls;
-use super::watch::watch as watch_queues;
+use super::watch::{Backlogs, watch as watch_queues};
 use crate::access::Access;
 use crate::api::{Api, Reader};
 use crate::join::{AT_ONCE, join_forks};
@@ -41,10 +42,11 @@ pub async fn coordinate(
     redis: Redis,
     reader: Arc<dyn Reader>,
     access: Access,
-    settings: &Coordinator,
+    config: &Config,
     telemetry: Arc<Telemetry>,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> anyhow::Result<()> {
+    let settings = &config.coordinator;
     let listener = TcpListener::bind(settings.listen)
         .await
         .with_context(|| format!("cannot listen on {}", settings.listen))?;
@@ -119,8 +121,20 @@ pub async fn coordinate(
         lifecycle::publish(&mut tasks, &cluster, &redis, &namespace, settings.lifecycle);
     let metrics = telemetry.metrics().clone();
     let streams = cluster.streams.clone();
-    let seen = watch_queues(redis.clone(), streams, published, metrics.clone());
+    let backlogs = Backlogs::default();
+    let seen = watch_queues(
+        redis.clone(),
+        streams,
+        published,
+        metrics.clone(),
+        backlogs.clone(),
+    );
     tasks.spawn(seen);
+    let insight = ClusterInsight {
+        redis: redis.clone(),
+        backlogs,
+        config: config.clone(),
+    };
     let api =
         Api::new(service, cluster.store.clone(), reader, access).with_origins(&settings.origins);
     let api = match &settings.hosts {
@@ -133,6 +147,7 @@ pub async fn coordinate(
         async move { servers.limited().await }.boxed()
     };
     let api = api.with_limited(Arc::new(limited));
+    let api = api.with_insight(Arc::new(insight));
     let api = api.with_batches(&batching);
     let api = api.with_auditing(auditing(&redis, settings));
     let api = api.with_views(Arc::new(redis.clone()));

@@ -4,6 +4,7 @@ mod access;
 mod answers;
 mod coordinate;
 mod dead_letters;
+mod insight;
 mod intake;
 mod lifecycle;
 mod no_calls;
@@ -67,8 +68,9 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
         let stop = swirl_cluster::until_outdated(stop, redis.clone());
         let (cluster, telemetry) =
             swirl_cluster::telemetry(cluster, config, "coordinator", process)?;
-        let settings = &config.coordinator;
-        coordinate(cluster, redis, reader, access, settings, telemetry, stop).await?;
-        Ok(0)
+        let presence = swirl_cluster::Presence::begin(&redis, "coordinator");
+        let coordinated = coordinate(cluster, redis, reader, access, config, telemetry, stop).await;
+        presence.end().await;
+        coordinated.map(|()| 0)
     })
 }

@@ -25,9 +25,36 @@ struct Figures {
     unread: Option<(UnreadCount, Timestamp)>,
 }
 
+/// The lengths of the queues, as last read.
+#[derive(Clone, Default)]
+pub struct Backlogs(Arc<Mutex<Figures>>);
+
+impl Backlogs {
+    /// Each queue by its name; `None`: they are unknown.
+    pub fn found(&self) -> Option<impl Iterator<Item = (&'static str, Backlog)> + use<>> {
+        let figures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        figures.backlog?;
+        Some(figures.queues())
+    }
+}
+
+impl Figures {
+    fn queues(&self) -> impl Iterator<Item = (&'static str, Backlog)> + use<> {
+        let queues = self.backlog.into_iter();
+        let queues = queues.flat_map(|(tasks, events)| [("tasks", tasks), ("events", events)]);
+        queues.chain(self.joins.map(|joins| ("joins", joins)))
+    }
+}
+
 /// Polls. Never returns.
-pub async fn watch(redis: Redis, streams: Streams, published: Published, metrics: Arc<Metrics>) {
-    let figures = Arc::new(Mutex::new(Figures::default()));
+pub async fn watch(
+    redis: Redis,
+    streams: Streams,
+    published: Published,
+    metrics: Arc<Metrics>,
+    backlogs: Backlogs,
+) {
+    let figures = backlogs.0;
     register(&figures, &metrics);
     register_lifecycle(&figures, published, &metrics);
     loop {
@@ -150,10 +177,7 @@ fn register(figures: &Arc<Mutex<Figures>>, metrics: &Metrics) {
         let figures = figures.clone();
         metrics.watch(what, move || {
             let figures = figures.lock().unwrap_or_else(PoisonError::into_inner);
-            let queues = figures.backlog.into_iter();
-            let queues = queues.flat_map(|(tasks, events)| [("tasks", tasks), ("events", events)]);
-            let joins = figures.joins.map(|joins| ("joins", joins));
-            let all = queues.chain(joins);
+            let all = figures.queues();
             all.map(|(queue, backlog)| (queue, number(backlog)))
                 .collect()
         });

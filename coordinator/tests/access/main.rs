@@ -7,6 +7,7 @@ mod console;
 mod crowds;
 mod deploying;
 mod jwt;
+mod occupied;
 mod origins;
 mod provider;
 mod refusals;

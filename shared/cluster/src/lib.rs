@@ -8,6 +8,7 @@ mod connect;
 mod health;
 mod http;
 mod parts;
+mod presence;
 mod secrets;
 mod stop;
 mod telemetry;
@@ -24,6 +25,7 @@ pub use connect::{
 pub use health::{ANSWER_MAX, Found, Servers};
 pub use http::http;
 pub use parts::Cluster;
+pub use presence::{Presence, SILENT_MS, host};
 pub use secrets::secrets;
 pub use stop::{stop, until_outdated};
 pub use telemetry::{FLUSH_MAX, settings as telemetry_settings, telemetry, watch_circuits};

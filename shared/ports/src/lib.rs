@@ -15,6 +15,7 @@ pub mod execution;
 pub mod finding;
 pub mod following;
 pub mod matching;
+pub mod processes;
 pub mod queries;
 pub mod queue;
 pub mod store;
@@ -40,6 +41,7 @@ pub use execution::{
 };
 pub use finding::{Finding, Severity};
 pub use following::{EventStream, Extract, FollowedHistories, HistorySink, Unread, UnreadCount};
+pub use processes::{PROCESSES_MAX, ProcessInfo, SeenProcess};
 pub use queries::{
     AttributeFilter, Bound, Counts, Filter, HISTORY_BYTES_MAX, HistoryPage, HistoryPart,
     InstanceQueries, Keep, KeptHistory, Page, Summary, Values,

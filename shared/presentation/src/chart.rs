@@ -48,11 +48,11 @@ pub struct Card {
     pub lines: Vec<Line>,
     /// Branches, iterations, entries of an event state.
     pub groups: Vec<Group>,
-    /// The instance's progress in this state, or whether tests have run it.
+    /// The instance's progress in this state, whether tests have run it, or how many instances are in it.
     pub mark: Option<Mark>,
 }
 
-/// An instance's progress in a state, or the number of times that tests have run it.
+/// An instance's progress in a state, the number of times that tests have run it, or how many instances are in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     Past,
@@ -60,6 +60,12 @@ pub enum Mark {
     Failed,
     Covered(u64),
     Uncovered,
+    Occupied {
+        running: u64,
+        faulted: u64,
+        /// How full it is compared with the others, from 1 to 3.
+        level: u8,
+    },
 }
 
 #[derive(Debug)]

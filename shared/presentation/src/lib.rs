@@ -4,6 +4,7 @@
 //! [`chart`] describes the visible parts without any geometry; `mermaid` writes them as Mermaid text, and `layout` and
 //! `svg` draw them. The same workflow always gives the same diagram.
 
+pub mod changes;
 pub mod chart;
 mod counts;
 mod details;
@@ -12,6 +13,7 @@ mod icons;
 mod layout;
 pub mod line;
 mod mermaid;
+mod occupancy;
 mod paint;
 pub mod place;
 mod rewind;
@@ -25,6 +27,7 @@ mod words;
 use swirl_model::workflow::Workflow;
 
 pub use counts::Counts;
+pub use occupancy::{Occupancies, Occupancy};
 pub use paint::escape;
 pub use rewind::Rewound;
 pub use trail::Trail;
@@ -58,6 +61,13 @@ pub fn render_with(workflow: &Workflow, trail: &Trail) -> String {
 pub fn render_counts(workflow: &Workflow, counts: &Counts) -> String {
     let mut chart = chart::Chart::new(workflow);
     counts.paint(&mut chart);
+    svg::draw(&chart)
+}
+
+/// Draws a workflow as SVG, showing how many instances are in each state.
+pub fn render_occupied(workflow: &Workflow, occupancies: &Occupancies) -> String {
+    let mut chart = chart::Chart::new(workflow);
+    occupancies.paint(&mut chart);
     svg::draw(&chart)
 }
 

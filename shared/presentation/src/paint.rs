@@ -182,6 +182,14 @@ fn card(card: &Card) -> Drawing {
         Some(Mark::Failed) => (" failed", "failed here".to_owned()),
         Some(Mark::Covered(times)) => (" covered", format!("ran {times}×")),
         Some(Mark::Uncovered) => (" uncovered", "not run".to_owned()),
+        Some(Mark::Occupied {
+            running,
+            faulted,
+            level,
+        }) => (
+            occupied_class(level, faulted > 0),
+            occupied_words(running, faulted),
+        ),
     };
     let says_width = match says.is_empty() {
         true => 0.0,
@@ -217,6 +225,25 @@ fn card(card: &Card) -> Drawing {
     Drawing {
         size,
         svg: with_title(&about, &(rect(&class, size, 9.0) + &svg)),
+    }
+}
+
+fn occupied_class(level: u8, ails: bool) -> &'static str {
+    match (level, ails) {
+        (0 | 1, false) => " busy1",
+        (0 | 1, true) => " busy1 ailing",
+        (2, false) => " busy2",
+        (2, true) => " busy2 ailing",
+        (_, false) => " busy3",
+        (_, true) => " busy3 ailing",
+    }
+}
+
+fn occupied_words(running: u64, faulted: u64) -> String {
+    match (running, faulted) {
+        (running, 0) => format!("{running} here"),
+        (0, faulted) => format!("{faulted} failed"),
+        (running, faulted) => format!("{running} here, {faulted} failed"),
     }
 }
 

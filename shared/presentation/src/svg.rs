@@ -27,6 +27,8 @@ text{font-family:Helvetica,Arial,'Liberation Sans',sans-serif;fill:#1f2937}
 .taken{stroke:#2e7d4f;stroke-width:2.6}.tip-taken{fill:#2e7d4f}
 .covered{fill:#e8f5ec;stroke:#2e7d4f}.uncovered{fill:#fdecec;stroke:#c62828;stroke-width:2;stroke-dasharray:6 4}
 .untaken{stroke:#c62828;stroke-width:2;stroke-dasharray:2 4}.tip-untaken{fill:#c62828}
+.busy1{fill:#fff8ec;stroke:#9a6b00}.busy2{fill:#ffeed2;stroke:#9a6b00;stroke-width:2}.busy3{fill:#ffe2b5;stroke:#9a6b00;stroke-width:3}
+.ailing{stroke:#c62828}
 @media (prefers-color-scheme:dark){
 text{fill:#e5e7eb}.kind,.caption{fill:#a3adbb}.ground,.label{fill:#15181d}
 .card{fill:#1c2738;stroke:#7ea6de}.undo{fill:#33281a;stroke:#d9a458}.group{fill:#15181d;stroke:#5c7290}
@@ -37,7 +39,9 @@ text{fill:#e5e7eb}.kind,.caption{fill:#a3adbb}.ground,.label{fill:#15181d}
 .past{fill:#16301f;stroke:#6cc28e}.here{fill:#3a3010;stroke:#e8c15a}.failed{fill:#3b1a1a;stroke:#f28b82}
 .taken{stroke:#6cc28e}.tip-taken{fill:#6cc28e}
 .covered{fill:#16301f;stroke:#6cc28e}.uncovered{fill:#3b1a1a;stroke:#f28b82}
-.untaken{stroke:#f28b82}.tip-untaken{fill:#f28b82}}
+.untaken{stroke:#f28b82}.tip-untaken{fill:#f28b82}
+.busy1{fill:#241f12;stroke:#e8c15a}.busy2{fill:#332a10;stroke:#e8c15a}.busy3{fill:#423611;stroke:#e8c15a}
+.ailing{stroke:#f28b82}}
 ";
 
 /// The classes of a line and its tip.

@@ -212,10 +212,12 @@ impl Service {
         if let Err(InUse { key, by }) = self.take_key(&header).await? {
             return Ok(Err(Refused::KeyInUse { key, by }));
         }
-        // Only workers write histories that include the contents of events.
+        // Only workers write histories with the contents of events and the data of states.
         let driver = self.driver.as_ref();
-        let driver = driver.filter(|driver| driver.recording_of(definition) != Recording::All);
+        let records_all =
+            driver.is_some_and(|driver| driver.recording_of(definition) == Recording::All);
         if self.runs_inline
+            && !records_all
             && header.instance_key.is_none()
             && let Some(run) = run_inline(definition, &header, &root, now, driver.is_some())
             && let Some(made) = self.create_inline(&header, &root, run, effects).await?

@@ -80,7 +80,16 @@ pub async fn check(dev: &Dev) {
     audit(dev, &browser).await;
     has(
         &browser.page("/system").await,
-        &["This server is ready", "Memory of this process"],
+        &[
+            "This server is ready",
+            "Memory of this process",
+            "All 2 checks are passed.",
+            "None is late.",
+        ],
+    );
+    has(
+        &browser.page("/").await,
+        &["How late the work is", "everything (swirl dev)"],
     );
 }
 

@@ -7,6 +7,7 @@
 mod audit;
 mod batches;
 mod called;
+mod changes;
 mod console;
 mod definitions;
 mod events;
@@ -21,7 +22,9 @@ mod removed;
 mod rewind;
 mod search;
 mod start;
+mod states;
 mod steer;
+mod system;
 mod views;
 
 use std::collections::BTreeSet;
@@ -190,6 +193,9 @@ async fn every_route() {
     inspect::check(&dev).await;
     steer::check(&dev).await;
     views::check(&dev).await;
+    states::check(&dev).await;
+    changes::check(&dev).await;
+    system::check(&dev).await;
     console::check(&dev).await;
     lifecycle::check(&dev).await;
     definitions::running_instances_keep_theirs(&dev).await;

@@ -3,22 +3,26 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
 use async_trait::async_trait;
 use swirl_model::ids::ScopeRef;
-use swirl_ports::{Queue, Task, Tasks};
+use swirl_model::time::Timestamp;
+use swirl_ports::{Clock, Queue, Task, Tasks};
 
 /// A queue that holds each scope at most once.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct MemoryQueue {
     inner: Mutex<Inner>,
+    /// Without one, the age of tasks is not known.
+    clock: Option<Arc<dyn Clock>>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    tasks: VecDeque<ScopeRef>,
+    /// With the time at which each was added, if there is a clock.
+    tasks: VecDeque<(ScopeRef, Option<Timestamp>)>,
     /// The queued scopes, and whether they are late.
     queued: HashMap<ScopeRef, bool>,
     pullers: VecDeque<Waker>,
@@ -36,7 +40,23 @@ impl Queue for MemoryQueue {
 }
 
 impl MemoryQueue {
+    /// A queue that knows how long its tasks have been waiting.
+    pub fn timed(clock: Arc<dyn Clock>) -> MemoryQueue {
+        MemoryQueue {
+            clock: Some(clock),
+            ..MemoryQueue::default()
+        }
+    }
+
+    /// The number of tasks, and when the oldest one was added.
+    pub fn backlog(&self) -> (usize, Option<Timestamp>) {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let oldest = inner.tasks.front().and_then(|(_, since)| *since);
+        (inner.tasks.len(), oldest)
+    }
+
     fn add(&self, tasks: Vec<ScopeRef>, is_late: bool) {
+        let now = self.clock.as_ref().map(|clock| clock.now());
         let woken = {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             for task in tasks {
@@ -44,7 +64,7 @@ impl MemoryQueue {
                     Some(late) => *late |= is_late,
                     None => {
                         inner.queued.insert(task.clone(), is_late);
-                        inner.tasks.push_back(task);
+                        inner.tasks.push_back((task, now));
                     }
                 }
             }
@@ -65,7 +85,7 @@ impl Tasks for MemoryQueue {
         poll_fn(|cx| {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             match inner.tasks.pop_front() {
-                Some(scope) => {
+                Some((scope, _)) => {
                     let is_late = inner.queued.remove(&scope).unwrap_or_default();
                     Poll::Ready(Task {
                         is_late,
@@ -84,7 +104,6 @@ impl Tasks for MemoryQueue {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::task::{Context, Wake};
 
@@ -104,6 +123,29 @@ mod tests {
             assert_eq!(queue.pull().await.scope, task("b"));
             assert_eq!(queue.pull().await.scope, task("a"));
         });
+    }
+
+    #[test]
+    fn the_oldest_task_has_an_age() {
+        struct Still;
+
+        #[async_trait]
+        impl Clock for Still {
+            fn now(&self) -> Timestamp {
+                Timestamp(7)
+            }
+
+            async fn sleep_until(&self, _: Timestamp) {}
+        }
+
+        let queue = MemoryQueue::timed(Arc::new(Still));
+        assert_eq!(queue.backlog(), (0, None));
+        let task = ScopeRef::root(InstanceId::new("a"));
+        block_on(queue.push(vec![task.clone()]));
+        assert_eq!(queue.backlog(), (1, Some(Timestamp(7))));
+        let untimed = MemoryQueue::default();
+        block_on(untimed.push(vec![task]));
+        assert_eq!(untimed.backlog(), (1, None));
     }
 
     #[derive(Default)]

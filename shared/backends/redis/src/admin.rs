@@ -20,6 +20,27 @@ impl Redis {
         Ok(Timestamp(seconds * 1000 + micros / 1000))
     }
 
+    /// The earliest timer of all shards, also of those that other processes are responsible for.
+    ///
+    /// # Errors
+    /// Redis doesn't answer.
+    pub async fn next_timer_of_all(&self) -> Result<Option<Timestamp>> {
+        self.next_timer_of((0..self.keys().shards()).collect())
+            .await
+    }
+
+    pub(crate) async fn next_timer_of(&self, shards: Vec<u16>) -> Result<Option<Timestamp>> {
+        let firsts = shards.into_iter().map(|shard| {
+            let mut read = Cmd::new();
+            read.arg("ZRANGE").arg(self.keys().index(shard, "timers"));
+            read.arg(0).arg(0).arg("WITHSCORES");
+            read
+        });
+        let firsts: Vec<Vec<(String, f64)>> = self.read_all(&firsts.collect::<Vec<_>>()).await?;
+        let firsts = firsts.into_iter().flatten();
+        Ok(firsts.map(|(_, due)| Timestamp(due as i64)).min())
+    }
+
     /// Removes all keys of this namespace, for tests. Scans all keys of the server.
     ///
     /// # Errors

@@ -114,7 +114,22 @@ impl FollowedHistories for Redis {
     }
 
     async fn count_unread(&self) -> Result<UnreadCount> {
-        let shards = self.shards().into_iter();
+        self.count_unread_of(self.shards()).await
+    }
+}
+
+impl Redis {
+    /// As [`FollowedHistories::count_unread`], in all shards. The number of lost histories is that of this process.
+    ///
+    /// # Errors
+    /// Redis doesn't answer.
+    pub async fn count_unread_of_all(&self) -> Result<UnreadCount> {
+        self.count_unread_of((0..self.keys().shards()).collect())
+            .await
+    }
+
+    async fn count_unread_of(&self, shards: Vec<u16>) -> Result<UnreadCount> {
+        let shards = shards.into_iter();
         let reads = shards.flat_map(|shard| {
             let index = self.keys().index(shard, INDEX);
             let (mut count, mut first) = (Cmd::new(), Cmd::new());

@@ -39,6 +39,7 @@ mod overdue;
 mod pending_starts;
 mod plan;
 mod plan_input;
+mod processes;
 mod reading;
 mod record;
 mod recorded;

@@ -358,15 +358,7 @@ impl ExecutionStore for Redis {
     }
 
     async fn next_timer(&self) -> Result<Option<Timestamp>> {
-        let firsts = self.shards().into_iter().map(|shard| {
-            let mut read = Cmd::new();
-            read.arg("ZRANGE").arg(self.keys().index(shard, "timers"));
-            read.arg(0).arg(0).arg("WITHSCORES");
-            read
-        });
-        let firsts: Vec<Vec<(String, f64)>> = self.read_all(&firsts.collect::<Vec<_>>()).await?;
-        let firsts = firsts.into_iter().flatten();
-        Ok(firsts.map(|(_, due)| Timestamp(due as i64)).min())
+        self.next_timer_of(self.shards()).await
     }
 
     // Written by hand, since changes count from the call on, not from the first poll.

@@ -70,7 +70,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "history.data",
         ValueKind::Word(&["none", "errors", "all"]),
-        "The additional data that the history keeps: nothing, the arguments of failed calls, or the arguments and results of all calls and the received and produced events. Secrets are cut out. A definition may override this.",
+        "The additional data that the history keeps: nothing, the arguments of failed calls, or the arguments and results of all calls, the received and produced events, and the state data with which each state begins. Secrets are cut out. A definition may override this.",
     )
     .default("errors"),
     Setting::new(

@@ -62,6 +62,7 @@ fn feed(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
     let recorder = run.recorder;
     let mut recorded = recorder.input(&input, &mut run.recorded_call, &run.redactor);
     recorder.starts(&mut recorded, &run.scope.start_events, &run.redactor);
+    let mut data = recorder.all().then(|| run.scope.data.clone());
     match step(&run.def, &run.header, &mut run.scope, input, env) {
         Outcome::Accepted { events, commands } => {
             if let Some(event) = &event
@@ -82,19 +83,29 @@ fn feed(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
                 }
             }
             let until = recorder.until(env.now);
-            let entry = |event| {
-                let data = recorder.entry(&event, &mut recorded, &commands, &run.redactor);
-                HistoryEntry {
+            decided.history.reserve(events.len());
+            for event in events {
+                if let (Event::Data(next), Some(data)) = (&event, &mut data) {
+                    *data = next.clone();
+                }
+                if !event.is_history() {
+                    continue;
+                }
+                let kept = recorder.entry(
+                    &event,
+                    data.as_ref(),
+                    &mut recorded,
+                    &commands,
+                    &run.redactor,
+                );
+                decided.history.push(HistoryEntry {
                     at: env.now,
                     scope: run.scope.id.clone(),
-                    data_until: until.filter(|_| data.is_some()),
-                    data,
+                    data_until: until.filter(|_| kept.is_some()),
+                    data: kept,
                     event,
-                }
-            };
-            decided.history.reserve(events.len());
-            let kept = events.into_iter().filter(Event::is_history);
-            decided.history.extend(kept.map(entry));
+                });
+            }
             decided.commands.extend(commands);
         }
         Outcome::Rejected(reason) => {

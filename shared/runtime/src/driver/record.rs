@@ -1,5 +1,5 @@
-//! Arguments and answers of calls, and contents of events, kept with the history as configured. Secrets are removed,
-//! and long values are truncated.
+//! The arguments and answers of calls, the contents of events and the data of states, kept with the history as
+//! configured. Secrets are removed, and long values are truncated.
 
 use swirl_engine::{Env, Request, pending_request};
 use swirl_model::Data;
@@ -69,7 +69,7 @@ impl Recorder {
         self.recording != Recording::None
     }
 
-    fn all(self) -> bool {
+    pub fn all(self) -> bool {
         self.recording == Recording::All
     }
 
@@ -146,10 +146,12 @@ impl Recorder {
         recorded.starts.extend(starts);
     }
 
-    /// The values to record with the entry about this event.
+    /// The values to record with the entry about this event. `state_data`: the scope's data when it happened, if all is
+    /// recorded.
     pub fn entry(
         self,
         event: &Event,
+        state_data: Option<&Data>,
         recorded: &mut RecordedInput,
         commands: &[Command],
         redactor: &Redactor,
@@ -164,6 +166,12 @@ impl Recorder {
             }
         };
         match event {
+            Event::StateEntered { .. } if self.all() => {
+                set(
+                    "state_data",
+                    state_data.map(|data| self.kept(data.clone(), redactor)),
+                );
+            }
             Event::ActionCompleted { .. } if self.all() => {
                 set("arguments", recorded.arguments.take());
                 set("result", recorded.result.take());
@@ -269,8 +277,8 @@ mod tests {
             hides_result,
         });
         let mut recorded = recorder.input(&input, &mut recorded_call, &redactor);
-        let first = recorder.entry(&event, &mut recorded, &[], &redactor);
-        let second = recorder.entry(&event, &mut recorded, &[], &redactor);
+        let first = recorder.entry(&event, None, &mut recorded, &[], &redactor);
+        let second = recorder.entry(&event, None, &mut recorded, &[], &redactor);
         assert_eq!(second, None, "it is recorded once");
         first
     }
@@ -309,8 +317,26 @@ mod tests {
             retry_ms: None,
             in_state: None,
         };
-        let kept = recorder.entry(&failed, &mut recorded, &[], &redactor);
+        let kept = recorder.entry(&failed, None, &mut recorded, &[], &redactor);
         assert_eq!(kept, Some(data(r#"{"arguments": 1, "result": [2]}"#)));
+    }
+
+    #[test]
+    fn a_state_begins_with_its_data() {
+        let entered = Event::StateEntered {
+            state: swirl_model::workflow::StateId(0),
+            name: "Pay".into(),
+            purpose: swirl_model::scope::Purpose::Main,
+        };
+        let redactor = Redactor::new(["s3cret"]);
+        let state_data = data(r#"{"key": "s3cret"}"#);
+        let kept = |recording| {
+            let mut recorded = RecordedInput::default();
+            recorder(recording).entry(&entered, Some(&state_data), &mut recorded, &[], &redactor)
+        };
+        let shown = data(r#"{"state_data": {"key": "***"}}"#);
+        assert_eq!(kept(Recording::All), Some(shown));
+        assert_eq!(kept(Recording::Errors), None);
     }
 
     #[test]

@@ -134,6 +134,14 @@ impl Ids {
                 members.remove("id");
             }
         }
+        // The same holds for the data of states, which is all that their entries record.
+        if let Some(members) = value.as_object_mut()
+            && members
+                .get("data")
+                .is_some_and(|data| data.get("state_data").is_some())
+        {
+            members.remove("data");
+        }
         if let Some(again) = value.get_mut("retry_ms") {
             *again = json!(!again.is_null());
         }

@@ -8,7 +8,7 @@ use crate::definitions::{APPROVAL, DELIVERY};
 use crate::stage::Stage;
 use crate::wait::until;
 
-async fn enter(browser: &Browser, token: &str) -> Result<()> {
+pub async fn enter(browser: &Browser, token: &str) -> Result<()> {
     browser.fill("Token", token).await?;
     browser.press("Sign in").await
 }

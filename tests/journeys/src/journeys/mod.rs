@@ -5,6 +5,7 @@ mod checks;
 mod definitions;
 mod events;
 mod faults;
+mod insight;
 mod listing;
 mod operate;
 mod rewind;
@@ -34,7 +35,7 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 31] = [
+pub const ALL: [Journey; 36] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
     }),
@@ -46,6 +47,18 @@ pub const ALL: [Journey; 31] = [
     }),
     journey("find out why a message is a dead letter", |stage| {
         Box::pin(access::dead_letter(stage))
+    }),
+    journey("see how late the work is and who does it", |stage| {
+        Box::pin(insight::system(stage))
+    }),
+    journey("see the same of a single process", |stage| {
+        Box::pin(insight::of_dev(stage))
+    }),
+    journey("see in which states instances are", |stage| {
+        Box::pin(insight::states(stage))
+    }),
+    journey("see what changed in the data", |stage| {
+        Box::pin(insight::changes(stage))
     }),
     journey("see who did what, and why", |stage| {
         Box::pin(access::audit(stage))
@@ -133,6 +146,11 @@ pub const ALL: [Journey; 31] = [
     Journey {
         name: "correct a wrong definition without scripts",
         run: |stage| Box::pin(definitions::correct(stage)),
+        scripts: false,
+    },
+    Journey {
+        name: "see what changed in the data without scripts",
+        run: |stage| Box::pin(insight::changes(stage)),
         scripts: false,
     },
     journey("the checks find what is wrong with a page", |stage| {

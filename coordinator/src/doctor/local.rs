@@ -4,15 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use swirl_config::{AuthMode, Config, NatsAuth, Process};
-use swirl_coordinator::access::Token;
-use swirl_coordinator::process;
-use swirl_coordinator::server::Tls;
 use swirl_functions::secrets::{File, Folder};
 use swirl_model::time::Timestamp;
 use tokio::time::timeout;
 
 use super::certificates;
 use super::report::Report;
+use crate::access::Token;
+use crate::process::{oidc, tokens};
+use crate::server::Tls;
 
 const PROVIDER_MAX: Duration = Duration::from_secs(15);
 /// A token that expires within this time should be replaced.
@@ -101,7 +101,7 @@ async fn access(report: &mut Report, config: &Config) {
     if config.auth.mode == AuthMode::Off {
         return;
     }
-    match process::tokens(&config.auth) {
+    match tokens(&config.auth) {
         Ok(tokens) => {
             let all = tokens.all();
             if !all.is_empty() || config.auth.tokens_file.is_some() {
@@ -131,7 +131,7 @@ async fn access(report: &mut Report, config: &Config) {
         certificates::file(report, "auth.oidc.tls_ca", ca);
     }
     let asked = async {
-        let oidc = process::oidc(settings).map_err(|error| format!("{error:#}"))?;
+        let oidc = oidc(settings).map_err(|error| format!("{error:#}"))?;
         let keys = oidc.check().await?;
         if settings.sign_in.is_some() {
             oidc.check_sign_in().await?;

@@ -1,0 +1,172 @@
+//! `GET /definitions/{id}/{version}/states`: how many instances are in each state.
+//!
+//! No index has the states of running instances, so the newest ones are read, up to a limit.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use futures::{StreamExt, stream};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use swirl_engine::Definition;
+use swirl_model::ids::DefinitionId;
+use swirl_model::instance::Status;
+use swirl_ports::{Filter, Summary};
+use swirl_presentation::place::{is_waiting, place};
+use swirl_presentation::{Occupancies, Occupancy, render_occupied};
+
+use super::Api;
+use super::problem::{Problem, cut};
+use super::request::Parameters;
+
+/// How many running and how many faulted instances are counted, the newest first.
+const COUNTED_MAX: usize = 500;
+/// How many instances of each status are examined to find those of the version.
+const SEEN_MAX: usize = 20_000;
+/// How many instances are read at a time.
+const AT_ONCE: usize = 16;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// Whether the answer has the picture with these figures.
+    #[serde(default)]
+    diagram: bool,
+}
+
+pub async fn states(
+    State(api): State<Api>,
+    Path((workflow, version)): Path<(String, String)>,
+    Parameters(asked): Parameters<Asked>,
+) -> Result<Json<Value>, Problem> {
+    let registry = &api.service.registry;
+    let found = registry.resolve(&workflow, Some(&version)).await?;
+    let definition = found
+        .map_err(|unknown| Problem::not_found("unknown-workflow", cut(&unknown.to_string())))?;
+    let id = &definition.id;
+    let (running, all_running) = newest(&api, id, Status::Running).await?;
+    let (faulted, all_faulted) = newest(&api, id, Status::Faulted).await?;
+    let counted = running.len() + faulted.len();
+    let each = running.into_iter().chain(faulted);
+    let each: Vec<_> = stream::iter(each.map(|summary| look(&api, &definition, summary)))
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    let (mut states, mut elsewhere) = (Occupancies::default(), Occupancy::default());
+    for found in each {
+        let found = found?;
+        let name = found.state.as_deref();
+        let name = name.and_then(|name| known(&definition, name));
+        let into = name.map_or(&mut elsewhere, |name| states.of(name));
+        found.add_to(into);
+    }
+    let all = definition.workflow.states.iter();
+    let all: Vec<Value> = all
+        .map(|state| {
+            let mut row = figures(states.get(&state.name));
+            row["state"] = json!(&*state.name);
+            row
+        })
+        .collect();
+    let mut answer = json!({
+        "workflow": &*id.workflow,
+        "version": &*id.version,
+        "states": all,
+        "elsewhere": figures(elsewhere),
+        "counted": counted,
+        "complete": all_running && all_faulted,
+    });
+    if asked.diagram {
+        answer["diagram"] = json!(render_occupied(&definition.workflow, &states));
+    }
+    Ok(Json(answer))
+}
+
+/// The newest instances of a version, and whether these are all.
+async fn newest(
+    api: &Api,
+    id: &DefinitionId,
+    status: Status,
+) -> Result<(Vec<Summary>, bool), Problem> {
+    let mut filter = Filter {
+        workflow: Some(id.workflow.to_string()),
+        version: Some(id.version.to_string()),
+        statuses: vec![status],
+        ..Filter::default()
+    };
+    let (mut rows, mut seen) = (Vec::new(), 0);
+    loop {
+        // One more shows whether there are more.
+        filter.limit = COUNTED_MAX + 1 - rows.len();
+        filter.seen_max = SEEN_MAX - seen;
+        let page = api.queries.page(&filter, &|_| true).await?;
+        seen += page.seen.max(1);
+        rows.extend(page.rows);
+        filter.from = page.next;
+        let is_cut = rows.len() > COUNTED_MAX;
+        rows.truncate(COUNTED_MAX);
+        if is_cut || filter.from.is_none() || seen >= SEEN_MAX {
+            return Ok((rows, !is_cut && filter.from.is_none()));
+        }
+    }
+}
+
+/// Where an instance is, in its main flow.
+struct Found {
+    state: Option<String>,
+    status: Status,
+    suspended: bool,
+    waiting: bool,
+}
+
+impl Found {
+    fn add_to(&self, occupancy: &mut Occupancy) {
+        if self.status == Status::Faulted {
+            occupancy.faulted += 1;
+            return;
+        }
+        occupancy.running += 1;
+        occupancy.suspended += u64::from(self.suspended);
+        occupancy.waiting += u64::from(self.waiting && !self.suspended);
+    }
+}
+
+async fn look(api: &Api, definition: &Definition, summary: Summary) -> Result<Found, Problem> {
+    let (status, suspended) = (summary.status, summary.suspended);
+    let mut found = Found {
+        state: None,
+        status,
+        suspended,
+        waiting: false,
+    };
+    if status == Status::Faulted {
+        found.state = summary.error.and_then(|error| error.state);
+    }
+    // The error says where it arose, so the record isn't needed.
+    if found.state.is_none()
+        && let Some(root) = api.queries.root(&summary.header.id).await?
+    {
+        let place = place(&definition.workflow, &root);
+        found.state = place["state"].as_str().map(str::to_owned);
+        found.waiting = is_waiting(&root);
+    }
+    Ok(found)
+}
+
+/// The name of a state that the definition has.
+fn known<'d>(definition: &'d Definition, name: &str) -> Option<&'d Arc<str>> {
+    let mut states = definition.workflow.states.iter();
+    states
+        .find(|state| &*state.name == name)
+        .map(|state| &state.name)
+}
+
+fn figures(occupancy: Occupancy) -> Value {
+    json!({
+        "running": occupancy.running,
+        "waiting": occupancy.waiting,
+        "suspended": occupancy.suspended,
+        "faulted": occupancy.faulted,
+    })
+}

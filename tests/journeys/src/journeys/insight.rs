@@ -1,0 +1,128 @@
+//! What the console tells about many instances, about data and about the system itself.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+
+use super::access::enter;
+use crate::definitions::{APPROVAL, ORDER};
+use crate::stage::Stage;
+
+/// How many instances are in each state.
+pub async fn states(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[ORDER, APPROVAL]).await?;
+    for number in 0..2 {
+        let input = json!({"order": format!("o-{number}"), "amount": 250_000});
+        let id = dev.api.start("order", &input).await?;
+        dev.api.faulted(&id).await?;
+    }
+    let waits = dev.api.start("approval", &json!({"order": "a-1"})).await?;
+    dev.api.waiting(&waits).await?;
+    let browser = &stage.browser;
+    browser.open("/definitions/approval/1.0.0").await?;
+    browser
+        .shows(&[
+            "Instances by state",
+            "One instance of this version",
+            "of these waiting",
+        ])
+        .await?;
+    ensure!(
+        browser.has("svg.chart .card.busy3").await?,
+        "no state is marked"
+    );
+    browser.open("/definitions/order/1.0.0").await?;
+    browser
+        .shows(&["Counted are all 2 instances", "✕ 2"])
+        .await?;
+    ensure!(
+        browser.has("svg.chart .card.ailing").await?,
+        "the state that fails is not marked"
+    );
+    let said = browser
+        .run("return document.querySelector('svg.chart .card.ailing').parentElement.textContent")
+        .await?;
+    let said = said.as_str().unwrap_or_default();
+    ensure!(said.contains("2 failed"), "not in words: {said}");
+    browser.press("Show those that failed in Charge").await?;
+    browser.shows(&["✕ faulted", "Charge"]).await
+}
+
+/// Works with and without scripts.
+pub async fn changes(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[ORDER]).await?;
+    let input = json!({"order": "o-1", "amount": 5});
+    let id = dev.api.start("order", &input).await?;
+    dev.api.completed(&id).await?;
+    let browser = &stage.browser;
+    browser.open(&format!("/instances/{id}")).await?;
+    browser
+        .shows(&[
+            "What changed in the data",
+            "In “Ship”, the last state",
+            "/tracking",
+            "In “Charge”, the state before",
+            "+ added",
+            "/payment",
+        ])
+        .await?;
+    browser.check().await?;
+    let history = dev.api.get(&format!("/instances/{id}/history")).await?;
+    let entries = history["entries"].as_array().context("no history")?;
+    let charge = entries
+        .iter()
+        .position(|entry| entry["event"] == "state_entered" && entry["name"] == "Charge");
+    let charge = charge.context("it never came to Charge")? + 1;
+    browser.press(&charge.to_string()).await?;
+    browser
+        .shows(&["In “Check”, the state before", "1 added", "/checked"])
+        .await?;
+    browser.lacks("/payment").await?;
+    browser.check().await
+}
+
+/// Late work, living processes and the checks of the servers, on a cluster.
+pub async fn system(stage: Stage) -> Result<()> {
+    let cluster = stage.cluster().await?;
+    let browser = &stage.browser;
+    browser.open("/").await?;
+    enter(browser, &cluster.viewer).await?;
+    browser
+        .shows(&[
+            "How late the work is",
+            "Tasks",
+            "Timers",
+            "None is late.",
+            "Processes",
+            "coordinator",
+            "worker",
+            "Runs since",
+        ])
+        .await?;
+    browser.check().await?;
+    browser.open("/system").await?;
+    browser
+        .shows(&["This server is ready", "they need the role operator"])
+        .await?;
+    browser.press("Sign out").await?;
+    browser.open("/system").await?;
+    enter(browser, cluster.api.token.as_deref().context("no token")?).await?;
+    browser
+        .shows(&["checks", "redis-namespace", "nats-stream", "auth.tokens"])
+        .await?;
+    browser.check().await
+}
+
+/// The same of a single process.
+pub async fn of_dev(stage: Stage) -> Result<()> {
+    let _dev = stage.dev(&[APPROVAL]).await?;
+    let browser = &stage.browser;
+    browser.open("/").await?;
+    browser
+        .shows(&["None waits for a worker.", "everything (swirl dev)"])
+        .await?;
+    browser.open("/system").await?;
+    browser
+        .shows(&["All 2 checks are passed.", "instances are kept in"])
+        .await?;
+    browser.check().await
+}
