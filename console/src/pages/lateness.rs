@@ -92,8 +92,8 @@ fn queue(one: &Value) -> Option<Fact> {
 fn shown(ms: i64) -> String {
     match ms {
         ..1_000 => "less than a second".to_owned(),
-        ..120_000 => format!("{} s", ms / 1_000),
-        ..7_200_000 => format!("{} min", ms / 60_000),
+        1_000..120_000 => format!("{} s", ms / 1_000),
+        120_000..7_200_000 => format!("{} min", ms / 60_000),
         _ => format!("{} h", ms / 3_600_000),
     }
 }
