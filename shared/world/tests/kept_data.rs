@@ -67,9 +67,12 @@ fn kept(word: &str, all: bool) -> Vec<String> {
 
 #[test]
 fn a_definition_says_which_data_is_kept() {
-    let both = [r#"{"arguments":{"a":1},"result":{"b":7}}"#];
-    assert_eq!(kept("all", false), both);
+    let all = [
+        r#"{"state_data":{}}"#,
+        r#"{"arguments":{"a":1},"result":{"b":7}}"#,
+    ];
+    assert_eq!(kept("all", false), all);
     assert!(kept("errors", false).is_empty());
     // A recording needs all of it.
-    assert_eq!(kept("none", true), both);
+    assert_eq!(kept("none", true), all);
 }
