@@ -17,7 +17,7 @@ use crate::fork_bases::ForkBase;
 use crate::record::encode;
 use crate::reply::{Reply, json};
 
-/// For a fork with a smaller origin and header, differences are not worthwhile.
+/// For a fork with a smaller origin, differences are not worthwhile.
 const WORTH: usize = 1_024;
 
 /// When the fork was made, how the data differs from the fork's, and the scope without data. Other records
@@ -80,7 +80,10 @@ impl Redis {
             .filter(|_| lease.fork_stamp > 0)
             .and_then(|fork| self.fork_bases().get(&lease.scope.instance, fork))
             .filter(|fork_base| {
-                fork_base.bytes >= WORTH && fork_base.stamp == lease.fork_stamp.to_string()
+                // The data of a single branch is written once in any case.
+                fork_base.fork.total > 1
+                    && fork_base.fork_bytes >= WORTH
+                    && fork_base.stamp == lease.fork_stamp.to_string()
             });
         let Some(fork_base) = fork_base else {
             return encode(scope, what, limit);
@@ -112,6 +115,7 @@ impl Redis {
             stamp,
             header: header.clone(),
             fork,
+            fork_bytes: json_of_fork.len(),
             bytes: json_of_fork.len(),
         };
         Ok(self

@@ -26,7 +26,8 @@ pub(crate) struct ForkBase {
     pub stamp: String,
     pub header: Arc<Header>,
     pub fork: Arc<Fork>,
-    /// Length of both as they are stored.
+    /// Length of the fork's origin as it is stored, and of both.
+    pub fork_bytes: usize,
     pub bytes: usize,
 }
 

@@ -88,6 +88,9 @@ struct Branch {
     /// `d` done, `f` failed.
     result: &'static str,
     bytes: usize,
+    /// The parent's lease, inbox and consumed ids are read with the rest. If they are needed and weren't, that takes
+    /// another command.
+    reads_parent: bool,
 }
 
 #[derive(Debug)]
@@ -107,6 +110,10 @@ pub(crate) struct Plan<'a> {
     pub is_woken: bool,
     /// The scope as it is afterwards.
     pub after: Snapshot,
+    /// Identifies this write, and the fork that it makes.
+    pub stamp: u64,
+    /// Bytes of the origin of that fork.
+    pub fork_bytes: usize,
 }
 
 pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, Unplanned> {
@@ -207,7 +214,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
 
     // Forks of its own.
     let mut forks = known.forks.clone();
-    let mut rest = 0;
+    let (mut rest, mut fork_bytes) = (0, 0);
     if given.steps.close.is_some() || given.steps.fork.is_some() || gone {
         draft.compare_own("F:", forks.as_deref().unwrap_or_default().as_bytes());
         let mut numbers = numbers(forks.as_deref()).ok_or(Unplanned::General)?;
@@ -220,6 +227,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
             numbers.retain(|other| *other != number);
         }
         if let (Some(fork), Some(record)) = (given.steps.fork, given.fork) {
+            fork_bytes = record.len();
             gain += kib(record.len()) as i64;
             draft
                 .fork(scope, fork, record, given.stamp)
@@ -244,7 +252,7 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         true => None,
         false => {
             let (report, result) = (&given.steps.report, given.result);
-            let branch = draft.branch(&around, gone, known.recorded, report, result);
+            let branch = draft.branch(&around, gone, known, report, result);
             Some(branch.ok_or(Unplanned::General)?)
         }
     };
@@ -311,6 +319,10 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
     draft.read_if(sized, "z");
     if let Some(branch) = &branch {
         draft.read.push(format!("g:{}", branch.fork));
+        if branch.reads_parent {
+            let parent = ["l:r", "q:r", "x:r"];
+            draft.read.extend(parent.map(str::to_owned));
+        }
     }
     draft.read_if(!given.effects.is_empty() || ends.is_some(), "O");
     // A branch without a record never waited for anything.
@@ -400,6 +412,8 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         attributes,
         record,
         joining: None,
+        completes: false,
+        header: known.header.clone(),
     };
     // It is free, and has something to do.
     let goes_on = released && !commit.lease.is_taken() && !left.is_empty();
@@ -413,6 +427,8 @@ pub(crate) fn plan<'a>(given: Given<'a>, known: &Snapshot) -> Result<Plan<'a>, U
         released,
         is_woken: goes_on,
         after,
+        stamp: given.stamp,
+        fork_bytes,
     })
 }
 
@@ -460,7 +476,7 @@ impl Draft<'_> {
         &mut self,
         stamp: &str,
         gone: bool,
-        recorded: bool,
+        known: &Snapshot,
         report: &Option<&Command>,
         result: Option<Vec<u8>>,
     ) -> Option<Branch> {
@@ -477,7 +493,7 @@ impl Draft<'_> {
         if let Some(result) = result {
             self.set_own("b:", result);
         }
-        let live = match (recorded, gone) {
+        let live = match (known.recorded, gone) {
             (false, false) => 1,
             (true, true) => -1,
             _ => 0,
@@ -490,6 +506,7 @@ impl Draft<'_> {
             live,
             result: letter,
             bytes,
+            reads_parent: known.completes && !letter.is_empty(),
         })
     }
 }

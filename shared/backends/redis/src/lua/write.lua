@@ -17,20 +17,20 @@
 -- the instances that are dirty and of the events that it has had, digests of events that it hasn't had, changes, prefix of the
 -- waits that go or '', whether the instance is over }; a change is { w (a wait), c (a value) or u (a wait that is over), field,
 -- slots or value }], [the scope's member of the index, if it goes on], [its fork: { name, number, index, stamp or '', change of the branches
--- with a record, letter of the result (d done, f failed, '' none), its bytes }],
+-- with a record, letter of the result (d done, f failed, '' none), its bytes, whether the parent is read too }],
 -- [the end: { status, when, fields that are not read }], [timers: { place of their index in KEYS, members that leave it,
 -- pairs of a score and a member that join it, [the lowest score] }], [effects:
 -- { place of the outbox in KEYS, the effects }], [attributes: { place of their index in KEYS, beginnings of members that
 -- leave it, of those that join it }] }], [{ the instance, [when, if histories are
 -- followed], [when the first recorded data is due] }]. Fields that are read and not compared, as far as a fact asks
--- for them: lines of history; the lease and the marks; the last number; size; numbers of the fork; with effects or at an end the
--- ids in the outbox; with attributes, changes of waits or at an end the place in the listing; at an end the watcher, how long it is kept,
--- others that may be there.
+-- for them: lines of history; the lease and the marks; the last number; size; numbers of the fork, and its parent's
+-- lease, inbox and consumed ids; with effects or at an end the ids in the outbox; with attributes, changes of waits or at
+-- an end the place in the listing; at an end the watcher, how long it is kept, others that may be there.
 --
 -- Returns false if nothing was written, otherwise 1; token and end of the lease that was taken; or 'j' if the fork is
--- complete and the parent was notified, with the number of results that it has to read, and their bytes. With effects or
--- changed waits it returns a list: that, the id of the first effect, which the others follow, or '', and the mark of the
--- instance and all that it waits for, or '' and nothing.
+-- complete and the parent was notified, with the number of results that it has to read, their bytes, and the number of
+-- the input that notifies it. With effects or changed waits it returns a list: that, the id of the first effect, which
+-- the others follow, or '', and the mark of the instance and all that it waits for, or '' and nothing.
 
 -- Libraries, which are not available yet when this is loaded.
 local call, match, find, sub, pack, unpacked
@@ -171,8 +171,12 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     fork, tells, grown = counted(branch, found[place], branch[6], branch[7])
     if not fork then return false end
     if gain then gain = gain + grown end
+    if branch[8] then
+      around = { found[place + 1], found[place + 2], found[place + 3] }
+      place = place + 3
+    end
     if tells then
-      around = call('HMGET', K, 'l:r', 'q:r', 'x:r')
+      around = around or call('HMGET', K, 'l:r', 'q:r', 'x:r')
       local id = 'fork-' .. branch[2] .. '-' .. fork[TELLINGS]
       if around[3] and find(around[3], '\1' .. id .. '\1', 1, true) then return false end
     end
@@ -242,7 +246,7 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     call('ZADD', KEYS[2], 'LT', millis, INST .. '/r')
     local till, holder = match(around[1] or '', '^%d+ (%d+) %d (%S+) ')
     if till and tonumber(till) > tonumber(millis) then call('PUBLISH', NS .. ':p:' .. holder, INST .. '/r') end
-    answer = 'j ' .. to_read(fork) .. ' ' .. string.format('%.0f', fork[BYTES])
+    answer = 'j ' .. to_read(fork) .. ' ' .. string.format('%.0f', fork[BYTES]) .. ' ' .. number
   end
   if gain and gain ~= 0 then
     weight = math.max(weight + gain, 0)
