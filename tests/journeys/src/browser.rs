@@ -14,9 +14,6 @@ use crate::wait::until;
 /// The rules for pages.
 const AUDIT: &str = include_str!("audit.js");
 
-/// The number of times that a control is looked up again because a live page has replaced it.
-const ATTEMPTS_MAX: usize = 5;
-
 pub struct Browser {
     driver: WebDriver,
     base: RefCell<String>,
@@ -28,29 +25,27 @@ pub struct Browser {
     pictures: Option<PathBuf>,
 }
 
-/// The page has replaced the element since it was found.
-fn is_stale(error: &anyhow::Error) -> bool {
+/// Whether a control cannot be used yet: the page has replaced it since it was found, or hasn't laid it out.
+fn is_passing(error: &anyhow::Error) -> bool {
+    use WebDriverErrorInner::*;
     error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<WebDriverError>())
         .any(|cause| {
             matches!(
                 cause.as_inner(),
-                WebDriverErrorInner::StaleElementReference(_)
+                StaleElementReference(_) | ElementNotInteractable(_) | ElementClickIntercepted(_)
             )
         })
 }
 
-/// Uses a control. If a live page has replaced it meanwhile, it is looked up again.
+/// Uses a control, and looks it up again while a page that changes keeps it from being used.
 async fn unless_replaced(mut act: impl AsyncFnMut() -> Result<()>) -> Result<()> {
-    let mut attempts = 1;
-    while let Err(error) = act().await {
-        if !is_stale(&error) || attempts == ATTEMPTS_MAX {
-            return Err(error);
-        }
-        attempts += 1;
-    }
-    Ok(())
+    until("a control that can be used", async || match act().await {
+        Err(error) if is_passing(&error) => Ok(Err(format!("{error:#}"))),
+        other => other.map(Ok),
+    })
+    .await
 }
 
 impl Browser {
@@ -253,7 +248,15 @@ impl Browser {
         let cdp = self.driver.cdp();
         cdp.send_raw("Emulation.setDeviceMetricsOverride", wanted)
             .await?;
-        Ok(())
+        until("the size", async || {
+            let found = self.run("return window.innerWidth").await?;
+            Ok(if found == json!(width) {
+                Ok(())
+            } else {
+                Err(found.to_string())
+            })
+        })
+        .await
     }
 
     /// Errors of the page, and warnings that the browser has reported since the last call.

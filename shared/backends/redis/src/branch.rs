@@ -16,7 +16,7 @@ use crate::fork_bases::ForkBase;
 use crate::record::encode;
 use crate::reply::{Reply, json};
 
-/// Differences are not worthwhile if the fork's origin and header are smaller than this.
+/// Differences are not worthwhile if the fork's origin is smaller than this.
 const WORTH: usize = 1_024;
 
 /// The creation time of the fork, the difference from its data, and the scope without data. It is stored as an array,
@@ -79,7 +79,10 @@ impl Redis {
             .filter(|_| lease.fork_stamp > 0)
             .and_then(|fork| self.fork_bases().get(&lease.scope.instance, fork))
             .filter(|fork_base| {
-                fork_base.bytes >= WORTH && fork_base.stamp == lease.fork_stamp.to_string()
+                // The data of a single branch is written once in any case.
+                fork_base.fork.total > 1
+                    && fork_base.fork_bytes >= WORTH
+                    && fork_base.stamp == lease.fork_stamp.to_string()
             });
         let Some(fork_base) = fork_base else {
             return encode(scope, what, limit);
@@ -111,6 +114,7 @@ impl Redis {
             stamp,
             header: header.clone(),
             fork,
+            fork_bytes: json_of_fork.len(),
             bytes: json_of_fork.len(),
         };
         Ok(self

@@ -27,7 +27,8 @@ pub(crate) struct ForkBase {
     pub stamp: String,
     pub header: Arc<Header>,
     pub fork: Arc<Fork>,
-    /// The stored size of both.
+    /// The stored size of the fork's origin, and of both.
+    pub fork_bytes: usize,
     pub bytes: usize,
 }
 

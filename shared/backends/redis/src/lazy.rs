@@ -16,6 +16,7 @@ use crate::attributes;
 use crate::branch::{differs, read_scope};
 use crate::commit::kib;
 use crate::connect::damaged;
+use crate::expected::Expected;
 use crate::fork_bases::ForkBase;
 use crate::joins::{add_results, result_fields};
 use crate::reply::{json, unpack};
@@ -53,8 +54,15 @@ fn stamp(marks: &[u8]) -> u64 {
     stamp.parse().unwrap_or_default()
 }
 
-/// The command that reads the stored state of a scope and of the enclosing forks.
-fn command(key: &str, scope: &ScopeRef, forks: &[(&str, &str, u32)], with_fork_base: bool) -> Cmd {
+/// The command that reads the stored state of a scope and of the enclosing forks, and the inputs that are expected in
+/// its inbox.
+fn command(
+    key: &str,
+    scope: &ScopeRef,
+    forks: &[(&str, &str, u32)],
+    with_fork_base: bool,
+    ahead: Option<&ReadAhead>,
+) -> Cmd {
     let name = scope.scope.as_str();
     let mut read = Cmd::new();
     read.arg("HMGET").arg(key);
@@ -77,7 +85,32 @@ fn command(key: &str, scope: &ScopeRef, forks: &[(&str, &str, u32)], with_fork_b
             read.arg(format!("f:{fork}"));
         }
     }
+    if let Some(ReadAhead { expected, results }) = ahead {
+        let joined = Some((expected.fork, results.as_ref()));
+        inbox_fields(&mut read, scope, [&*expected.number], joined);
+    }
     read
+}
+
+/// The contents of an inbox, and all that a commit needs to know which consumes them. `joined`: the fork that one of
+/// them reports, with those of its results that are read at once.
+fn inbox_fields<'a>(
+    read: &mut Cmd,
+    scope: &ScopeRef,
+    numbers: impl IntoIterator<Item = &'a str>,
+    joined: Option<(u32, Option<&Results>)>,
+) {
+    let name = scope.scope.as_str();
+    for number in numbers {
+        read.arg(format!("i:{name}:{number}"));
+    }
+    read.arg(format!("x:{name}")).arg(format!("F:{name}"));
+    if let Some((fork, results)) = joined {
+        read.arg(format!("g:{name}.{fork}")).arg("z");
+        if let Some(results) = results {
+            result_fields(read, scope, fork, 0..results.total);
+        }
+    }
 }
 
 enum Look {
@@ -113,7 +146,15 @@ impl Redis {
         fork_base: Option<ForkBase>,
     ) -> Result<Look> {
         let key = self.keys().hash_of(&scope.instance);
-        let read = command(&key, scope, forks, fork_base.is_none());
+        let expected = match scope.scope.is_root() {
+            true => self.expectations().take(&scope.instance),
+            false => None,
+        };
+        let ahead = expected.map(|expected| ReadAhead {
+            results: self.few_results(scope, expected.fork),
+            expected,
+        });
+        let read = command(&key, scope, forks, fork_base.is_none(), ahead.as_ref());
         let found: Vec<Option<Vec<u8>>> = self.query(read).await?;
         let mut found = found.into_iter();
         let mut next = || found.next().flatten();
@@ -141,6 +182,7 @@ impl Redis {
             innermost.get_or_insert(numbers);
         }
         let what = scope.to_string();
+        let mut header_bytes = 0;
         let (header, fork) = match (fork_base, &innermost) {
             (Some(fork_base), Some(numbers)) => {
                 if fork_base.stamp != numbers.stamp {
@@ -150,10 +192,15 @@ impl Redis {
                 (fork_base.header, Some(fork_base.fork))
             }
             (_, numbers) => {
-                let (Some(header), fork) = (next(), next()) else {
+                let Some(header) = next() else {
                     return Ok(Look::Refused);
                 };
-                let bytes = header.len() + fork.as_ref().map_or(0, Vec::len);
+                let fork = match forks.is_empty() {
+                    true => None,
+                    false => next(),
+                };
+                header_bytes = header.len();
+                let fork_bytes = fork.as_ref().map_or(0, Vec::len);
                 let header: Arc<Header> = json::<Header>(&header, &what)?.into();
                 // The common data of a single branch is parsed only if it is needed now, since no other branch will need it.
                 let others = numbers.as_ref().filter(|numbers| numbers.total > 1);
@@ -170,7 +217,8 @@ impl Redis {
                         stamp: numbers.stamp.clone(),
                         header: header.clone(),
                         fork: fork.clone(),
-                        bytes,
+                        fork_bytes,
+                        bytes: header_bytes + fork_bytes,
                     };
                     let fork_base = self.fork_bases().settle(&scope.instance, name, fork_base);
                     (header, Some(fork_base.fork))
@@ -187,8 +235,11 @@ impl Redis {
             items: Some(Vec::new()),
             seen: record.is_none().then_some(None),
             timers: Some(timers),
+            completes: innermost.as_ref().is_some_and(Numbers::is_nearly_complete),
+            header: (header_bytes > 0).then(|| (header.clone(), header_bytes)),
             ..Snapshot::default()
         };
+        let ahead = ahead.map(|ahead| (ahead, found.collect()));
         let fork_stamp = innermost
             .as_ref()
             .map_or(0, |numbers| numbers.stamp.parse().unwrap_or(0));
@@ -220,7 +271,9 @@ impl Redis {
             }
             _ => return Ok(Look::Refused),
         };
-        let inbox = self.inbox_of(&key, scope, inbox, &mut snapshot).await?;
+        let inbox = self
+            .inbox_of(&key, scope, inbox, ahead, &mut snapshot)
+            .await?;
         let Some((inbox, large_joins)) = inbox else {
             return Ok(Look::Refused);
         };
@@ -276,37 +329,37 @@ impl Redis {
         Ok(true)
     }
 
-    /// Reads the inbox. Returns `None` if the waiting items were consumed meanwhile. Also returns the forks whose
-    /// results are left out because they are many or large.
+    /// Reads the inbox. `ahead` is what was expected and has been read already. Returns `None` if the waiting items were
+    /// consumed meanwhile. Also returns the forks whose results are left out because they are many or large.
     async fn inbox_of(
         &self,
         key: &str,
         scope: &ScopeRef,
         inbox: Option<Vec<u8>>,
+        ahead: Option<(ReadAhead, Vec<Option<Vec<u8>>>)>,
         snapshot: &mut Snapshot,
     ) -> Result<Option<(Vec<InboxItem>, Vec<u32>)>> {
         let Some(inbox) = inbox else {
             return Ok(Some((Vec::new(), Vec::new())));
         };
         let what = format!("the inbox of {scope}");
-        let name = scope.scope.as_str();
         let waiting: Vec<Item> = unpack(&inbox, &what)?;
         let joined = waiting.iter().find_map(|(_, id, ..)| joined_fork(id));
-        // A worker that has driven a branch knows the number of results, which saves a request.
-        let ahead = joined.and_then(|fork| self.joined_ahead(scope, fork));
-        let mut read = Cmd::new();
-        read.arg("HMGET").arg(key);
-        for (number, ..) in &waiting {
-            read.arg(format!("i:{name}:{number}"));
-        }
-        read.arg(format!("x:{name}")).arg(format!("F:{name}"));
-        if let Some(fork) = joined {
-            read.arg(format!("g:{name}.{fork}")).arg("z");
-        }
-        if let (Some(fork), Some(ahead)) = (joined, &ahead) {
-            result_fields(&mut read, scope, fork, 0..ahead.total);
-        }
-        let mut parts: Vec<Option<Vec<u8>>> = self.query(read).await?;
+        let ahead = ahead.filter(|(ahead, _)| ahead.is_of(&waiting, joined));
+        let (mut parts, few) = match ahead {
+            Some((ahead, found)) => (found, ahead.results),
+            None => {
+                // A worker that has driven a branch knows how many there are: this saves a request.
+                let few = joined.and_then(|fork| self.few_results(scope, fork));
+                let numbers = waiting.iter().map(|(number, ..)| number.as_str());
+                let mut read = Cmd::new();
+                read.arg("HMGET").arg(key);
+                let joined = joined.map(|fork| (fork, few.as_ref()));
+                inbox_fields(&mut read, scope, numbers, joined);
+                let found: Vec<Option<Vec<u8>>> = self.query(read).await?;
+                (found, few)
+            }
+        };
         let mut others = parts.split_off(waiting.len()).into_iter();
         let mut next = || others.next().flatten();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|error| damaged(&what, error));
@@ -317,7 +370,10 @@ impl Redis {
             let (numbers, weight) = (next(), next());
             if let Some(numbers) = numbers {
                 let fork_base_kib = match weight {
-                    Some(_) => self.kib_of(key, &format!("f:{name}.{fork}")).await?,
+                    Some(_) => {
+                        let field = format!("f:{}.{fork}", scope.scope);
+                        self.kib_of(key, &field).await?
+                    }
                     None => 0,
                 };
                 let joining = Joining {
@@ -326,8 +382,8 @@ impl Redis {
                     text: numbers,
                     fork_base_kib,
                 };
-                let is_same = |ahead: &Ahead| ahead.stamp == joining.numbers.stamp;
-                if ahead.as_ref().is_some_and(is_same) && joining.numbers.passes_results() {
+                let is_same = |few: &Results| few.stamp == joining.numbers.stamp;
+                if few.as_ref().is_some_and(is_same) && joining.numbers.passes_results() {
                     add_results(&mut results, scope, fork, 0, others.collect())?;
                 }
                 snapshot.joining = Some(joining);
@@ -374,12 +430,12 @@ impl Redis {
         Ok(Some((found, large)))
     }
 
-    /// The fork, if its origin is cached and its results are few.
-    fn joined_ahead(&self, scope: &ScopeRef, fork: u32) -> Option<Ahead> {
+    /// The results of a fork, if its origin is cached and they are few.
+    fn few_results(&self, scope: &ScopeRef, fork: u32) -> Option<Results> {
         let name = format!("{}.{fork}", scope.scope);
         let known = self.fork_bases().get(&scope.instance, &name)?;
         let total = known.fork.total;
-        (!self.is_large_join(total, 0)).then_some(Ahead {
+        (!self.is_large_join(total, 0)).then_some(Results {
             stamp: known.stamp,
             total,
         })
@@ -394,10 +450,23 @@ impl Redis {
     }
 }
 
-/// A fork whose results are read together with the input that reports it.
-struct Ahead {
+/// The results that are read together with the input that reports their fork.
+struct Results {
     stamp: String,
     total: u32,
+}
+
+/// What is read with a scope before its inbox is known.
+struct ReadAhead {
+    expected: Expected,
+    results: Option<Results>,
+}
+
+impl ReadAhead {
+    fn is_of(&self, waiting: &[Item], joined: Option<u32>) -> bool {
+        let Expected { fork, number } = &self.expected;
+        matches!(waiting, [(found, ..)] if found == number) && joined == Some(*fork)
+    }
 }
 
 /// The fork that an input reports.

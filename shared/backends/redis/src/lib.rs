@@ -20,6 +20,7 @@ mod definitions;
 mod doing;
 mod draft;
 mod events;
+mod expected;
 mod following;
 mod fork_bases;
 mod format;
@@ -66,6 +67,7 @@ use tokio::task::AbortHandle;
 pub use check::{Examined, Finding, Severity};
 use connect::Link;
 pub use doing::Doing;
+use expected::Expectations;
 use following::Following;
 use fork_bases::ForkBases;
 pub use format::NOTICED;
@@ -103,6 +105,7 @@ struct Inner {
     stamp: AtomicU64,
     following: Following,
     fork_bases: ForkBases,
+    expectations: Expectations,
     news: Arc<News>,
     listening: AbortHandle,
     shards: RwLock<Vec<u16>>,
@@ -136,6 +139,7 @@ impl Redis {
                 stamp: AtomicU64::new(0),
                 following: Following::default(),
                 fork_bases: ForkBases::new(),
+                expectations: Expectations::new(),
                 listening: tokio::spawn(listen).abort_handle(),
                 news,
                 shards: RwLock::new((0..options.shards).collect()),
@@ -184,6 +188,10 @@ impl Redis {
 
     pub(crate) fn fork_bases(&self) -> &ForkBases {
         &self.inner.fork_bases
+    }
+
+    pub(crate) fn expectations(&self) -> &Expectations {
+        &self.inner.expectations
     }
 
     pub(crate) fn process(&self) -> &str {

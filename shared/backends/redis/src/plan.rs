@@ -88,6 +88,9 @@ struct Branch {
     /// `d` if it is done, `f` if it failed.
     result: &'static str,
     bytes: usize,
+    /// The parent's lease, inbox and consumed ids are read with the rest. If they are needed and weren't, that takes
+    /// another command.
+    reads_parent: bool,
 }
 
 #[derive(Debug)]
@@ -107,6 +110,10 @@ pub(crate) struct Plan<'a> {
     pub is_woken: bool,
     /// The scope after the commit.
     pub after: Snapshot,
+    /// Identifies this write, and the fork that it makes.
+    pub stamp: u64,
+    /// Bytes of the origin of that fork.
+    pub fork_bytes: usize,
 }
 
 pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a>, Unplanned> {
@@ -207,7 +214,7 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
 
     // The scope's own forks.
     let mut forks = known.forks.clone();
-    let mut rest = 0;
+    let (mut rest, mut fork_bytes) = (0, 0);
     if input.steps.close.is_some() || input.steps.fork.is_some() || gone {
         draft.compare_own("F:", forks.as_deref().unwrap_or_default().as_bytes());
         let mut numbers = numbers(forks.as_deref()).ok_or(Unplanned::General)?;
@@ -220,6 +227,7 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
             numbers.retain(|other| *other != number);
         }
         if let (Some(fork), Some(record)) = (input.steps.fork, input.fork) {
+            fork_bytes = record.len();
             gain += kib(record.len()) as i64;
             draft
                 .fork(scope, fork, record, input.stamp)
@@ -244,7 +252,7 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
         true => None,
         false => {
             let (report, result) = (&input.steps.report, input.result);
-            let branch = draft.branch(&fork_stamp, gone, known.recorded, report, result);
+            let branch = draft.branch(&fork_stamp, gone, known, report, result);
             Some(branch.ok_or(Unplanned::General)?)
         }
     };
@@ -311,6 +319,10 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
     draft.read_if(sized, "z");
     if let Some(branch) = &branch {
         draft.read.push(format!("g:{}", branch.fork));
+        if branch.reads_parent {
+            let parent = ["l:r", "q:r", "x:r"];
+            draft.read.extend(parent.map(str::to_owned));
+        }
     }
     draft.read_if(!input.effects.is_empty() || ends.is_some(), "O");
     // A branch without a record never waited for anything.
@@ -400,6 +412,8 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
         attributes,
         record,
         joining: None,
+        completes: false,
+        header: known.header.clone(),
     };
     // The scope is free and has something to do.
     let goes_on = released && !commit.lease.is_taken() && !left.is_empty();
@@ -413,6 +427,8 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
         released,
         is_woken: goes_on,
         after,
+        stamp: input.stamp,
+        fork_bytes,
     })
 }
 
@@ -460,7 +476,7 @@ impl Draft<'_> {
         &mut self,
         stamp: &str,
         gone: bool,
-        recorded: bool,
+        known: &Snapshot,
         report: &Option<&Command>,
         result: Option<Vec<u8>>,
     ) -> Option<Branch> {
@@ -477,7 +493,7 @@ impl Draft<'_> {
         if let Some(result) = result {
             self.set_own("b:", result);
         }
-        let live = match (recorded, gone) {
+        let live = match (known.recorded, gone) {
             (false, false) => 1,
             (true, true) => -1,
             _ => 0,
@@ -490,6 +506,7 @@ impl Draft<'_> {
             live,
             result: letter,
             bytes,
+            reads_parent: known.completes && !letter.is_empty(),
         })
     }
 }

@@ -110,6 +110,8 @@ impl Redis {
             attributes: Some(attributes.map(text).transpose()?.unwrap_or_default()),
             record: lengths.first().copied().unwrap_or_default(),
             joining,
+            completes: false,
+            header: None,
         }))
     }
 }

@@ -1,8 +1,9 @@
 //! A scope as it was read. A commit is computed from it, and takes effect only if it is still correct. An outdated
 //! snapshot only costs a second request.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use swirl_model::instance::Header;
 use swirl_ports::Lease;
 use swirl_ports::execution::ReadCache;
 
@@ -30,6 +31,11 @@ pub(crate) struct Numbers {
 impl Numbers {
     pub fn reported(&self) -> u32 {
         self.done + self.failed
+    }
+
+    /// One more result notifies the parent.
+    pub fn is_nearly_complete(&self) -> bool {
+        self.notified == 0 && self.done + 1 >= self.needed
     }
 
     /// Has the meaning of [`Fork::passes_results`](swirl_model::scope::Fork::passes_results).
@@ -85,6 +91,10 @@ pub(crate) struct Snapshot {
     /// The size of the record in bytes.
     pub record: usize,
     pub joining: Option<Joining>,
+    /// Of a branch: its result probably completes the fork.
+    pub completes: bool,
+    /// The header of its instance, and its bytes as stored, if they were read.
+    pub header: Option<(Arc<Header>, usize)>,
 }
 
 impl Snapshot {

@@ -1,6 +1,7 @@
 //! The fast path for most commits: a plan has guards and writes (`plan.rs`), and one function writes it if the guards
 //! still hold (`lua/write.lua`). Otherwise the general function decides (`commit.rs`).
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,10 +11,13 @@ use swirl_model::ids::{ScopeId, ScopeRef};
 use swirl_ports::{Commit, Committed, OutboxEntry, Result};
 
 use crate::Redis;
+use crate::branch::fork_of;
 use crate::commit::{is_bounded, is_last, kib};
 use crate::connect::damaged;
 use crate::events::event_digest;
+use crate::expected::Expected;
 use crate::following;
+use crate::fork_bases::ForkBase;
 use crate::plan::{Plan, plan};
 use crate::plan_input::{PlanInput, Unplanned};
 use crate::record::{encode, encode_text, end_letter};
@@ -46,6 +50,18 @@ fn script(commit: &Commit) -> &'static Script {
         true => &LAST_WRITE,
         false => &WRITE,
     }
+}
+
+/// Of `j <results> <bytes> <number>`: how many results the parent reads, their size, and the input that reports them.
+fn completed(answer: &[u8], branch: &str) -> Option<(u32, u64, Expected)> {
+    let mut words = std::str::from_utf8(answer).ok()?.split(' ').skip(1);
+    let (results, bytes) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let (_, fork) = fork_of(branch)?.rsplit_once('.')?;
+    let expected = Expected {
+        fork: fork.parse().ok()?,
+        number: words.next()?.to_owned(),
+    };
+    Some((results, bytes, expected))
 }
 
 impl Redis {
@@ -142,15 +158,16 @@ impl Redis {
             Value::Nil => return Ok(None),
             Value::Int(_) => {}
             Value::BulkString(text) if text.starts_with(b"j ") => {
-                let bad = || damaged("the answer to a commit", "it is not a complete fork");
-                let text = std::str::from_utf8(&text[2..]).ok();
-                let parts = text.and_then(|text| text.split_once(' '));
-                let Some((results, bytes)) =
-                    parts.and_then(|(one, other)| Some((one.parse().ok()?, other.parse().ok()?)))
+                let Some((results, bytes, expected)) = completed(&text, scope.scope.as_str())
                 else {
-                    return Err(bad());
+                    let bad = "it is not a complete fork";
+                    return Err(damaged("the answer to a commit", bad));
                 };
-                complete = Some(self.is_large_join(results, bytes));
+                let is_large = self.is_large_join(results, bytes);
+                if !is_large {
+                    self.expectations().add(&scope.instance, expected);
+                }
+                complete = Some(is_large);
             }
             Value::BulkString(text) => {
                 let text = String::from_utf8(text).ok();
@@ -165,6 +182,18 @@ impl Redis {
                 let what = format!("{other:?}");
                 return Err(damaged("the answer to a commit", what));
             }
+        }
+        if let (Some(fork), Some((header, bytes))) = (steps.fork, &after.header) {
+            // Its branches are next, and most of them here.
+            let name = format!("{}.{}", scope.scope, fork.fork);
+            let fork_base = ForkBase {
+                stamp: plan.stamp.to_string(),
+                header: header.clone(),
+                fork: Arc::new(fork.clone()),
+                fork_bytes: plan.fork_bytes,
+                bytes: bytes + plan.fork_bytes,
+            };
+            self.fork_bases().settle(&scope.instance, &name, fork_base);
         }
         let of = |name: &str| ScopeRef {
             instance: scope.instance.clone(),

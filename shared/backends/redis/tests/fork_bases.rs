@@ -25,6 +25,7 @@ async fn connect(server: &RedisServer) -> (Redis, Backend) {
 async fn a_new_instance_with_the_same_name_uses_no_cached_origin() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
+    let (_, forking) = connect(&server).await;
     for round in 0..2 {
         let mut instance = new("a");
         instance.header.input = data!({"round": round});
@@ -34,7 +35,7 @@ async fn a_new_instance_with_the_same_name_uses_no_cached_origin() {
         };
         common.data = data!({"round": round});
         let begun = change(vec![Command::Fork(common)]).at(forked(1, 2));
-        b.act(&root("a"), begun).await;
+        forking.act(&root("a"), begun).await;
         for branch in ["r.1.0", "r.1.1"] {
             let held = b.hold_lazily(&scope("a", branch)).await;
             assert_eq!(held.header.input, data!({"round": round}));
@@ -55,13 +56,14 @@ async fn the_common_data_of_branches_is_read_once() {
     const BRANCHES: u32 = 5;
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
+    let (_, forking) = connect(&server).await;
     b.create(new("a")).await;
     let Command::Fork(mut large) = fork("r", 1, BRANCHES, 1, 1) else {
         panic!("no fork")
     };
     large.data = data!({"text": "x".repeat(4 << 20)});
     let begun = change(vec![Command::Fork(large)]).at(forked(1, BRANCHES));
-    b.act(&root("a"), begun).await;
+    forking.act(&root("a"), begun).await;
     for branch in 0..BRANCHES {
         let held = b.hold_lazily(&scope("a", &format!("r.1.{branch}"))).await;
         let Record::Branch { fork, .. } = held.record else {
@@ -77,6 +79,37 @@ async fn the_common_data_of_branches_is_read_once() {
         b.act(&root("a"), extended).await;
     }
     assert_eq!(store.known_fork_bases(), u64::from(BRANCHES) - 1);
+}
+
+/// A worker goes on with the branches of a fork that it has made.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_forks_reads_nothing_of_the_fork() {
+    let server = RedisServer::start().unwrap();
+    let (store, b) = connect(&server).await;
+    for (round, branches) in [1, 3].into_iter().enumerate() {
+        let id = format!("i{round}");
+        let mut instance = new(&id);
+        instance.header.input = data!({"round": round});
+        b.create(instance).await;
+        let Command::Fork(mut common) = fork("r", 1, branches, branches, branches) else {
+            panic!("no fork")
+        };
+        common.data = data!({"round": round, "list": [1.5, null, "ä"]});
+        let wanted = common.data.clone();
+        let begun = change(vec![Command::Fork(common)]).at(forked(1, branches));
+        let before = store.known_fork_bases();
+        b.act(&root(&id), begun).await;
+        for branch in 0..branches {
+            let held = b.hold_lazily(&scope(&id, &format!("r.1.{branch}"))).await;
+            assert_eq!(held.header.input, data!({"round": round}));
+            let Record::Branch { fork, index } = held.record else {
+                panic!("it has begun")
+            };
+            assert_eq!((fork.data, index), (wanted.clone(), branch));
+            assert_eq!((fork.open, fork.total), (branches, branches));
+        }
+        assert_eq!(store.known_fork_bases() - before, u64::from(branches));
+    }
 }
 
 /// Each branch's record has only its own data, whichever process wrote the previous one.

@@ -24,7 +24,7 @@
 --       value) or u (a wait that is over), field, slots or value }],
 --     [the scope's member of the index of ready scopes, if it stays ready],
 --     [its fork: { name, number, index, stamp or '', change of the number of branches with a record, letter of the
---       result (d done, f failed, '' none), its bytes }],
+--       result (d done, f failed, '' none), its bytes, whether the parent is read too }],
 --     [the end: { status, time, number of fields that are not read }],
 --     [timers: { position of their index in KEYS, members to remove, pairs of score and member to add,
 --       [lowest score] }],
@@ -34,14 +34,14 @@
 -- - [{ the instance, [time, if histories are followed], [when the first recorded data expires] }]
 --
 -- Fields that are read and not compared, if a fact needs them: lines of history; the lease and the marks; the last
--- number; the size; the numbers of the fork; with effects or at an end, the ids in the outbox; with attributes, changes
--- of waits or at an end, the position in the listing; at an end, the watcher, the retention, and other fields that may
--- exist.
+-- number; the size; the numbers of the fork, and its parent's lease, inbox and consumed ids; with effects or at an end,
+-- the ids in the outbox; with attributes, changes of waits or at an end, the position in the listing; at an end, the
+-- watcher, the retention, and other fields that may exist.
 --
 -- Returns false if nothing was written, otherwise 1; or token and end of the lease that was taken; or 'j' if the fork
--- is complete and the parent was notified, with the number of results that it has to read, and their bytes. With
--- effects or changed waits it returns a list: that value, the id of the first effect (the others follow it) or '', and
--- the mark of the instance and all its waits, or '' and nothing.
+-- is complete and the parent was notified, with the number of results that it has to read, their bytes, and the number
+-- of the input that notifies it. With effects or changed waits it returns a list: that value, the id of the first
+-- effect (the others follow it) or '', and the mark of the instance and all its waits, or '' and nothing.
 
 -- Libraries, which are not available yet when this is loaded.
 local call, match, find, sub, pack, unpacked
@@ -182,8 +182,12 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     fork, notifies, grown = counted(branch, found[place], branch[6], branch[7])
     if not fork then return false end
     if gain then gain = gain + grown end
+    if branch[8] then
+      parent = { found[place + 1], found[place + 2], found[place + 3] }
+      place = place + 3
+    end
     if notifies then
-      parent = call('HMGET', K, 'l:r', 'q:r', 'x:r')
+      parent = parent or call('HMGET', K, 'l:r', 'q:r', 'x:r')
       local id = 'fork-' .. branch[2] .. '-' .. fork[NOTIFICATIONS]
       if parent[3] and find(parent[3], '\1' .. id .. '\1', 1, true) then return false end
     end
@@ -253,7 +257,7 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     call('ZADD', KEYS[2], 'LT', millis, INST .. '/r')
     local till, holder = match(parent[1] or '', '^%d+ (%d+) %d (%S+) ')
     if till and tonumber(till) > tonumber(millis) then call('PUBLISH', NS .. ':p:' .. holder, INST .. '/r') end
-    answer = 'j ' .. to_read(fork) .. ' ' .. string.format('%.0f', fork[BYTES])
+    answer = 'j ' .. to_read(fork) .. ' ' .. string.format('%.0f', fork[BYTES]) .. ' ' .. number
   end
   if gain and gain ~= 0 then
     weight = math.max(weight + gain, 0)
