@@ -141,7 +141,7 @@ impl Browser {
 
     /// The text in a field, or the text that the field behind an editor would send.
     pub async fn filled(&self, label: &str) -> Result<String> {
-        let field = self.driver.find(By::XPath(&labelled(label))).await;
+        let field = self.driver.find(By::XPath(labelled(label))).await;
         let field = field.with_context(|| format!("there is no field “{label}”"))?;
         Ok(field.prop("value").await?.unwrap_or_default())
     }
@@ -248,6 +248,9 @@ impl Browser {
         let cdp = self.driver.cdp();
         cdp.send_raw("Emulation.setDeviceMetricsOverride", wanted)
             .await?;
+        if !self.scripts {
+            return Ok(());
+        }
         until("the size", async || {
             let found = self.run("return window.innerWidth").await?;
             Ok(if found == json!(width) {
