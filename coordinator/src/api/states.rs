@@ -99,9 +99,9 @@ async fn newest(
     loop {
         // One more shows whether there are more.
         filter.limit = COUNTED_MAX + 1 - rows.len();
-        filter.seen_max = SEEN_MAX - seen;
+        filter.examined_max = SEEN_MAX - seen;
         let page = api.queries.page(&filter, &|_| true).await?;
-        seen += page.seen.max(1);
+        seen += page.examined.max(1);
         rows.extend(page.rows);
         filter.from = page.next;
         let is_cut = rows.len() > COUNTED_MAX;

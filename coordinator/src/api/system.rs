@@ -20,12 +20,7 @@ pub async fn system(State(api): State<Api>) -> Result<Json<Value>, Problem> {
             insight.next_timer().await?,
             insight.lifecycle().await?,
         ),
-        None => (
-            Vec::new(),
-            None,
-            api.service.store.next_timer().await?,
-            None,
-        ),
+        None => (Vec::new(), None, api.service.next_timer().await?, None),
     };
     let processes: Vec<Value> = processes.iter().map(|one| process(one, now)).collect();
     let queues: Option<Vec<Value>> = queues.map(|all| all.iter().map(queue).collect());

@@ -23,6 +23,11 @@ impl Service {
         Ok(count)
     }
 
+    /// When the earliest of this process's timers is due.
+    pub async fn next_timer(&self) -> Result<Option<Timestamp>, Error> {
+        Ok(self.store.next_timer().await?)
+    }
+
     /// Fires timers forever: never early, and late only by the time that the store takes.
     pub async fn run_timers(&self) {
         let mut fired = Fired::default();
