@@ -132,8 +132,8 @@ async fn invalid_tokens_are_refused_with_the_reason() {
         (format!("{nothing}.{body}."), "JWT"),
         (format!("{nothing}.{body}.{signature}"), "JWT"),
         (format!("{message}.{confused}"), "algorithms"),
-        (format!("{head}.{body}"), "not known"),
-        (format!("{head}.{body}.{signature}.x"), "not known"),
+        (format!("{head}.{body}"), "unknown"),
+        (format!("{head}.{body}.{signature}.x"), "unknown"),
         ("a.b.c".to_owned(), "JWT"),
         ("..".to_owned(), "JWT"),
     ] {

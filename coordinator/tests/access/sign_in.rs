@@ -191,7 +191,7 @@ async fn what_a_provider_may_not_say_opens_nothing() {
         (
             |conduct| conduct.id_claims = json!({"iss": "https://evil.test"}),
             StatusCode::FORBIDDEN,
-            "the ID token is not accepted: it is of another issuer (iss)",
+            "the ID token is not accepted: it is from another issuer (iss)",
         ),
         (
             |conduct| conduct.id_claims = json!({"aud": [CLIENT, "b"], "azp": "b"}),

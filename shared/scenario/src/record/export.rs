@@ -81,8 +81,7 @@ struct View {
     output: Option<Value>,
     error: Option<Failed>,
     /// Those that have not ended.
-    #[serde(default)]
-    scopes: Vec<serde::de::IgnoredAny>,
+    scopes: Option<Vec<serde::de::IgnoredAny>>,
 }
 
 /// A null output counts as present.
@@ -222,7 +221,8 @@ impl Exported {
         };
         Ok(Recorded {
             header,
-            is_calling: view.status == "completed" && !view.scopes.is_empty(),
+            is_calling: view.status == "completed"
+                && view.scopes.is_some_and(|scopes| !scopes.is_empty()),
             status: view.status,
             suspended: view.suspended,
             output: view.output.as_ref().map(data),

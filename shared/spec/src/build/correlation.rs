@@ -152,10 +152,15 @@ mod tests {
             "${ \"x-\\(.a.b)\" }",
             "${ $WORKFLOW.instanceId }",
             "${ now }",
-            "${ $CONST.none }",
         ] {
             assert_eq!(findings(&body(value)), expected, "{value}");
         }
+        assert_eq!(
+            findings(&body("${ $CONST.none }")),
+            format!(
+                "warning unknown-constant /events/0/correlation/0/contextAttributeValue 5\n{expected}"
+            )
+        );
         let later = body("${ .unit }").replace(
             "states: [",
             "states: [{name: B, type: inject, data: {a: 1}, transition: S}, ",
