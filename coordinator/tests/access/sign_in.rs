@@ -109,7 +109,7 @@ async fn a_visitor_signs_in_at_the_provider_and_out_again() {
     assert_eq!(form["authorization"], "Basic Y29uc29sZTpzM2NyZXQ=");
     assert!(!form.contains_key("client_secret"));
 
-    // What has been used opens nothing more.
+    // A state that has been used opens nothing more.
     let (status, page) = come_back(&mut browser, &path).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
     assert!(page.contains("has begun no such sign-in"), "{page}");

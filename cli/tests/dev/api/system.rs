@@ -1,4 +1,4 @@
-//! What the server tells about itself.
+//! The figures and checks of the server itself.
 
 use serde_json::{Value, json};
 
