@@ -36,7 +36,7 @@ pub trait Provider: Send + Sync {
     async fn end(&self, hint: Option<&str>, back: &str) -> Option<String>;
 }
 
-/// What belongs to one sign-in.
+/// The parts of one sign-in.
 #[derive(Debug, Clone)]
 pub struct Flow {
     /// Returned by the browser.
@@ -49,7 +49,7 @@ pub struct Flow {
     pub callback: String,
 }
 
-/// What the browser brings from the provider.
+/// The parameters with which the provider sends the browser back.
 #[derive(Debug, Clone)]
 pub struct Returned {
     pub code: String,

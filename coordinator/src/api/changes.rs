@@ -106,7 +106,7 @@ impl Begun {
         }
     }
 
-    /// What has changed since. `missing`: why there is no newer data.
+    /// Lists the changes since. `missing`: why there is no newer data.
     fn compared(&self, newer: Option<&Value>, to: Value, missing: Option<&'static str>) -> Value {
         let mut comparison = json!({
             "from": {"line": self.line, "state": self.state},

@@ -25,7 +25,7 @@ pub struct AuditEntry {
     pub subject: AuditSubject,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What else identifies the action, such as the state of a `rerun`.
+    /// Further details of the action, such as the state of a `rerun`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub details: BTreeMap<String, String>,
 }

@@ -35,7 +35,8 @@ struct State {
     running: usize,
     /// The running turns of heavy workflows.
     heavy: usize,
-    /// What the last admitted workflow had used by then. A new workflow starts at this level, so that it isn't ahead.
+    /// The amount that the last admitted workflow had used by then. A new workflow starts at this level, so that it
+    /// isn't ahead.
     level: u64,
     workflows: HashMap<Arc<str>, Usage>,
     /// The waiting workflows, ordered by what they have used.

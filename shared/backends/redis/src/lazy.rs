@@ -456,7 +456,7 @@ struct Results {
     total: u32,
 }
 
-/// What is read with a scope before its inbox is known.
+/// The fields that are read with a scope before its inbox is known.
 struct ReadAhead {
     expected: Expected,
     results: Option<Results>,

@@ -8,7 +8,7 @@ use swirl_ports::Commit;
 /// Commits with more inputs or lines of history are left to the general function.
 pub(crate) const WIDE: usize = 500;
 
-/// What a commit on the fast path does in addition to storing the record.
+/// The steps of a commit on the fast path, in addition to storing the record.
 #[derive(Default)]
 pub(crate) struct Steps<'a> {
     pub close: Option<u32>,
