@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-/// A violation of a rule. A check without findings has passed.
+/// A violation of a rule, or a note. A check without violations has passed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
+    /// It fails no check, but belongs into the summary.
+    pub is_note: bool,
     /// A path relative to the repository, with a line if there is one; or a crate's name.
     pub place: String,
     /// The problem and its solution.
@@ -14,8 +16,16 @@ pub struct Finding {
 impl Finding {
     pub fn new(place: impl Into<String>, message: impl Into<String>) -> Finding {
         Finding {
+            is_note: false,
             place: place.into(),
             message: message.into(),
+        }
+    }
+
+    pub fn note(place: impl Into<String>, message: impl Into<String>) -> Finding {
+        Finding {
+            is_note: true,
+            ..Finding::new(place, message)
         }
     }
 

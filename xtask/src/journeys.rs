@@ -2,6 +2,7 @@
 //!
 //! This needs Chromium and its driver; without them, the step is skipped with a message.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -32,15 +33,26 @@ pub fn check(all: bool) -> Result<Vec<Finding>> {
     let name = format!("{PACKAGE}{}", std::env::consts::EXE_SUFFIX);
     let journeys = swirl.with_file_name(name);
     println!("$ {PACKAGE} {}", swirl.display());
-    let status = Command::new(&journeys)
+    let mut child = Command::new(&journeys)
         .arg(&swirl)
         .env("PATH", tools::path())
         .current_dir(cargo::root())
         .stdin(Stdio::null())
-        .status();
-    let status = status.with_context(|| format!("cannot run {}", journeys.display()))?;
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot run {}", journeys.display()))?;
+    let output = child.stdout.take().context("no output of the journeys")?;
+    let mut notes = Vec::new();
+    for line in BufReader::new(output).lines() {
+        let line = line?;
+        println!("{line}");
+        if let Some(journey) = line.strip_prefix("unsteady: ") {
+            notes.push(Finding::note("unsteady", journey));
+        }
+    }
+    let status = child.wait()?;
     if !status.success() {
         bail!("journeys failed ({status})");
     }
-    Ok(Vec::new())
+    Ok(notes)
 }

@@ -2,10 +2,13 @@
 //!
 //! Cargo runs one program after another. Programs that start servers mostly wait for them, so the processors would be
 //! idle half of the time.
+//!
+//! Tests that failed run once more, alone, when all others have ended. One that passes then is unsteady: a note names it,
+//! and it has to be repaired, but it doesn't hold up a change that has nothing to do with it.
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{BufReader, Write as _};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -14,6 +17,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use cargo_metadata::Message;
 
+use crate::finding::Finding;
 use crate::{cargo, tools};
 
 /// A test program that was built.
@@ -26,6 +30,17 @@ struct Program {
     starts_servers: bool,
 }
 
+/// More failed tests than these are no accident, and aren't run again.
+const UNSTEADY_MAX: usize = 5;
+
+/// A program that failed.
+struct Failure {
+    program: Program,
+    error: anyhow::Error,
+    /// The failed tests. Empty if the output names none, after a crash for example.
+    tests: Vec<String>,
+}
+
 /// These take more than a minute. They are started first, so that they don't run alone at the end.
 const LONGEST: [&str; 4] = [
     "swirl-cli tests/cluster.rs",
@@ -36,7 +51,9 @@ const LONGEST: [&str; 4] = [
 
 /// Runs the tests that these arguments of `cargo test` select, and doc tests if `chosen` selects no kind of target.
 /// `servers`: the packages whose tests start servers.
-pub fn run(chosen: &[&str], servers: &[String]) -> Result<()> {
+///
+/// Returns notes about unsteady tests.
+pub fn run(chosen: &[&str], servers: &[String]) -> Result<Vec<Finding>> {
     let mut programs = build(chosen, servers)?;
     programs.sort_by_key(|program| {
         let is_long = LONGEST.contains(&program.name.as_str());
@@ -53,16 +70,21 @@ pub fn run(chosen: &[&str], servers: &[String]) -> Result<()> {
         for _ in 0..at_once {
             scope.spawn(|| {
                 while let Some(program) = next(&open) {
-                    let result = run_one(&program, &printing);
+                    let (text, result) = run_one(&program, &[], &printing);
                     if let Err(error) = result {
                         let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                        failed.push(format!("{}: {error:#}", program.name));
+                        failed.push(Failure {
+                            program,
+                            error,
+                            tests: failed_tests(&text),
+                        });
                     }
                 }
             });
         }
     });
-    let mut failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (mut failed, notes) = run_again(failed, &printing);
     if !chosen
         .iter()
         .any(|arg| matches!(*arg, "--lib" | "--bins" | "--test"))
@@ -73,7 +95,7 @@ pub fn run(chosen: &[&str], servers: &[String]) -> Result<()> {
         }
     }
     if failed.is_empty() {
-        return Ok(());
+        return Ok(notes);
     }
     failed.sort();
     bail!("tests failed:\n  {}", failed.join("\n  "))
@@ -132,8 +154,62 @@ fn build(chosen: &[&str], servers: &[String]) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// Runs a program, and prints its output after it has ended.
-fn run_one(program: &Program, printing: &Mutex<()>) -> Result<()> {
+/// Runs failed tests again, alone. Returns what failed for good, and notes about the rest.
+fn run_again(failed: Vec<Failure>, printing: &Mutex<()>) -> (Vec<String>, Vec<Finding>) {
+    let count: usize = failed.iter().map(|failure| failure.tests.len()).sum();
+    let mut for_good = Vec::new();
+    let mut notes = Vec::new();
+    for Failure {
+        program,
+        error,
+        tests,
+    } in failed
+    {
+        let name = &program.name;
+        if tests.is_empty() {
+            for_good.push(format!("{name}: {error:#}"));
+            continue;
+        }
+        let mut still = tests.clone();
+        if count <= UNSTEADY_MAX {
+            let mut args = vec!["--exact", "--test-threads=1"];
+            args.extend(tests.iter().map(String::as_str));
+            let (text, result) = run_one(&program, &args, printing);
+            still = match result {
+                Ok(()) => Vec::new(),
+                Err(_) => Some(failed_tests(&text))
+                    .filter(|tests| !tests.is_empty())
+                    .unwrap_or(still),
+            };
+        }
+        for test in tests {
+            if still.contains(&test) {
+                for_good.push(format!("{name}: {test}"));
+            } else {
+                notes.push(Finding::note(
+                    format!("{name}: {test}"),
+                    "unsteady: failed beside others, passed alone",
+                ));
+            }
+        }
+    }
+    (for_good, notes)
+}
+
+/// The tests that failed, by the output of their program.
+fn failed_tests(output: &str) -> Vec<String> {
+    let names = output.lines().filter_map(|line| {
+        let name = line.strip_prefix("---- ")?;
+        name.strip_suffix(" stdout ----")
+    });
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Runs a program, prints its output after it has ended, and returns the output.
+fn run_one(program: &Program, args: &[&str], printing: &Mutex<()>) -> (String, Result<()>) {
     println!(
         "     Began {} ({})",
         program.name,
@@ -141,20 +217,21 @@ fn run_one(program: &Program, printing: &Mutex<()>) -> Result<()> {
     );
     let begun = Instant::now();
     let written = program.executable.with_extension("log");
-    let status = execute(program, &written);
+    let status = execute(program, args, &written);
     let text = std::fs::read(&written).unwrap_or_default();
     std::fs::remove_file(&written).ok();
+    let text = String::from_utf8_lossy(&text).into_owned();
     let _alone = printing.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "\n     Running {}", program.name)?;
-    out.write_all(&text)?;
-    writeln!(out, "     Took {:.1} s", begun.elapsed().as_secs_f64())?;
-    status
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("\n     Running {}", program.name);
+    println!("{text}     Took {seconds:.1} s");
+    (text, status)
 }
 
-fn execute(program: &Program, written: &Path) -> Result<()> {
+fn execute(program: &Program, args: &[&str], written: &Path) -> Result<()> {
     let file = File::create(written).with_context(|| written.display().to_string())?;
     let status = Command::new(&program.executable)
+        .args(args)
         .current_dir(&program.folder)
         .env("PATH", tools::path())
         .env("CARGO", cargo::program())
@@ -167,4 +244,33 @@ fn execute(program: &Program, written: &Path) -> Result<()> {
         bail!("{status}");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_tests_are_read_from_the_output() {
+        let output = "\
+running 3 tests
+test a::works ... ok
+test a::fails ... FAILED
+test b::fails ... FAILED
+
+failures:
+
+---- b::fails stdout ----
+thread 'b::fails' panicked at src/b.rs:3:5:
+
+---- a::fails stdout ----
+left: ---- 1 stdout
+
+failures:
+    a::fails
+    b::fails
+";
+        assert_eq!(failed_tests(output), ["a::fails", "b::fails"]);
+        assert!(failed_tests("Segmentation fault").is_empty());
+    }
 }

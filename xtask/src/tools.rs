@@ -176,10 +176,10 @@ pub fn build() -> Result<()> {
 }
 
 /// Runs the tests of WebAssembly modules, which are a feature.
-pub fn test_wasm() -> Result<()> {
+pub fn test_wasm() -> Result<Vec<Finding>> {
     if !all_there() {
         println!("left out: these tests start servers");
-        return Ok(());
+        return Ok(Vec::new());
     }
     // Selected from the workspace, so that nothing else is rebuilt with other features.
     let chosen = [
@@ -193,7 +193,7 @@ pub fn test_wasm() -> Result<()> {
 }
 
 /// Runs the workspace's tests. Without all tools, crates whose tests start servers run only their unit tests.
-pub fn test() -> Result<()> {
+pub fn test() -> Result<Vec<Finding>> {
     let crates = with_servers()?;
     if all_there() {
         return testing::run(&["--workspace"], &crates);
@@ -206,7 +206,9 @@ pub fn test() -> Result<()> {
         beside.extend(["--package", name]);
     }
     let first = testing::run(&rest, &crates);
-    testing::run(&beside, &crates).and(first)
+    let mut notes = testing::run(&beside, &crates)?;
+    notes.extend(first?);
+    Ok(notes)
 }
 
 /// The crates whose tests start servers, and the crate that starts them.

@@ -96,7 +96,7 @@ const STEPS: [Step; 18] = [
     Step {
         name: "test",
         about: "unit, integration and documentation tests",
-        run: |_| quiet(tools::test()),
+        run: |_| tools::test(),
     },
     Step {
         name: "scenarios",
@@ -121,7 +121,7 @@ const STEPS: [Step; 18] = [
     Step {
         name: "wasm",
         about: "tests of functions in WebAssembly modules, which are a feature",
-        run: |_| quiet(tools::test_wasm()),
+        run: |_| tools::test_wasm(),
     },
     Step {
         name: "doc",
@@ -167,7 +167,7 @@ pub fn run(names: &[String], fail_fast: bool, built: bool) -> ExitCode {
         .collect();
     let begun = Instant::now();
     let mut beside = None;
-    let mut results: Vec<(&str, bool, Duration)> = Vec::new();
+    let mut results: Vec<(&str, Report, Duration)> = Vec::new();
     for (index, step) in chosen.iter().enumerate() {
         println!(
             "\n=== {}/{} {}: {}",
@@ -184,21 +184,29 @@ pub fn run(names: &[String], fail_fast: bool, built: bool) -> ExitCode {
             (Some(beside), true) => beside.result_of(step.name),
             _ => (step.run)(all || built),
         };
-        let good = report(result);
+        let report = Report::of(result);
         let took = start.elapsed();
-        println!("--- {}: {}, {}", step.name, word(good), seconds(took));
-        results.push((step.name, good, took));
-        if fail_fast && !good {
+        for line in &report.lines {
+            println!("{line}");
+        }
+        let verdict = word(report.is_good);
+        println!("--- {}: {verdict}, {}", step.name, seconds(took));
+        let stop = fail_fast && !report.is_good;
+        results.push((step.name, report, took));
+        if stop {
             break;
         }
     }
     println!("\n=== summary");
-    for (name, good, took) in &results {
-        println!("{name:10} {:6} {:>9}", word(*good), seconds(*took));
+    for (name, report, took) in &results {
+        println!("{name:10} {:6} {:>9}", word(report.is_good), seconds(*took));
+        for line in report.lines.iter().flat_map(|line| line.lines()) {
+            println!("    {line}");
+        }
     }
     let failed: Vec<&str> = results
         .iter()
-        .filter(|(_, good, _)| !good)
+        .filter(|(_, report, _)| !report.is_good)
         .map(|(name, ..)| *name)
         .collect();
     let total = seconds(begun.elapsed());
@@ -264,25 +272,32 @@ impl Beside {
             if verdict.starts_with("ok, ") {
                 return Ok(Vec::new());
             }
-            bail!("see above");
+            bail!("see its output above");
         }
         bail!("it did not run to its end")
     }
 }
 
-/// Prints the result of a step, and returns whether it passed.
-fn report(result: Result<Vec<Finding>>) -> bool {
-    match result {
-        Ok(mut findings) => {
-            findings.sort();
-            for finding in &findings {
-                println!("{finding}");
+/// The result of a step, as it is printed after the step and again in the summary.
+struct Report {
+    is_good: bool,
+    lines: Vec<String>,
+}
+
+impl Report {
+    fn of(result: Result<Vec<Finding>>) -> Report {
+        match result {
+            Ok(mut findings) => {
+                findings.sort();
+                Report {
+                    is_good: findings.iter().all(|finding| finding.is_note),
+                    lines: findings.iter().map(ToString::to_string).collect(),
+                }
             }
-            findings.is_empty()
-        }
-        Err(error) => {
-            println!("error: {error:#}");
-            false
+            Err(error) => Report {
+                is_good: false,
+                lines: vec![format!("error: {error:#}")],
+            },
         }
     }
 }

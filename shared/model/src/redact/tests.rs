@@ -208,13 +208,13 @@ fn texts_full_of_beginnings_take_linear_time() {
     for part in [
         "\\", "&#", "\\u{", "&amp;", "%25", "\\u", "a", core, "€", "\n", "ab:", "YW\n",
     ] {
-        let text = part.repeat((1 << 18) / part.len());
+        let text = part.repeat((1 << 16) / part.len());
         let begin = std::time::Instant::now();
         let cut = redactor.text(&text);
         let took = begin.elapsed();
         assert_eq!(cut.contains("***"), part == core, "{part}");
-        // Unoptimised, on a busy machine; a quadratic search would take hours.
-        assert!(took.as_secs() < 30, "{part}: {took:?}");
+        // A quarter of a second of processor time if unoptimised; a quadratic search would take many minutes.
+        assert!(took.as_secs() < 120, "{part}: {took:?}");
     }
 }
 
