@@ -20,19 +20,11 @@ pub fn check(all: bool) -> Result<Vec<Finding>> {
     judge(closing.as_deref(), files)
 }
 
-/// Builds `swirl` and returns its path.
+/// Builds `swirl` and returns its path. With `all`, everything has been built already: nothing waits for cargo's lock.
 pub fn program(all: bool) -> Result<PathBuf> {
-    // Built with the features of the tests if those have been built, so that nothing is built twice.
-    match all {
-        true => cargo::run(&["build", "--workspace", "--bins", "--tests", "--quiet"])?,
-        false => cargo::run(&[
-            "build",
-            "--package",
-            "swirl-cli",
-            "--bin",
-            "swirl",
-            "--quiet",
-        ])?,
+    if !all {
+        let args = ["--package", "swirl-cli", "--bin", "swirl", "--quiet"];
+        cargo::run(&[&["build"], &args[..]].concat())?;
     }
     let target = cargo::members()?.target_directory;
     let name = format!("swirl{}", std::env::consts::EXE_SUFFIX);

@@ -172,7 +172,7 @@ fn installer() -> Option<Command> {
 
 /// Builds all programs and tests.
 pub fn build() -> Result<()> {
-    cargo::run(&["test", "--no-run", "--workspace", "--quiet"])
+    cargo::run(&["build", "--workspace", "--bins", "--tests", "--quiet"])
 }
 
 /// Runs the tests of WebAssembly modules, which are a feature.

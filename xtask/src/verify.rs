@@ -22,8 +22,12 @@ struct Step {
     run: fn(bool) -> Result<Vec<Finding>>,
 }
 
-/// These run beside the tests, because waiting for servers leaves the processors idle from time to time.
-const BESIDE_TESTS: [&str; 6] = ["scenarios", "editors", "clients", "journeys", "wasm", "doc"];
+/// These run beside the tests, because waiting for servers leaves the processors idle from time to time: one row of
+/// steps that compile, which would wait for each other, and one of steps that don't.
+const BESIDE_TESTS: [&[&str]; 2] = [
+    &["scenarios", "wasm", "doc"],
+    &["editors", "clients", "journeys"],
+];
 
 /// In the order in which they run: quick steps that often fail come first.
 const STEPS: [Step; 18] = [
@@ -166,7 +170,7 @@ pub fn run(names: &[String], fail_fast: bool, built: bool) -> ExitCode {
         .filter(|step| all || names.iter().any(|name| name == step.name))
         .collect();
     let begun = Instant::now();
-    let mut beside = None;
+    let mut beside: Vec<Beside> = Vec::new();
     let mut results: Vec<(&str, Report, Duration)> = Vec::new();
     for (index, step) in chosen.iter().enumerate() {
         println!(
@@ -178,11 +182,12 @@ pub fn run(names: &[String], fail_fast: bool, built: bool) -> ExitCode {
         );
         let start = Instant::now();
         if all && step.name == "test" {
-            beside = Some(Beside::start());
+            beside = BESIDE_TESTS.map(Beside::start).into();
         }
-        let result = match (&mut beside, BESIDE_TESTS.contains(&step.name)) {
-            (Some(beside), true) => beside.result_of(step.name),
-            _ => (step.run)(all || built),
+        let row = beside.iter_mut().find(|it| it.steps.contains(&step.name));
+        let result = match row {
+            Some(row) => row.result_of(step.name),
+            None => (step.run)(all || built),
         };
         let report = Report::of(result);
         let took = start.elapsed();
@@ -219,8 +224,9 @@ pub fn run(names: &[String], fail_fast: bool, built: bool) -> ExitCode {
     }
 }
 
-/// The steps that run beside the tests, in a separate process.
+/// A row of steps that runs beside the tests, in a separate process.
 struct Beside {
+    steps: &'static [&'static str],
     child: Result<Child>,
     written: PathBuf,
     /// Its output, after it has ended.
@@ -228,20 +234,22 @@ struct Beside {
 }
 
 impl Beside {
-    fn start() -> Beside {
-        let written = cargo::root().join("target/beside-tests.log");
+    fn start(steps: &'static [&'static str]) -> Beside {
+        let name = format!("target/beside-tests-{}.log", steps.join("-"));
+        let written = cargo::root().join(name);
         Beside {
-            child: Beside::spawn(&written),
+            steps,
+            child: Beside::spawn(steps, &written),
             written,
             output: None,
         }
     }
 
-    fn spawn(written: &PathBuf) -> Result<Child> {
+    fn spawn(steps: &[&str], written: &PathBuf) -> Result<Child> {
         let file = File::create(written).with_context(|| written.display().to_string())?;
         let child = Command::new(std::env::current_exe()?)
             .args(["verify", "--built"])
-            .args(BESIDE_TESTS)
+            .args(steps)
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
             .stderr(file)
