@@ -23,6 +23,8 @@ Runs a cluster under faults and compares every output and effect with the expect
   --at-once N         clients that start instances, each five a second at most [default: 50]
   --backlog N         clients start nothing while N instances have not ended [default: no limit; with --hostile yes
                       or --soak yes ten for each client]
+  --hold N            if an instance never ends, keeps the cluster for N minutes, so that it can be examined
+                      [default: 0]
   --fan N             elements of each foreach [default: 50]
   --report FILE       also writes the report as Markdown";
 
@@ -109,6 +111,7 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
             "--coordinators" => options.coordinators = number()?.max(1) as usize,
             "--at-once" => options.at_once = number()?.max(1) as usize,
             "--backlog" => backlog = Some(number()?.max(1) as usize),
+            "--hold" => options.hold = Duration::from_secs(60 * number()?),
             "--fan" => options.fan = number()? as usize,
             "--report" => file = Some(value.clone().into()),
             "--hostile" => options.hostile = value == "yes",

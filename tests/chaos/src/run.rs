@@ -69,6 +69,8 @@ pub struct Options {
     pub flags: Vec<String>,
     /// The time in which the remaining instances must end after all faults have ended.
     pub liveness: Duration,
+    /// If some don't end in that time, the cluster is kept for this long, so that it can be examined.
+    pub hold: Duration,
 }
 
 impl Options {
@@ -92,6 +94,7 @@ impl Options {
             flat: false,
             flags: Vec::new(),
             liveness: Duration::from_secs(90),
+            hold: Duration::ZERO,
         }
     }
 }

@@ -101,11 +101,17 @@ impl Watch {
             if begun.elapsed() > options.liveness {
                 let view = api.instance(&id).await?;
                 let history = api.history(&id).await?;
-                bail!(
+                let error = format!(
                     "{} instances never end, such as {} ({id}):\n{view:#}\n{history:#}",
                     self.left(),
                     planned.id()
                 );
+                if !options.hold.is_zero() {
+                    progress(&error);
+                    progress("the cluster goes on for a while, so that it can be examined");
+                    tokio::time::sleep(options.hold).await;
+                }
+                bail!(error);
             }
             progress(&format!("{} instances are under way", self.left()));
             tokio::time::sleep(PAUSE).await;
