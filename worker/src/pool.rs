@@ -6,18 +6,17 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
+use swirl_cluster::{report_failure, with_progress};
 use swirl_model::ids::ScopeRef;
-use swirl_ports::{Receipt, Task, Tasks};
+use swirl_ports::{Task, Tasks};
 use swirl_runtime::{Driven, Driver, Error, Suspects};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
 /// How long a task may continue from scope to scope while other tasks wait for its place.
 const RUN_MAX: Duration = Duration::from_secs(1);
-/// The delay before a task is tried again if its scope could not be driven.
-const RETRY_DELAY_MS: u64 = 1_000;
 /// The first delay before a task is tried again if too many were waiting. It grows with each attempt.
 const AT_CAPACITY_DELAY_MS: u64 = 250;
 /// How many tasks of a lane may wait here for a place of their workflow, and for how long. After that they go to the
@@ -324,15 +323,8 @@ impl TaskRun {
                 }
             }
         };
-        let result = match &task.receipt {
-            None => driving.await,
-            Some(receipt) => {
-                tokio::select! {
-                    result = driving => result,
-                    never = keep_alive(&**receipt, self.settings.progress) => match never {},
-                }
-            }
-        };
+        let result =
+            with_progress(task.receipt.as_deref(), self.settings.progress, driving).await;
         let Task { scope, receipt, .. } = task;
         let driver = &self.driver;
         match result {
@@ -353,22 +345,11 @@ impl TaskRun {
                     receipt.postpone(0).await;
                 }
             }
-            Err(error @ Error::Attempts { .. }) => {
-                driver.quarantine(&scope, &error).await;
-                if let Some(receipt) = receipt {
-                    receipt.give_up(&error.to_string()).await;
-                }
-            }
             Err(error) => {
-                tracing::warn!(%error, "a scope could not be driven and is tried again later");
-                let receipt = receipt?;
-                if error.is_retryable() {
-                    receipt.postpone(RETRY_DELAY_MS).await;
-                    return None;
+                if !matches!(error, Error::Attempts { .. }) {
+                    tracing::warn!(%error, "a scope could not be driven and is tried again later");
                 }
-                if receipt.failed(RETRY_DELAY_MS, &error.to_string()).await {
-                    driver.quarantine(&scope, &error).await;
-                }
+                report_failure(driver, &scope, receipt.as_deref(), &error).await;
             }
         }
         None
@@ -436,13 +417,4 @@ async fn closed(places: &Semaphore) {
 async fn over(mut is_over: watch::Receiver<bool>) {
     // The sender lives as long as this run.
     let _ = is_over.wait_for(|over| *over).await;
-}
-
-async fn keep_alive(receipt: &dyn Receipt, every: Duration) -> std::convert::Infallible {
-    let mut ticks = interval_at(Instant::now() + every, every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        receipt.progress().await;
-    }
 }

@@ -10,6 +10,7 @@ use super::list;
 use super::start::drawn_key;
 use crate::arguments::{Reason, json_argument};
 use crate::client::{Answer, Client, Patience, Repeat, Server, TIMED_OUT, Timeout};
+use crate::listing;
 use crate::terminal::{Output, Terminal};
 use crate::text::table;
 
@@ -263,11 +264,7 @@ async fn ended(
                     told = progress;
                 }
             }
-            Err(error) => {
-                if patience.failed(error)? {
-                    terminal.message("the connection is lost: trying again");
-                }
-            }
+            Err(error) => patience.failed(error, terminal)?,
         }
         if patience.is_over() {
             terminal.message(&format!("error: batch {id} has not ended"));
@@ -289,18 +286,13 @@ fn has_ended(batch: &Value) -> bool {
 impl Results {
     fn run(&self, terminal: &Terminal) -> anyhow::Result<u8> {
         let limit = self.limit.to_string();
-        let mut query = vec![("limit", limit.as_str())];
-        for (name, value) in [("outcome", &self.outcome), ("after", &self.after)] {
-            query.extend(value.as_deref().map(|value| (name, value)));
-        }
+        let filters = [("outcome", &self.outcome), ("after", &self.after)];
+        let query = listing::query(&limit, &filters);
         self.of.server.run(async |client| {
             let answer = client
                 .get(&["batches", &self.of.id, "results"], &query)
                 .await?;
-            answer.show_page(terminal, results, |body| {
-                let next = body["next"].as_str()?;
-                Some(format!("there may be more: --after '{next}'"))
-            })
+            answer.show_page(terminal, results, listing::more)
         })
     }
 }

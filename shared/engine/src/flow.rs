@@ -39,35 +39,13 @@ pub(crate) fn runs_in_iteration(workflow: &Workflow, list: ListId) -> bool {
 pub(crate) fn owners(workflow: &Workflow) -> Vec<Option<StateId>> {
     let mut owners = vec![None; workflow.lists.len()];
     for (index, state) in workflow.states.iter().enumerate() {
-        for list in lists(state) {
+        for list in state.kind.action_lists() {
             if let Some(owner) = owners.get_mut(list.0 as usize) {
                 *owner = Some(StateId(index as u32));
             }
         }
     }
     owners
-}
-
-/// The lists of actions of a state.
-fn lists(state: &State) -> Vec<ListId> {
-    let of_body = |body: &Body| match body {
-        Body::Actions(list) => Some(*list),
-        Body::Flow(_) => None,
-    };
-    match &state.kind {
-        StateKind::Operation(list) => vec![*list],
-        StateKind::Callback(callback) => vec![callback.actions],
-        StateKind::Event(event) => event.entries.iter().map(|entry| entry.actions).collect(),
-        StateKind::Foreach(foreach) => of_body(&foreach.body).into_iter().collect(),
-        StateKind::Parallel(parallel) => {
-            let bodies = parallel.branches.iter().map(|branch| &branch.body);
-            bodies.filter_map(of_body).collect()
-        }
-        StateKind::Inject(_)
-        | StateKind::Sleep(_)
-        | StateKind::Switch(_)
-        | StateKind::SwitchEvents(_) => Vec::new(),
-    }
 }
 
 fn has_list(state: &State, list: ListId) -> bool {
