@@ -171,7 +171,8 @@ fn save(args: &Args, migrated: &Migrated, format: Format, output: Output) -> any
     if let Some((taken, _)) = files.iter().find(|(file, _)| file.exists()) {
         bail!("{} already exists; use another folder", taken.display());
     }
-    std::fs::create_dir_all(path).with_context(|| format!("{} cannot be made", path.display()))?;
+    std::fs::create_dir_all(path)
+        .with_context(|| format!("{} cannot be created", path.display()))?;
     files.iter().try_for_each(|(file, text)| write(file, text))
 }
 

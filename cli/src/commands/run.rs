@@ -125,7 +125,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 fn read_event(file: &PathBuf) -> anyhow::Result<CloudEvent> {
     let text = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
     serde_json::from_slice(&text)
-        .with_context(|| format!("{} holds no CloudEvent in JSON", file.display()))
+        .with_context(|| format!("{} doesn't contain a CloudEvent in JSON", file.display()))
 }
 
 async fn run_one(
