@@ -231,7 +231,7 @@ impl TaskRun {
             scopes: self.settings.local_scopes,
             until: Instant::now() + RUN_MAX,
         };
-        self.go_on_with(next, budget).await;
+        self.continue_with(next, budget).await;
     }
 
     async fn run_handed(&self, handed: Handed) {
@@ -240,12 +240,12 @@ impl TaskRun {
             place: _place,
             budget,
         } = handed;
-        self.go_on_with(vec![scope], budget).await;
+        self.continue_with(vec![scope], budget).await;
     }
 
     /// Continues with the first of these scopes, then with the first of those that it wakes. The others continue
     /// beside it.
-    async fn go_on_with(&self, mut next: Vec<ScopeRef>, mut budget: Budget) {
+    async fn continue_with(&self, mut next: Vec<ScopeRef>, mut budget: Budget) {
         while !next.is_empty() {
             // Another worker continues if this one is stopping.
             let is_over = self.places.is_closed() || Instant::now() >= budget.until;
@@ -258,7 +258,7 @@ impl TaskRun {
             self.hand(others, budget).await;
             let Some(scope) = next.pop() else { return };
             let span = swirl_runtime::log_span(&scope);
-            next = self.go_on(scope).instrument(span).await;
+            next = self.drive_scope(scope).instrument(span).await;
         }
     }
 
@@ -323,8 +323,7 @@ impl TaskRun {
                 }
             }
         };
-        let result =
-            with_progress(task.receipt.as_deref(), self.settings.progress, driving).await;
+        let result = with_progress(task.receipt.as_deref(), self.settings.progress, driving).await;
         let Task { scope, receipt, .. } = task;
         let driver = &self.driver;
         match result {
@@ -393,7 +392,7 @@ impl TaskRun {
 
     /// Drives a scope that has no task, and returns those to continue with. If it cannot be driven, it gets a task, so
     /// that the queue tracks it.
-    async fn go_on(&self, scope: ScopeRef) -> Vec<ScopeRef> {
+    async fn drive_scope(&self, scope: ScopeRef) -> Vec<ScopeRef> {
         let stop = over(self.is_over.clone());
         match self.driver.drive_until(&scope, stop).await {
             Ok(Driven::Done) => return Vec::new(),

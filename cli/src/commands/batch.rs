@@ -47,7 +47,7 @@ enum Task {
     /// Lists the batches, newest first.
     List(List),
     /// Shows a batch: its progress, and the present statuses of its instances.
-    Show(Of),
+    Show(BatchArgs),
     /// Lists the instances of a batch with their outcomes.
     Results(Results),
     /// Pauses a batch, until it is resumed.
@@ -134,14 +134,14 @@ struct List {
 #[derive(Debug, clap::Args)]
 struct Change {
     #[command(flatten)]
-    of: Of,
+    target: BatchArgs,
 
     #[command(flatten)]
     reason: Reason,
 }
 
 #[derive(Debug, clap::Args)]
-struct Of {
+struct BatchArgs {
     /// The batch's id.
     #[arg(value_name = "ID")]
     id: String,
@@ -165,7 +165,7 @@ struct Results {
     limit: u32,
 
     #[command(flatten)]
-    of: Of,
+    target: BatchArgs,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
@@ -288,9 +288,9 @@ impl Results {
         let limit = self.limit.to_string();
         let filters = [("outcome", &self.outcome), ("after", &self.after)];
         let query = listing::query(&limit, &filters);
-        self.of.server.run(async |client| {
+        self.target.server.run(async |client| {
             let answer = client
-                .get(&["batches", &self.of.id, "results"], &query)
+                .get(&["batches", &self.target.id, "results"], &query)
                 .await?;
             answer.show_page(terminal, results, listing::more)
         })
@@ -299,8 +299,8 @@ impl Results {
 
 impl Change {
     fn run(&self, word: &str, terminal: &Terminal) -> anyhow::Result<u8> {
-        self.of.server.run(async |client| {
-            let path = ["batches", &self.of.id, word];
+        self.target.server.run(async |client| {
+            let path = ["batches", &self.target.id, word];
             let query = self.reason.query();
             let answer = client.post(&path, &query, &[], Vec::new(), Repeat::Never);
             answer.await?.show(terminal, |body| {

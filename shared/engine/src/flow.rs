@@ -54,20 +54,9 @@ fn has_list(state: &State, list: ListId) -> bool {
 
 /// All transitions and ends of a state.
 fn ways(state: &State) -> impl Iterator<Item = &Next> {
-    let (conditions, default): (Vec<&Next>, Option<&Next>) = match &state.kind {
-        StateKind::Switch(switch) => (
-            switch.conditions.iter().map(|it| &it.next).collect(),
-            switch.default.as_ref(),
-        ),
-        StateKind::SwitchEvents(switch) => (
-            switch.conditions.iter().map(|it| &it.next).collect(),
-            switch.default.as_ref(),
-        ),
-        StateKind::Event(event) => {
-            let entries = event.entries.iter();
-            (entries.filter_map(|it| it.next.as_ref()).collect(), None)
-        }
-        _ => (Vec::new(), None),
+    let entries = match &state.kind {
+        StateKind::Event(event) => event.entries.as_slice(),
+        _ => &[],
     };
     let handlers = state.on_errors.iter().filter_map(|it| match &it.then {
         Then::Next(next) => Some(next),
@@ -76,7 +65,7 @@ fn ways(state: &State) -> impl Iterator<Item = &Next> {
     state
         .next
         .iter()
-        .chain(conditions)
-        .chain(default)
+        .chain(state.kind.switch_ways())
+        .chain(entries.iter().filter_map(|it| it.next.as_ref()))
         .chain(handlers)
 }

@@ -41,6 +41,22 @@ impl StateKind {
         }
     }
 
+    /// The ways that a switch chooses from.
+    pub fn switch_ways(&self) -> Vec<&Next> {
+        let (conditions, default): (Vec<&Next>, _) = match self {
+            StateKind::Switch(switch) => {
+                let conditions = switch.conditions.iter().map(|condition| &condition.next);
+                (conditions.collect(), &switch.default)
+            }
+            StateKind::SwitchEvents(switch) => {
+                let conditions = switch.conditions.iter().map(|condition| &condition.next);
+                (conditions.collect(), &switch.default)
+            }
+            _ => return Vec::new(),
+        };
+        conditions.into_iter().chain(default).collect()
+    }
+
     /// The lists of actions that the state itself runs. Those of states inside it aren't among them.
     pub fn action_lists(&self) -> Vec<ListId> {
         let of_body = |body: &Body| match body {
