@@ -6,6 +6,7 @@ mod commands;
 mod dev;
 mod doctor;
 mod functions;
+mod listing;
 mod live;
 mod logging;
 mod node;

@@ -21,11 +21,8 @@ const CONCURRENT: usize = 16;
 
 /// A third waits in a state that the next version lacks, a third in one that it has, and a third runs in a loop.
 const BEFORE: &str = r#"
-id: order
 version: "1"
-specVersion: "0.8"
 start: Route
-functions: [{name: note, type: expression, operation: "{noted: true}"}]
 states:
   - name: Route
     type: switch
@@ -34,23 +31,16 @@ states:
       - {condition: "${ .n % 3 == 1 }", transition: Hold}
     defaultCondition: {transition: Nap}
   - {name: Gone, type: sleep, duration: PT1H, end: true}
-  - {name: Hold, type: sleep, duration: PT1H, end: true}
-  - {name: Nap, type: sleep, duration: PT1S, transition: Work}
-  - name: Work
-    type: parallel
-    branches:
-      - {name: A, actions: [{functionRef: note}]}
-      - {name: B, actions: [{functionRef: note}]}
-    transition: Nap
 "#;
 /// Ends the instances that run in a loop.
 const AFTER: &str = r#"
-id: order
 version: "2"
-specVersion: "0.8"
 start: Hold
-functions: [{name: note, type: expression, operation: "{noted: true}"}]
 states:
+  - {name: Done, type: inject, data: {moved: true}, end: true}
+"#;
+/// The end of both versions. The loop continues with `NEXT`.
+const COMMON: &str = r#"
   - {name: Hold, type: sleep, duration: PT1H, end: true}
   - {name: Nap, type: sleep, duration: PT1S, transition: Work}
   - name: Work
@@ -58,9 +48,15 @@ states:
     branches:
       - {name: A, actions: [{functionRef: note}]}
       - {name: B, actions: [{functionRef: note}]}
-    transition: Done
-  - {name: Done, type: inject, data: {moved: true}, end: true}
+    transition: NEXT
+id: order
+specVersion: "0.8"
+functions: [{name: note, type: expression, operation: "{noted: true}"}]
 "#;
+
+fn document(own: &str, next: &str) -> String {
+    own.to_owned() + &COMMON.replace("NEXT", next)
+}
 
 fn turns(batch: &Value) -> usize {
     let words = ["done", "refused", "failed"].iter();
@@ -98,12 +94,12 @@ async fn each_instance_is_moved_once_despite_killed_processes() {
     let lease = Duration::from_secs(3);
     let mut cluster = Cluster::start(Path::new(BINARY), 2, 2, lease, false).unwrap();
     let client = AnyCoordinator::new(cluster.apis());
-    client.deploy("order", BEFORE).await;
+    client.deploy("order", &document(BEFORE, "Nap")).await;
     let starts = stream::iter(0..INSTANCES).map(async |n| (client.start("order", n).await, n));
     let ids: BTreeMap<String, usize> = starts.buffer_unordered(CONCURRENT).collect().await;
     let run = |body: &Value| body["counts"]["running"] == INSTANCES;
     client.until("counts", "that all run", run).await;
-    client.deploy("order", AFTER).await;
+    client.deploy("order", &document(AFTER, "Done")).await;
 
     let order = json!({"operation": "migrate", "version": "2", "rate": RATE, "reason": "the next one",
         "query": "workflow = order and version = 1 and status = running"});

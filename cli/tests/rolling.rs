@@ -47,8 +47,8 @@ struct Clients<'a> {
 }
 
 impl Clients<'_> {
-    /// A command's JSON output. Any exit code other than 0 is an error that a client sees.
-    fn swirl(&self, arguments: &[&str]) -> Option<Value> {
+    /// A command's JSON output. Any exit code other than 0 is an error that a client sees, with what it wrote to stderr.
+    fn ask(&self, arguments: &[&str]) -> Result<Value, String> {
         let mut command = Command::new(BINARY);
         for variable in ["SWIRL_CONFIG", "SWIRL_TOKEN", "SWIRL_TOKEN_FILE"] {
             command.env_remove(variable);
@@ -61,13 +61,17 @@ impl Clients<'_> {
             .unwrap();
         *self.observed.requests.lock().unwrap() += 1;
         let parsed = serde_json::from_slice(&done.stdout).ok();
-        if done.status.success() && parsed.is_some() {
-            return parsed;
-        }
-        let text = String::from_utf8_lossy(&done.stderr);
+        parsed.filter(|_| done.status.success()).ok_or_else(|| {
+            let text = String::from_utf8_lossy(&done.stderr);
+            format!("{arguments:?}: {}: {text}", done.status)
+        })
+    }
+
+    /// As [`Clients::ask`]; errors are recorded.
+    fn swirl(&self, arguments: &[&str]) -> Option<Value> {
+        let answer = self.ask(arguments);
         let mut errors = self.observed.errors.lock().unwrap();
-        errors.push(format!("{arguments:?}: {text}"));
-        None
+        answer.map_err(|error| errors.push(error)).ok()
     }
 
     /// Starts an instance and waits for its end, or starts one and reads it and the list.
@@ -97,7 +101,7 @@ impl Clients<'_> {
     /// Returns the instance, which completes soon.
     fn ended(&self, id: &str) -> Value {
         let view = until("its end", || {
-            let view = self.swirl(&["get", id]).unwrap();
+            let view = self.ask(&["get", id]).unwrap();
             (view["status"] != "running").then_some(view)
         });
         assert_eq!(view["status"], "completed", "{view:#}");
@@ -113,7 +117,7 @@ impl Clients<'_> {
             if let Some(after) = &after {
                 arguments.extend(["--after", after]);
             }
-            let page = self.swirl(&arguments).unwrap();
+            let page = self.ask(&arguments).unwrap();
             count += page["instances"].as_array().unwrap().len();
             after = page["next"].as_str().map(str::to_owned);
             if after.is_none() {
@@ -281,7 +285,7 @@ fn another_worker_repeats_a_call_of_a_stopping_worker() {
     }
     cluster.processes[workers[0]].start().unwrap();
     cluster.processes[workers[0]].wait().unwrap();
-    let started = clients.swirl(&["start", "call"]).unwrap();
+    let started = clients.ask(&["start", "call"]).unwrap();
     let key = calls.recv_timeout(STOP_MAX).unwrap();
     cluster.processes[workers[1]].start().unwrap();
     cluster.processes[workers[1]].wait().unwrap();

@@ -7,16 +7,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use swirl_ports::{Receipt, Task, Tasks};
-use swirl_runtime::{Driver, Error, Suspects};
+use swirl_cluster::{report_failure, with_progress};
+use swirl_ports::{Task, Tasks};
+use swirl_runtime::{Driver, Suspects};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+use tokio::time::timeout;
 
 /// How many forks are joined at once. All results of each are in memory: at most `limits.fork_bytes` as JSON.
 pub const AT_ONCE: usize = 4;
-/// The first delay before a failed join is retried. It grows with each attempt.
-const RETRY_DELAY_MS: u64 = 1_000;
 /// How long running joins may take when the coordinator stops. Other coordinators join the unfinished ones.
 const FINISH_MAX: Duration = Duration::from_secs(3);
 
@@ -69,42 +68,17 @@ async fn join(driver: &Driver, task: Task, suspects: Suspects, progress: Duratio
         is_late,
         receipt,
     } = task;
+    let receipt = receipt.as_deref();
     let joining = driver.join(&scope, is_late.then_some(suspects));
-    let joined = match &receipt {
-        None => joining.await,
-        Some(receipt) => {
-            tokio::select! {
-                joined = joining => joined,
-                never = keep_alive(&**receipt, progress) => match never {},
+    match with_progress(receipt, progress, joining).await {
+        Ok(_) => {
+            if let Some(receipt) = receipt {
+                receipt.done().await;
             }
         }
-    };
-    let Some(receipt) = receipt else {
-        return;
-    };
-    let Err(error) = joined else {
-        return receipt.done().await;
-    };
-    tracing::warn!(%scope, %error, "a join failed and is retried");
-    match error {
-        Error::Attempts { .. } => {
-            driver.quarantine(&scope, &error).await;
-            receipt.give_up(&error.to_string()).await;
+        Err(error) => {
+            tracing::warn!(%scope, %error, "a join failed and is retried");
+            report_failure(driver, &scope, receipt, &error).await;
         }
-        error if error.is_retryable() => receipt.postpone(RETRY_DELAY_MS).await,
-        error => {
-            if receipt.failed(RETRY_DELAY_MS, &error.to_string()).await {
-                driver.quarantine(&scope, &error).await;
-            }
-        }
-    }
-}
-
-async fn keep_alive(receipt: &dyn Receipt, every: Duration) -> std::convert::Infallible {
-    let mut ticks = interval_at(Instant::now() + every, every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        receipt.progress().await;
     }
 }

@@ -10,14 +10,13 @@ use axum::http::{Method, Request};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use swirl_coordinator::access::Access;
-use swirl_coordinator::api::{Api, Reader, Source, router};
-use swirl_service::Deployment;
-use swirl_system::System;
+use swirl_coordinator::api::{Api, ReadDocument, Reader, Source, router};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
-use swirl_model::ids::DefinitionId;
 use swirl_runtime::Registry;
+use swirl_service::Deployment;
 use swirl_spec::resource::MapResources;
 use swirl_spec::{Options, read};
+use swirl_system::System;
 use tower::ServiceExt;
 
 const REQUESTS_MAX: usize = 8;
@@ -32,7 +31,7 @@ const DOCUMENT: &str = r#"{"id": "w", "version": "1.0.0", "specVersion": "0.8", 
 struct Documents;
 
 impl Reader for Documents {
-    fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>> {
+    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Value>> {
         let mut options = Options::default();
         options.limits.bytes_max = 1 << 14;
         options.limits.nodes_max = 5_000;
@@ -50,11 +49,8 @@ impl Reader for Documents {
             document: source.document.clone(),
             resources: source.resources.clone(),
             workflow,
-        })
-    }
-
-    fn prepare(&self, _: &DefinitionId, _: &Deployment) -> Result<(), Vec<Value>> {
-        Ok(())
+        }
+        .into())
     }
 }
 
@@ -73,13 +69,24 @@ fn api() -> Api {
             ..Source::default()
         };
         let read = Documents.read(&source);
-        read.map(|deployment| deployment.workflow)
+        read.map(|read| read.deployment.workflow)
             .map_err(|_| "it cannot be read".to_owned())
     });
     let queue = Arc::new(MemoryQueue::default());
     let registry = Arc::new(Registry::new(store.clone(), lower));
-    let system = System::new(store.clone(), store.clone(), queue, Arc::new(SystemClock), registry);
-    Api::new(system.service(), store, Arc::new(Documents), Access::open("default"))
+    let system = System::new(
+        store.clone(),
+        store.clone(),
+        queue,
+        Arc::new(SystemClock),
+        registry,
+    );
+    Api::new(
+        system.service(),
+        store,
+        Arc::new(Documents),
+        Access::open("default"),
+    )
 }
 
 /// `METHOD /path`, headers, an empty line, the body; requests are apart by a line `---`.

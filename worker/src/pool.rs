@@ -6,18 +6,17 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
+use swirl_cluster::{report_failure, with_progress};
 use swirl_model::ids::ScopeRef;
-use swirl_ports::{Receipt, Task, Tasks};
+use swirl_ports::{Task, Tasks};
 use swirl_runtime::{Driven, Driver, Error, Suspects};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
 /// How long a task may continue from scope to scope while other tasks wait for its place.
 const RUN_MAX: Duration = Duration::from_secs(1);
-/// The delay before a task is tried again if its scope could not be driven.
-const RETRY_DELAY_MS: u64 = 1_000;
 /// The first delay before a task is tried again if too many were waiting. It grows with each attempt.
 const AT_CAPACITY_DELAY_MS: u64 = 250;
 /// How many tasks of a lane may wait here for a place of their workflow, and for how long. After that they go to the
@@ -232,7 +231,7 @@ impl TaskRun {
             scopes: self.settings.local_scopes,
             until: Instant::now() + RUN_MAX,
         };
-        self.go_on_with(next, budget).await;
+        self.continue_with(next, budget).await;
     }
 
     async fn run_handed(&self, handed: Handed) {
@@ -241,12 +240,12 @@ impl TaskRun {
             place: _place,
             budget,
         } = handed;
-        self.go_on_with(vec![scope], budget).await;
+        self.continue_with(vec![scope], budget).await;
     }
 
     /// Continues with the first of these scopes, then with the first of those that it wakes. The others continue
     /// beside it.
-    async fn go_on_with(&self, mut next: Vec<ScopeRef>, mut budget: Budget) {
+    async fn continue_with(&self, mut next: Vec<ScopeRef>, mut budget: Budget) {
         while !next.is_empty() {
             // Another worker continues if this one is stopping.
             let is_over = self.places.is_closed() || Instant::now() >= budget.until;
@@ -259,7 +258,7 @@ impl TaskRun {
             self.hand(others, budget).await;
             let Some(scope) = next.pop() else { return };
             let span = swirl_runtime::log_span(&scope);
-            next = self.go_on(scope).instrument(span).await;
+            next = self.drive_scope(scope).instrument(span).await;
         }
     }
 
@@ -324,15 +323,7 @@ impl TaskRun {
                 }
             }
         };
-        let result = match &task.receipt {
-            None => driving.await,
-            Some(receipt) => {
-                tokio::select! {
-                    result = driving => result,
-                    never = keep_alive(&**receipt, self.settings.progress) => match never {},
-                }
-            }
-        };
+        let result = with_progress(task.receipt.as_deref(), self.settings.progress, driving).await;
         let Task { scope, receipt, .. } = task;
         let driver = &self.driver;
         match result {
@@ -353,22 +344,11 @@ impl TaskRun {
                     receipt.postpone(0).await;
                 }
             }
-            Err(error @ Error::Attempts { .. }) => {
-                driver.quarantine(&scope, &error).await;
-                if let Some(receipt) = receipt {
-                    receipt.give_up(&error.to_string()).await;
-                }
-            }
             Err(error) => {
-                tracing::warn!(%error, "a scope could not be driven and is tried again later");
-                let receipt = receipt?;
-                if error.is_retryable() {
-                    receipt.postpone(RETRY_DELAY_MS).await;
-                    return None;
+                if !matches!(error, Error::Attempts { .. }) {
+                    tracing::warn!(%error, "a scope could not be driven and is tried again later");
                 }
-                if receipt.failed(RETRY_DELAY_MS, &error.to_string()).await {
-                    driver.quarantine(&scope, &error).await;
-                }
+                report_failure(driver, &scope, receipt.as_deref(), &error).await;
             }
         }
         None
@@ -412,7 +392,7 @@ impl TaskRun {
 
     /// Drives a scope that has no task, and returns those to continue with. If it cannot be driven, it gets a task, so
     /// that the queue tracks it.
-    async fn go_on(&self, scope: ScopeRef) -> Vec<ScopeRef> {
+    async fn drive_scope(&self, scope: ScopeRef) -> Vec<ScopeRef> {
         let stop = over(self.is_over.clone());
         match self.driver.drive_until(&scope, stop).await {
             Ok(Driven::Done) => return Vec::new(),
@@ -436,13 +416,4 @@ async fn closed(places: &Semaphore) {
 async fn over(mut is_over: watch::Receiver<bool>) {
     // The sender lives as long as this run.
     let _ = is_over.wait_for(|over| *over).await;
-}
-
-async fn keep_alive(receipt: &dyn Receipt, every: Duration) -> std::convert::Infallible {
-    let mut ticks = interval_at(Instant::now() + every, every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        receipt.progress().await;
-    }
 }

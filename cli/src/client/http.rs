@@ -24,6 +24,9 @@ const IDLE_MAX: Duration = Duration::from_secs(5);
 /// The number of rows of a listing that are requested at a time: the server's maximum.
 const PAGE: &str = "1000";
 
+/// hyper's wording for a connection that ends before the answer.
+const CLOSED: &str = "connection closed before";
+
 pub struct Client {
     http: reqwest::Client,
     servers: Servers,
@@ -62,7 +65,7 @@ impl Client {
         if let Some(token) = &target.token {
             let mut header = HeaderValue::try_from(format!("Bearer {}", token.expose()))
                 .ok()
-                .context("the token holds characters that no token has")?;
+                .context("the token contains characters that no token has")?;
             header.set_sensitive(true);
             headers.insert(AUTHORIZATION, header);
         }
@@ -305,7 +308,12 @@ fn failed(base: &Url, error: &reqwest::Error) -> (Failure, anyhow::Error) {
     let (shown, reason) = (shown_url(base), root_cause(error));
     if let Some(hint) = tls_hint(&reason, base.scheme()) {
         let error = anyhow!("no connection to {shown}: {reason}\n  = hint: {hint}");
-        return (Failure::Hopeless, error);
+        // A server that is being replaced may also close a connection without an answer.
+        let failure = match reason.contains(CLOSED) {
+            true => Failure::Unsure(None),
+            false => Failure::Hopeless,
+        };
+        return (failure, error);
     }
     if error.is_connect() {
         let error = anyhow!(
@@ -333,8 +341,7 @@ fn tls_hint(reason: &str, scheme: &str) -> Option<&'static str> {
         Some("renew its certificate, or correct the clock of this machine")
     } else if says("corrupt message") || says("InvalidContentType") {
         Some("it seems to speak plain HTTP: use http:// in --server")
-    } else if scheme == "http" && (says("invalid HTTP version") || says("connection closed before"))
-    {
+    } else if scheme == "http" && (says("invalid HTTP version") || says(CLOSED)) {
         Some("it may speak TLS: use https:// in --server")
     } else {
         None
@@ -411,7 +418,32 @@ impl Answer {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_request_is_repeated_if_its_connection_is_closed_without_an_answer() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Target::open(&format!("http://{}", listener.local_addr().unwrap()));
+        let server = std::thread::spawn(move || {
+            for answer in ["", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"] {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    let mut byte = [0];
+                    stream.read_exact(&mut byte).unwrap();
+                    request.extend(byte);
+                }
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        let client = Client::new(&target).unwrap();
+        let answer = client.get(&["instances"], &[]).await.unwrap();
+        assert_eq!((answer.status, answer.body), (200, json!({})));
+        server.join().unwrap();
+    }
 
     #[test]
     fn refusals_include_a_remedy() {

@@ -6,6 +6,8 @@ use anyhow::bail;
 
 use swirl_config::parse_duration;
 
+use crate::terminal::Terminal;
+
 /// The time for which a server may be unreachable during a wait without a limit.
 const AWAY_MAX: Duration = Duration::from_secs(300);
 
@@ -60,14 +62,17 @@ impl Patience {
         self.is_away = false;
     }
 
-    /// Returns true the first time, so that the user can be notified.
+    /// Tells the user the first time.
     ///
     /// # Errors
     /// The server has been unreachable for too long.
-    pub fn failed(&mut self, error: anyhow::Error) -> anyhow::Result<bool> {
+    pub fn failed(&mut self, error: anyhow::Error, terminal: &Terminal) -> anyhow::Result<()> {
         if self.answered.elapsed() >= AWAY_MAX {
             bail!(error.context("the server has been away for too long"));
         }
-        Ok(!std::mem::replace(&mut self.is_away, true))
+        if !std::mem::replace(&mut self.is_away, true) {
+            terminal.message("the connection is lost: trying again");
+        }
+        Ok(())
     }
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 use swirl_presentation::timeline::shown;
 
 use crate::client::Server;
+use crate::listing;
 use crate::terminal::Terminal;
 
 /// Lists the actions of operators, newest first.
@@ -49,30 +50,23 @@ pub struct Args {
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let limit = args.limit.to_string();
-    let mut query = vec![("limit", limit.as_str())];
-    for (name, value) in [
+    let filters = [
         ("action", &args.action),
         ("by", &args.by),
         ("kind", &args.kind),
         ("subject", &args.subject),
         ("after", &args.after),
-    ] {
-        query.extend(value.as_deref().map(|value| (name, value)));
-    }
+    ];
+    let query = listing::query(&limit, &filters);
     args.server.run(async |client| {
         let answer = client.get(&["audit"], &query).await?;
-        answer.show_page(terminal, text, more)
+        answer.show_page(terminal, text, listing::more)
     })
 }
 
 fn text(body: &Value) -> String {
     let entries = body["entries"].as_array().into_iter().flatten();
     entries.map(line).collect()
-}
-
-fn more(body: &Value) -> Option<String> {
-    let next = body["next"].as_str()?;
-    Some(format!("there may be more: --after '{next}'"))
 }
 
 fn line(entry: &Value) -> String {

@@ -10,6 +10,7 @@ use super::list;
 use super::start::drawn_key;
 use crate::arguments::{Reason, json_argument};
 use crate::client::{Answer, Client, Patience, Repeat, Server, TIMED_OUT, Timeout};
+use crate::listing;
 use crate::terminal::{Output, Terminal};
 use crate::text::table;
 
@@ -46,7 +47,7 @@ enum Task {
     /// Lists the batches, newest first.
     List(List),
     /// Shows a batch: its progress, and the present statuses of its instances.
-    Show(Of),
+    Show(BatchArgs),
     /// Lists the instances of a batch with their outcomes.
     Results(Results),
     /// Pauses a batch, until it is resumed.
@@ -133,14 +134,14 @@ struct List {
 #[derive(Debug, clap::Args)]
 struct Change {
     #[command(flatten)]
-    of: Of,
+    target: BatchArgs,
 
     #[command(flatten)]
     reason: Reason,
 }
 
 #[derive(Debug, clap::Args)]
-struct Of {
+struct BatchArgs {
     /// The batch's id.
     #[arg(value_name = "ID")]
     id: String,
@@ -164,7 +165,7 @@ struct Results {
     limit: u32,
 
     #[command(flatten)]
-    of: Of,
+    target: BatchArgs,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
@@ -263,11 +264,7 @@ async fn ended(
                     told = progress;
                 }
             }
-            Err(error) => {
-                if patience.failed(error)? {
-                    terminal.message("the connection is lost: trying again");
-                }
-            }
+            Err(error) => patience.failed(error, terminal)?,
         }
         if patience.is_over() {
             terminal.message(&format!("error: batch {id} has not ended"));
@@ -289,26 +286,21 @@ fn has_ended(batch: &Value) -> bool {
 impl Results {
     fn run(&self, terminal: &Terminal) -> anyhow::Result<u8> {
         let limit = self.limit.to_string();
-        let mut query = vec![("limit", limit.as_str())];
-        for (name, value) in [("outcome", &self.outcome), ("after", &self.after)] {
-            query.extend(value.as_deref().map(|value| (name, value)));
-        }
-        self.of.server.run(async |client| {
+        let filters = [("outcome", &self.outcome), ("after", &self.after)];
+        let query = listing::query(&limit, &filters);
+        self.target.server.run(async |client| {
             let answer = client
-                .get(&["batches", &self.of.id, "results"], &query)
+                .get(&["batches", &self.target.id, "results"], &query)
                 .await?;
-            answer.show_page(terminal, results, |body| {
-                let next = body["next"].as_str()?;
-                Some(format!("there may be more: --after '{next}'"))
-            })
+            answer.show_page(terminal, results, listing::more)
         })
     }
 }
 
 impl Change {
     fn run(&self, word: &str, terminal: &Terminal) -> anyhow::Result<u8> {
-        self.of.server.run(async |client| {
-            let path = ["batches", &self.of.id, word];
+        self.target.server.run(async |client| {
+            let path = ["batches", &self.target.id, word];
             let query = self.reason.query();
             let answer = client.post(&path, &query, &[], Vec::new(), Repeat::Never);
             answer.await?.show(terminal, |body| {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use swirl_config::parse_duration;
-use swirl_deployment::Loader;
+use swirl_deployment::{Loaded, Loader};
 use swirl_engine::{Definition, Env, auth_without_instance};
 use swirl_functions::watch::Watch;
 use swirl_model::ids::{InstanceId, ScopeRef};
@@ -105,8 +105,12 @@ async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::R
     let mut loader = loader_with(&args.allow_host, args.functions.settings()?, args.timeout)?;
     loader.given = args.given.resources()?;
     loader.secrets = secrets(&args.secret)?;
-    let mut deployment = match load(&loader, &args.file, terminal.colours())? {
-        Ok(deployment) => deployment,
+    let Loaded {
+        mut deployment,
+        functions,
+        ..
+    } = match load(&loader, &args.file, terminal.colours())? {
+        Ok(loaded) => loaded,
         Err(why) => {
             terminal.message(&why);
             return Ok(2);
@@ -127,7 +131,7 @@ async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::R
         }
     }
     let id = Definition::id_of(&deployment.workflow);
-    if let Err(problems) = loader.prepare(&id, &deployment) {
+    if let Err(problems) = loader.prepare(&id, &deployment.workflow, functions) {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         bail!("{}", lines.join("\n"));
     }

@@ -40,16 +40,10 @@ enum Command {
 struct Check {
     /// Check what this process needs [default: what both need].
     #[arg(long = "for", value_enum, value_name = "PROCESS")]
-    process: Option<Who>,
+    process: Option<Process>,
 
     #[command(flatten)]
     flags: Flags<All>,
-}
-
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Who {
-    Worker,
-    Coordinator,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
@@ -62,11 +56,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 }
 
 fn check(args: &Check, terminal: &Terminal) -> anyhow::Result<u8> {
-    let processes = match args.process {
-        Some(Who::Worker) => &[Process::Worker],
-        Some(Who::Coordinator) => &[Process::Coordinator],
-        None => Process::ALL,
-    };
+    let process = args.process.as_ref();
+    let processes = process.map_or(Process::ALL, std::slice::from_ref);
     let json_wanted = terminal.output == Output::Json;
     match args.flags.load_for(processes) {
         Ok(loaded) if json_wanted => {

@@ -21,11 +21,11 @@ Examples:
   swirl dead-letters drop 7")]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    command: DeadLettersCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum DeadLettersCommand {
     /// Lists them, oldest first.
     #[command(disable_version_flag = true)]
     List(List),
@@ -71,21 +71,21 @@ struct One {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
-    match &args.what {
-        What::List(list) => list.run(terminal),
-        What::Show(one) => one.server.run(async |client| {
+    match &args.command {
+        DeadLettersCommand::List(list) => list.run(terminal),
+        DeadLettersCommand::Show(one) => one.server.run(async |client| {
             let number = one.number.to_string();
             let answer = client.get(&["dead-letters", &number], &[]).await?;
             answer.show(terminal, whole)
         }),
-        What::Retry(Change { one, reason }) => one.server.run(async |client| {
+        DeadLettersCommand::Retry(Change { one, reason }) => one.server.run(async |client| {
             let number = one.number.to_string();
             let path = ["dead-letters", number.as_str(), "retry"];
             let query = reason.query();
             let answer = client.post(&path, &query, &[], Vec::new(), Repeat::Never);
             answer.await?.show(terminal, |_| "sent again\n".to_owned())
         }),
-        What::Drop(Change { one, reason }) => one.server.run(async |client| {
+        DeadLettersCommand::Drop(Change { one, reason }) => one.server.run(async |client| {
             let number = one.number.to_string();
             let path = ["dead-letters", number.as_str()];
             let answer = client.delete(&path, &reason.query()).await?;

@@ -100,7 +100,7 @@ fn definitions(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         discover::collect(path, &mut files, &wanted)?;
         if files.len() == before {
             bail!(
-                "{} holds no definition ({})",
+                "{} contains no definition ({})",
                 path.display(),
                 ENDINGS.join(", ")
             );

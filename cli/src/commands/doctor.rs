@@ -21,7 +21,7 @@ Examples:
 pub struct Args {
     /// Check what this process needs [default: what both need].
     #[arg(long = "for", value_enum, value_name = "PROCESS")]
-    process: Option<Who>,
+    process: Option<Process>,
 
     /// Servers whose API is checked as well.
     #[arg(long, env = "SWIRL_SERVER", value_delimiter = ',', value_name = "URL")]
@@ -34,18 +34,9 @@ pub struct Args {
     flags: Flags<All>,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Who {
-    Worker,
-    Coordinator,
-}
-
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
-    let processes = match args.process {
-        Some(Who::Worker) => &[Process::Worker],
-        Some(Who::Coordinator) => &[Process::Coordinator],
-        None => Process::ALL,
-    };
+    let process = args.process.as_ref();
+    let processes = process.map_or(Process::ALL, std::slice::from_ref);
     let mut report = Report::default();
     let loaded = configuration(&mut report, args.flags.load_for(processes));
     let found = match loaded {

@@ -16,11 +16,11 @@ Examples:
   swirl events explain approved.json --instance 2f6c...   # why this one doesn't take it")]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    command: EventsCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum EventsCommand {
     /// Lists the last events that a server received since it started, newest first.
     ///
     /// Each coordinator of a cluster knows only the events that it received itself.
@@ -56,8 +56,8 @@ struct Explain {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
-    match &args.what {
-        What::Recent(recent) => recent.server.run(async |client| {
+    match &args.command {
+        EventsCommand::Recent(recent) => recent.server.run(async |client| {
             let limit = recent.limit.to_string();
             let answer = client.get(&["events"], &[("limit", &limit)]).await?;
             answer.show(terminal, |body| {
@@ -67,7 +67,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
                 events.map(line).collect()
             })
         }),
-        What::Explain(explain) => {
+        EventsCommand::Explain(explain) => {
             let event = read(&explain.file)?;
             let instance = explain.instance.as_deref().map(|id| ("instance", id));
             let query: Vec<(&str, &str)> = instance.into_iter().collect();

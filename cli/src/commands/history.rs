@@ -112,11 +112,7 @@ async fn follow(id: &str, args: &Args, client: &Client, terminal: &Terminal) -> 
                     return Ok(0);
                 }
             }
-            Err(error) => {
-                if patience.failed(error)? {
-                    terminal.message("the connection is lost: trying again");
-                }
-            }
+            Err(error) => patience.failed(error, terminal)?,
         }
         if patience.is_over() {
             terminal.message(&format!("error: instance {id} is still running"));

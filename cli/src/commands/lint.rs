@@ -7,7 +7,6 @@ use swirl_authoring::lint::{self, Finding, RULES, Rule};
 use swirl_deployment::{Loader, RESOURCE_BYTES_MAX};
 use swirl_functions::types;
 use swirl_spec::resource::{FileResources, Resources};
-use swirl_spec::source::{self, Limits};
 
 use super::validate::{self, Read};
 use crate::functions::GivenArgs;
@@ -106,7 +105,7 @@ fn linted(
     given: &[(String, String)],
 ) -> Option<Vec<Finding>> {
     let workflow = read.reading.workflow.as_ref()?;
-    let root = source::parse(read.text.as_bytes(), &Limits::default()).ok()?;
+    let root = read.reading.root.as_ref()?;
     let folder = read.file.parent().unwrap_or(Path::new(""));
     let files = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
     let documents = match loader {
@@ -120,7 +119,7 @@ fn linted(
             uris.filter_map(fetch).collect()
         }
     };
-    Some(lint::lint(workflow, &root, &documents))
+    Some(lint::lint(workflow, root, &documents))
 }
 
 fn human(all: &[Linted]) -> String {

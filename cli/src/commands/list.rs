@@ -4,6 +4,7 @@ use serde_json::Value;
 use swirl_presentation::timeline::{error, shown};
 
 use crate::client::Server;
+use crate::listing;
 use crate::terminal::Terminal;
 use crate::text::table;
 
@@ -63,17 +64,15 @@ pub struct Args {
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let limit = args.limit.to_string();
-    let mut query = vec![("limit", limit.as_str())];
-    for (name, value) in [
+    let filters = [
         ("workflow", &args.workflow),
         ("version", &args.version),
         ("status", &args.status),
         ("key", &args.key),
         ("query", &args.query),
         ("after", &args.after),
-    ] {
-        query.extend(value.as_deref().map(|value| (name, value)));
-    }
+    ];
+    let query = listing::query(&limit, &filters);
     args.server.run(async |client| {
         let answer = client.get(&["instances"], &query).await?;
         answer.show_page(terminal, text, more)
@@ -100,8 +99,7 @@ fn text(body: &Value) -> String {
 }
 
 fn more(body: &Value) -> Option<String> {
-    let next = body["next"].as_str()?;
-    let more = format!("there may be more: --after '{next}'");
+    let more = listing::more(body)?;
     Some(match body["instances"].as_array() {
         Some(rows) if !rows.is_empty() => more,
         _ => format!("nothing yet among {} instances; {more}", body["scanned"]),

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use serde_json::{Value, json};
+use swirl_spec::Reading;
 use swirl_spec::edition::Edition;
 use swirl_spec::migrate::{Assume, Format, Migrated, Obstacle, migrate};
-use swirl_spec::source::{self, Limits};
 
 use super::validate::{self, Read};
 use crate::functions::GivenArgs;
@@ -82,7 +82,13 @@ enum OutputFormat {
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let To::V0_8 = args.to;
     let read = Read::file_with(&args.file, &args.given.resources()?)?;
-    let (Some(workflow), Some(detected)) = (&read.reading.workflow, &read.reading.edition) else {
+    let Reading {
+        workflow: Some(workflow),
+        edition: Some(detected),
+        root: Some(root),
+        ..
+    } = &read.reading
+    else {
         if terminal.output == Output::Json {
             let findings = swirl_spec::render::json(
                 &args.file.display().to_string(),
@@ -103,13 +109,11 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         terminal.message(&format!("error: {file} is of edition 0.8 already"));
         return Ok(1);
     }
-    let root = source::parse(read.text.as_bytes(), &Limits::default())
-        .map_err(|finding| anyhow!("{finding}"))?;
     let format = format(args);
     let assume = Assume {
         objects: args.assume.contains(&Assumption::Objects),
     };
-    let done = migrate(workflow, &root, format, assume);
+    let done = migrate(workflow, root, format, assume);
     if let Ok(migrated) = &done {
         save(args, migrated, format, terminal.output)?;
     }
@@ -167,7 +171,8 @@ fn save(args: &Args, migrated: &Migrated, format: Format, output: Output) -> any
     if let Some((taken, _)) = files.iter().find(|(file, _)| file.exists()) {
         bail!("{} already exists; use another folder", taken.display());
     }
-    std::fs::create_dir_all(path).with_context(|| format!("{} cannot be made", path.display()))?;
+    std::fs::create_dir_all(path)
+        .with_context(|| format!("{} cannot be created", path.display()))?;
     files.iter().try_for_each(|(file, text)| write(file, text))
 }
 

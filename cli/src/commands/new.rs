@@ -93,7 +93,7 @@ fn begin(args: &Args, name: &str, template: &Template) -> anyhow::Result<[PathBu
         }
     }
     std::fs::create_dir_all(&args.folder)
-        .with_context(|| format!("{} cannot be made", args.folder.display()))?;
+        .with_context(|| format!("{} cannot be created", args.folder.display()))?;
     write(&definition, &files.definition)?;
     write(&scenario, &files.scenario)?;
     Ok([definition, scenario])

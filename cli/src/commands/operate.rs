@@ -13,7 +13,7 @@ use crate::terminal::Terminal;
 #[command(after_long_help = "Example:\n  swirl cancel 2f6c0d9b")]
 pub struct Cancel {
     #[command(flatten)]
-    of: Of,
+    target: InstanceArgs,
 }
 
 /// Suspends an instance: nothing in it continues until it is resumed.
@@ -21,7 +21,7 @@ pub struct Cancel {
 #[command(after_long_help = "Example:\n  swirl suspend 2f6c0d9b")]
 pub struct Suspend {
     #[command(flatten)]
-    of: Of,
+    target: InstanceArgs,
 }
 
 /// Resumes a suspended instance.
@@ -29,7 +29,7 @@ pub struct Suspend {
 #[command(after_long_help = "Example:\n  swirl resume 2f6c0d9b")]
 pub struct Resume {
     #[command(flatten)]
-    of: Of,
+    target: InstanceArgs,
 }
 
 /// Retries what failed in a faulted instance.
@@ -40,7 +40,7 @@ Examples:
   swirl retry 2f6c0d9b --data '{\"amount\": 7}' --to-version 2.0")]
 pub struct Retry {
     #[command(flatten)]
-    of: Of,
+    target: InstanceArgs,
 
     #[command(flatten)]
     with: With,
@@ -53,7 +53,7 @@ Example:
   swirl skip 2f6c0d9b --result '{\"payment\": 7}'")]
 pub struct Skip {
     #[command(flatten)]
-    of: Of,
+    target: InstanceArgs,
 
     /// The value to use as the action's result: JSON as it is, '@FILE', or '-' for stdin.
     #[arg(long, default_value = "null", value_name = "JSON")]
@@ -68,7 +68,7 @@ Examples:
   swirl rerun 2f6c0d9b --state Charge --data @order.json --to-version 2.0")]
 pub struct Rerun {
     #[command(flatten)]
-    of: Of,
+    target: InstanceArgs,
 
     #[command(flatten)]
     with: With,
@@ -90,7 +90,7 @@ Examples:
   swirl move 2f6c0d9b --to-version 2.0 --reason 'the address was wrong'")]
 pub struct Move {
     #[command(flatten)]
-    of: Of,
+    target: InstanceArgs,
 
     /// The version, which must have been deployed.
     #[arg(long, value_name = "VERSION")]
@@ -144,7 +144,7 @@ impl With {
 }
 
 #[derive(Debug, clap::Args)]
-struct Of {
+struct InstanceArgs {
     /// The instance's id or its beginning, or WORKFLOW/KEY.
     #[arg(value_name = "ID")]
     id: String,
@@ -158,41 +158,41 @@ struct Of {
 }
 
 pub fn cancel(args: &Cancel, terminal: &Terminal) -> anyhow::Result<u8> {
-    args.of.ask("cancel", String::new(), terminal)
+    args.target.ask("cancel", String::new(), terminal)
 }
 
 pub fn suspend(args: &Suspend, terminal: &Terminal) -> anyhow::Result<u8> {
-    args.of.ask("suspend", String::new(), terminal)
+    args.target.ask("suspend", String::new(), terminal)
 }
 
 pub fn resume(args: &Resume, terminal: &Terminal) -> anyhow::Result<u8> {
-    args.of.ask("resume", String::new(), terminal)
+    args.target.ask("resume", String::new(), terminal)
 }
 
 pub fn retry(args: &Retry, terminal: &Terminal) -> anyhow::Result<u8> {
     let mut body = json!({});
     args.with.add(&mut body)?;
-    args.of.ask("retry", body.to_string(), terminal)
+    args.target.ask("retry", body.to_string(), terminal)
 }
 
 pub fn skip(args: &Skip, terminal: &Terminal) -> anyhow::Result<u8> {
     let result = json_argument(&args.result).context("--result")?;
-    args.of.ask("skip", result.to_string(), terminal)
+    args.target.ask("skip", result.to_string(), terminal)
 }
 
 pub fn rerun(args: &Rerun, terminal: &Terminal) -> anyhow::Result<u8> {
     let mut body = json!({"state": args.state});
     args.with.add(&mut body)?;
-    args.of.ask("rerun", body.to_string(), terminal)
+    args.target.ask("rerun", body.to_string(), terminal)
 }
 
 pub fn move_to(args: &Move, terminal: &Terminal) -> anyhow::Result<u8> {
     let body = json!({"version": args.to_version, "dryRun": args.dry_run}).to_string();
-    args.of.server.run(async |client| {
-        let id = client.instance(&args.of.id).await?;
+    args.target.server.run(async |client| {
+        let id = client.instance(&args.target.id).await?;
         let path = ["instances", &id, "migrate"];
         let headers = [("content-type", "application/json")];
-        let query = reason(args.of.reason.as_deref());
+        let query = reason(args.target.reason.as_deref());
         let answer = client
             .post(&path, &query, &headers, body.into_bytes(), Repeat::Never)
             .await?;

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use put_off::{GIVEN_UP_AFTER, GivenUp, PutOff};
-use swirl_deployment::{Loader, RESOURCE_BYTES_MAX, Refusal};
+use swirl_deployment::{Loaded, Loader, RESOURCE_BYTES_MAX, Refusal};
 use swirl_engine::{Definition, continuation_id, derive};
 use swirl_functions::types::custom::SYSOUT_TARGET;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::{Instance, InstanceState, Status};
 use swirl_model::{CloudEvent, Data};
 use swirl_ports::{Definitions, InstanceQueries, InstanceRecords};
-use swirl_service::{Deployed, Deployment, Refused, Service, StartRequest, Started};
+use swirl_service::{Deployed, Refused, Service, StartRequest, Started};
 use swirl_spec::render::{self, Colour};
 use swirl_spec::resource::FileResources;
 
@@ -125,7 +125,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 fn read_event(file: &PathBuf) -> anyhow::Result<CloudEvent> {
     let text = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
     serde_json::from_slice(&text)
-        .with_context(|| format!("{} holds no CloudEvent in JSON", file.display()))
+        .with_context(|| format!("{} doesn't contain a CloudEvent in JSON", file.display()))
 }
 
 async fn run_one(
@@ -260,7 +260,7 @@ pub(super) fn load(
     loader: &Loader,
     file: &Path,
     colour: bool,
-) -> anyhow::Result<Result<Deployment, String>> {
+) -> anyhow::Result<Result<Loaded, String>> {
     let document =
         std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let folder = file.parent().unwrap_or(Path::new(""));
@@ -293,13 +293,17 @@ async fn deploy(
     file: &Path,
     colour: bool,
 ) -> anyhow::Result<Result<(String, String), String>> {
-    let deployment = match load(loader, file, colour)? {
-        Ok(deployment) => deployment,
+    let Loaded {
+        deployment,
+        functions,
+        ..
+    } = match load(loader, file, colour)? {
+        Ok(loaded) => loaded,
         Err(why) => return Ok(Err(why)),
     };
     // The functions must be callable before the first instance exists.
     let id = Definition::id_of(&deployment.workflow);
-    if let Err(problems) = loader.prepare(&id, &deployment) {
+    if let Err(problems) = loader.prepare(&id, &deployment.workflow, functions) {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         return Ok(Err(lines.join("\n")));
     }

@@ -26,11 +26,11 @@ enum Task {
     /// Lists the schedules of the latest versions, with their next starts.
     List(List),
     /// Pauses the schedule of a workflow, in all versions, until it is resumed.
-    Pause(Of),
+    Pause(ScheduleArgs),
     /// Resumes the schedule. Starts that were missed while it was paused are not made up for.
-    Resume(Of),
+    Resume(ScheduleArgs),
     /// Starts an instance now, in addition to those that the schedule starts.
-    Fire(Of),
+    Fire(ScheduleArgs),
     /// Starts the instances that the schedule had in a past period.
     ///
     /// Each instant is started only once: if a request failed, repeating the command continues there.
@@ -48,7 +48,7 @@ struct List {
 }
 
 #[derive(Debug, clap::Args)]
-struct Of {
+struct ScheduleArgs {
     /// The workflow's id.
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
@@ -75,7 +75,7 @@ struct Backfill {
     dry_run: bool,
 
     #[command(flatten)]
-    of: Of,
+    target: ScheduleArgs,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
@@ -139,12 +139,12 @@ impl Of {
 impl Backfill {
     fn run(&self, terminal: &Terminal) -> anyhow::Result<u8> {
         let asked = json!({"from": self.from, "to": self.to, "dryRun": self.dry_run});
-        self.of.server.run(async |client| {
-            let workflow = self.of.workflow.as_str();
+        self.target.server.run(async |client| {
+            let workflow = self.target.workflow.as_str();
             let path = ["workflows", workflow, "schedule", "backfill"];
             let headers = [("content-type", "application/json")];
             let body = asked.to_string().into_bytes();
-            let query = self.of.reason.query();
+            let query = self.target.reason.query();
             let answer = client.post(&path, &query, &headers, body, Repeat::Safe);
             answer.await?.show(terminal, filled)
         })

@@ -109,9 +109,7 @@ async fn ended(
             Ok(answer) if answer.body["status"] != "running" => break answer,
             Ok(_) => patience.answered(),
             Err(error) => {
-                if patience.failed(error)? {
-                    terminal.message("the connection is lost: trying again");
-                }
+                patience.failed(error, terminal)?;
                 patience.pause(AGAIN).await;
             }
         }

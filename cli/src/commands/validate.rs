@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use swirl_authoring::lint;
 use swirl_deployment::fetch;
-use swirl_deployment::{GivenOr, Loader, Missing, RESOURCE_BYTES_MAX, Text};
+use swirl_deployment::{GivenOr, Loader, Locations, Missing, RESOURCE_BYTES_MAX};
 use swirl_embedded::SystemClock;
 use swirl_functions::types::{Checks, Settings as FunctionSettings};
 use swirl_ports::Clock;
@@ -14,7 +14,6 @@ use swirl_scenario::discover;
 use swirl_spec::diagnostic::{Code, Diagnostic, Severity};
 use swirl_spec::render::{self, Colour, SarifFile};
 use swirl_spec::resource::FileResources;
-use swirl_spec::source::{self, Limits};
 use swirl_spec::{Options, Reading};
 
 use crate::arguments::{loader, secrets};
@@ -110,23 +109,19 @@ impl Read {
 
     /// Checks the built-in operations.
     fn check_operations(&mut self) {
-        if let Some(workflow) = &self.reading.workflow {
-            for finding in Text::new(self.text.as_bytes()).built_in(workflow) {
-                self.reading.diagnostics.push(finding);
-            }
+        if let (Some(workflow), Some(root)) = (&self.reading.workflow, &self.reading.root) {
+            let found = Locations::new(root).built_in(workflow);
+            self.reading.diagnostics.extend(found);
         }
     }
 
     /// Finds definitions that are never used. Existing documents often have some, and they are harmless. So they are
     /// warnings here, and ignored at deployment.
     fn check_unused(&mut self) {
-        let Some(workflow) = &self.reading.workflow else {
+        let (Some(workflow), Some(root)) = (&self.reading.workflow, &self.reading.root) else {
             return;
         };
-        let Ok(root) = source::parse(self.text.as_bytes(), &Limits::default()) else {
-            return;
-        };
-        let mut found = lint::lint(workflow, &root, &[]);
+        let mut found = lint::lint(workflow, root, &[]);
         found.retain(|finding| finding.rule.name == lint::UNUSED_DEFINITION.name);
         for finding in found {
             let code = Code::of_rule(finding.rule.name);
@@ -138,17 +133,15 @@ impl Read {
 
     /// Loads the documents that describe the functions, and checks the calls against them.
     fn check_calls(&mut self, loader: &Loader, given: &[(String, String)]) {
-        let Some(workflow) = &self.reading.workflow else {
+        let (Some(workflow), Some(root)) = (&self.reading.workflow, &self.reading.root) else {
             return;
         };
         let folder = self.file.parent().unwrap_or(Path::new(""));
         let files = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
         let (resources, missing) = loader.documents(workflow, files, given);
         let checks = Checks::new(workflow, &resources, &FunctionSettings::default());
-        let found = Text::new(self.text.as_bytes()).checked(workflow, &checks, &missing);
-        for finding in found {
-            self.reading.diagnostics.push(finding);
-        }
+        let found = Locations::new(root).checked(workflow, &checks, &missing);
+        self.reading.diagnostics.extend(found);
         self.missing = missing;
     }
 

@@ -1,4 +1,4 @@
-//! What `swirl dev` knows about itself: it is the only process of its system.
+//! The system of `swirl dev`, which is the only process in it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -81,7 +81,7 @@ impl Insight for DevInsight {
         };
         match (self.store.list(&filter).await, &self.folder) {
             (Err(error), _) => {
-                let hint = "look at the disk, then start 'swirl dev' again";
+                let hint = "check the disk, then start 'swirl dev' again";
                 report.error("store", error.to_string(), hint);
             }
             (Ok(_), None) => report.ok(

@@ -13,7 +13,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const DATE_MS: i64 = 1_000;
 
 pub async fn api(report: &mut Report, url: &str, target: &Target) {
-    let hint = "look at --server, --token-file and --ca-file";
+    let hint = "check --server, --token-file and --ca-file";
     let client = match Client::new(target) {
         Ok(client) => client.once(),
         Err(error) => return report.error("api", format!("{error:#}"), hint),
@@ -53,7 +53,7 @@ pub async fn api(report: &mut Report, url: &str, target: &Target) {
             let body: Value = answer.json().await.unwrap_or_default();
             let limited = body["limited"].as_array().cloned().unwrap_or_default();
             for reason in &limited {
-                report.warning("api-ready", shown(reason), "look at the checks above");
+                report.warning("api-ready", shown(reason), "see the checks above");
             }
             if limited.is_empty() {
                 report.ok("api-ready", "it can work");
@@ -62,7 +62,7 @@ pub async fn api(report: &mut Report, url: &str, target: &Target) {
         Ok(answer) => {
             let body: Value = answer.json().await.unwrap_or_default();
             let message = format!("it cannot work: {}", shown(&body["detail"]));
-            report.error("api-ready", message, "look at its log, and at Redis");
+            report.error("api-ready", message, "check its log, and Redis");
         }
         Err(error) => report.error("api-ready", format!("{error:#}"), hint),
     }

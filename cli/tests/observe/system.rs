@@ -1,4 +1,4 @@
-//! What a coordinator knows about its cluster: processes, lateness, the checks of the servers, and recorded data.
+//! The cluster as a coordinator reports it: processes, lateness, the checks of the servers, and recorded data.
 
 use serde_json::{Value, json};
 use swirl_servers::eventually;

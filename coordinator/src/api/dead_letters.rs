@@ -77,7 +77,7 @@ pub async fn retry(
         return Err(Problem::conflict("letter-cut", detail));
     }
     match task(&letter) {
-        Some(scope) => go_on(&api, scope).await?,
+        Some(scope) => retry_task(&api, scope).await?,
         None => kept.send_again(letter.sequence).await?,
     }
     let entry = entry("dead-letter-retry", &letter, &operator);
@@ -126,7 +126,7 @@ async fn find<'a>(
     Ok((kept, letter))
 }
 
-async fn go_on(api: &Api, scope: ScopeRef) -> Result<(), Problem> {
+async fn retry_task(api: &Api, scope: ScopeRef) -> Result<(), Problem> {
     let found = api.queries.instance(&scope.instance).await?;
     let Some(instance) = found else {
         return Err(Problem::no_instance(scope.instance.as_str()));

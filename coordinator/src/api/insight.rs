@@ -1,4 +1,4 @@
-//! What a server knows about the system that it belongs to, for `/system` and below.
+//! The system that a server belongs to, for `/system` and below.
 
 use async_trait::async_trait;
 use swirl_model::time::Timestamp;

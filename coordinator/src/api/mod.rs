@@ -48,4 +48,4 @@ pub use insight::{Insight, QueueFigures};
 pub use letters::{DeadLetter, DeadLetters};
 pub use router::{health_router, router};
 
-pub use swirl_deployment::{Outcome, Reader, Source};
+pub use swirl_deployment::{Outcome, ReadDocument, Reader, Source};

@@ -31,7 +31,7 @@ pub struct Asker(pub(super) Operator);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Why {
+struct ReasonQuery {
     reason: Option<String>,
 }
 
@@ -39,7 +39,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Asker {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asker, Problem> {
-        let Parameters(Why { reason }) = Parameters::from_request_parts(parts, state).await?;
+        let Parameters(ReasonQuery { reason }) =
+            Parameters::from_request_parts(parts, state).await?;
         let reason = self::reason(reason)?;
         let caller = parts.extensions.get::<Caller>();
         Ok(Asker(Operator {
@@ -311,7 +312,7 @@ async fn operate(
         .service
         .operate_by(&instance.header.id, action, &operator);
     if !done.await? {
-        let detail = "the instance's status has just changed; look at it again";
+        let detail = "the instance's status has just changed; read the instance again";
         return Err(Problem::conflict("wrong-status", detail));
     }
     let body = json!({"id": instance.header.id.as_str(), "accepted": word});

@@ -21,12 +21,12 @@ pub fn file(report: &mut Report, name: &str, path: &Path) {
         Ok(pem) => pem,
         Err(error) => {
             let message = format!("{shown} cannot be read: {error}");
-            return report.error(name, message, "look at its path and its rights");
+            return report.error(name, message, "check its path and permissions");
         }
     };
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(&pem).flatten().collect();
     if certificates.is_empty() {
-        let message = format!("{shown} holds no certificate in PEM");
+        let message = format!("{shown} contains no PEM certificate");
         return report.error(
             name,
             message,
@@ -54,7 +54,7 @@ pub fn one(report: &mut Report, name: &str, whom: &str, der: &[u8]) {
     let whom = format!("the certificate of {whom}");
     if begins > now {
         let message = format!("{whom} is not good yet");
-        return report.error(name, message, "look at the clock of this machine");
+        return report.error(name, message, "check the clock of this machine");
     }
     match ends.duration_since(now) {
         Err(_) => {

@@ -19,7 +19,7 @@ pub async fn collector(report: &mut Report, config: &Config) {
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
         return;
     };
-    let hint = "traces and metrics are lost meanwhile: look at telemetry.otlp_endpoint, and at firewalls between";
+    let hint = "traces and metrics are lost meanwhile: check telemetry.otlp_endpoint and any firewalls in between";
     let plain = host.trim_start_matches('[').trim_end_matches(']');
     match timeout(ANSWER_MAX, TcpStream::connect((plain, port))).await {
         Ok(Ok(_)) => report.ok("collector", format!("somebody listens at {host}:{port}")),

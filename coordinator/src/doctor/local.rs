@@ -49,13 +49,13 @@ fn readable(report: &mut Report, name: &str, path: &Path) {
         Ok(_) => report.ok(name, format!("{} can be read", path.display())),
         Err(error) => {
             let message = format!("{} cannot be read: {error}", path.display());
-            report.error(name, message, "look at its path and its rights");
+            report.error(name, message, "check its path and permissions");
         }
     }
 }
 
 fn secrets(report: &mut Report, config: &Config) {
-    let hint = "workers will not start: look at its path, its rights and its content";
+    let hint = "workers will not start: check its path, permissions and content";
     for path in &config.secrets.files {
         match File::new(path) {
             Ok(_) => report.ok("secrets.files", format!("{} can be read", path.display())),
@@ -76,7 +76,7 @@ fn coordinator(report: &mut Report, config: &Config) {
         Some((cert, key)) => match Tls::load(cert, key) {
             Ok(_) => certificates::file(report, "coordinator.tls_cert", cert),
             Err(error) => {
-                let hint = "coordinators will not start: look at both files";
+                let hint = "coordinators will not start: check both files";
                 report.error("coordinator.tls_cert", error.to_string(), hint);
             }
         },
@@ -111,7 +111,7 @@ async fn access(report: &mut Report, config: &Config) {
                 let hint = "'swirl token create' makes one";
                 report.warning(
                     "auth.tokens",
-                    "nobody can use the API: there is no token",
+                    "no one can use the API: there is no token",
                     hint,
                 );
             }
@@ -120,7 +120,7 @@ async fn access(report: &mut Report, config: &Config) {
             }
         }
         Err(error) => {
-            let hint = "coordinators will not start: look at the file";
+            let hint = "coordinators will not start: check the file";
             report.error("auth.tokens_file", format!("{error:#}"), hint);
         }
     }

@@ -17,11 +17,11 @@ const SKEW_MS: i64 = 1_000;
 pub async fn servers(report: &mut Report, config: &Config) {
     // One at a time, so that the report has a fixed order. Each check has a time limit.
     if timeout(SERVER_MAX, redis(report, config)).await.is_err() {
-        let hint = "look at its address, and at firewalls between";
+        let hint = "check its address and any firewalls in between";
         report.error("redis", "Redis doesn't answer in time", hint);
     }
     if timeout(SERVER_MAX, nats(report, config)).await.is_err() {
-        let hint = "look at its address, and at firewalls between";
+        let hint = "check its address and any firewalls in between";
         report.error("nats", "NATS doesn't answer in time", hint);
     }
 }

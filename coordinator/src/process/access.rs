@@ -32,9 +32,7 @@ pub fn access(config: &Config) -> anyhow::Result<Access> {
     let tokens = tokens(&config.auth)?;
     let oidc = config.auth.oidc.as_ref().map(oidc).transpose()?;
     if oidc.is_none() && tokens.all().is_empty() {
-        tracing::warn!(
-            "nobody can use the API: the file of tokens is empty, see 'swirl token create'"
-        );
+        tracing::warn!("no one can use the API: the token file is empty, see 'swirl token create'");
     }
     Ok(Access::guarded(namespace, tokens, oidc).refused_max(config.auth.refused_max))
 }

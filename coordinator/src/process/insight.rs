@@ -1,4 +1,4 @@
-//! What a coordinator knows about its cluster.
+//! The state of the cluster as a coordinator sees it.
 
 use async_trait::async_trait;
 use swirl_config::{Config, Process};

@@ -19,9 +19,9 @@ const FILE_BYTES_MAX: usize = 1 << 20;
 pub enum TlsError {
     #[error("{path} cannot be read: {reason}")]
     File { path: String, reason: String },
-    #[error("{path} holds no certificate in PEM")]
+    #[error("{path} contains no PEM certificate")]
     NoCertificate { path: String },
-    #[error("{path} holds no private key in PEM: {reason}")]
+    #[error("{path} contains no PEM private key: {reason}")]
     NoKey { path: String, reason: String },
     #[error("certificate {cert} and key {key} cannot be used together: {reason}")]
     Pair {

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use swirl_coordinator::access::Access;
-use swirl_coordinator::api::{Reader, Source};
-use swirl_model::ids::DefinitionId;
-use swirl_service::Deployment;
+use swirl_coordinator::api::{ReadDocument, Reader, Source};
 use tokio::time::timeout;
 
 use crate::running::{Reads, Setup, client, tokens};
@@ -25,7 +23,7 @@ struct Slow {
 }
 
 impl Reader for Slow {
-    fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>> {
+    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Value>> {
         if source.document == GOOD {
             return Reads.read(source);
         }
@@ -35,10 +33,6 @@ impl Reader for Slow {
         Err(vec![
             json!({"severity": "error", "message": "nobody waits for it"}),
         ])
-    }
-
-    fn prepare(&self, _: &DefinitionId, _: &Deployment) -> Result<(), Vec<Value>> {
-        Ok(())
     }
 }
 

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use swirl_coordinator::access::{Access, Oidc, Token, TokenEntry, Tokens, hash};
-use swirl_coordinator::api::{Api, Reader, Source};
+use swirl_coordinator::api::{Api, ReadDocument, Reader, Source};
 use swirl_coordinator::server::{Server, Tls};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
-use swirl_model::ids::DefinitionId;
 use swirl_model::workflow::Workflow;
 use swirl_ports::{AuditLog, DefinitionRecord, InstanceQueries};
 use swirl_runtime::{Registry, StartLimits};
@@ -25,12 +24,8 @@ use tokio::task::JoinHandle;
 struct Refuses;
 
 impl Reader for Refuses {
-    fn read(&self, _: &Source) -> Result<Deployment, Vec<Value>> {
+    fn read(&self, _: &Source) -> Result<ReadDocument, Vec<Value>> {
         Err(vec![json!({"severity": "error", "message": "no"})])
-    }
-
-    fn prepare(&self, _: &DefinitionId, _: &Deployment) -> Result<(), Vec<Value>> {
-        Ok(())
     }
 }
 
@@ -55,7 +50,7 @@ fn lower(record: &DefinitionRecord) -> Result<Workflow, String> {
 pub struct Reads;
 
 impl Reader for Reads {
-    fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>> {
+    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Value>> {
         let (document, options) = (source.document.as_bytes(), swirl_spec::Options::default());
         let reading = swirl_spec::read(document, &NoFiles, &options);
         Ok(Deployment {
@@ -63,11 +58,8 @@ impl Reader for Reads {
             document: source.document.clone(),
             resources: Vec::new(),
             workflow: reading.workflow.unwrap(),
-        })
-    }
-
-    fn prepare(&self, _: &DefinitionId, _: &Deployment) -> Result<(), Vec<Value>> {
-        Ok(())
+        }
+        .into())
     }
 }
 
@@ -93,14 +85,10 @@ impl Held {
 }
 
 impl Reader for Held {
-    fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>> {
+    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Value>> {
         self.begun.send(()).unwrap();
         let _ = self.goes_on.lock().unwrap().recv_timeout(PATIENCE);
         Refuses.read(source)
-    }
-
-    fn prepare(&self, _: &DefinitionId, _: &Deployment) -> Result<(), Vec<Value>> {
-        Ok(())
     }
 }
 

@@ -140,7 +140,7 @@ async fn nats(config: &Config, role: &str) -> anyhow::Result<async_nats::Client>
 
 async fn ensure(streams: &Streams) -> anyhow::Result<()> {
     let ensured = until_there(
-        "the streams cannot be made yet",
+        "the streams cannot be created yet",
         || streams.ensure(),
         |error| error.is_retryable(),
     );

@@ -28,7 +28,7 @@ pub fn config(ca: Option<&Path>) -> anyhow::Result<ClientConfig> {
             added += 1;
         }
         if added == 0 {
-            bail!("{shown} holds no certificate in PEM");
+            bail!("{shown} contains no PEM certificate");
         }
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());

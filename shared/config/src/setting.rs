@@ -3,7 +3,7 @@
 use super::kind::ValueKind;
 
 /// A process that has settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Process {
     Worker,
     Coordinator,

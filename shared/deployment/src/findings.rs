@@ -6,31 +6,22 @@ use swirl_functions::{Problem, Site};
 use swirl_model::workflow::Workflow;
 use swirl_spec::codes;
 use swirl_spec::diagnostic::{Diagnostic, Place};
-use swirl_spec::source::{self, Limits, Node};
+use swirl_spec::source::Node;
 
 use crate::fetch::Missing;
 
 /// The keys for the arguments of a call, in all editions.
 const ARGUMENTS: [&str; 2] = ["arguments", "parameters"];
 
-/// A definition's text, for finding locations.
-pub struct Text {
-    root: Option<Node>,
+/// Finds the locations of functions and calls in a definition.
+pub struct Locations<'a> {
+    root: &'a Node,
 }
 
-impl Text {
-    /// A document that contains just one definition.
-    pub fn new(document: &[u8]) -> Text {
-        Text {
-            root: source::parse(document, &Limits::default()).ok(),
-        }
-    }
-
-    /// A definition inside another document. Pointers are relative to the definition.
-    pub fn within(node: &Node) -> Text {
-        Text {
-            root: Some(node.clone()),
-        }
+impl<'a> Locations<'a> {
+    /// If the definition is inside another document, pointers are relative to the definition.
+    pub fn new(root: &'a Node) -> Locations<'a> {
+        Locations { root }
     }
 
     /// Functions that cannot be called, and calls that their documents don't allow. A `missing` document is not an
@@ -112,11 +103,10 @@ impl Text {
     /// A property of a function. If the functions are a list in another document, this is the reference to that
     /// document.
     fn function_place(&self, name: &str, key: &str) -> Place {
-        let found = self.root.as_ref().and_then(|root| {
-            let list = root.get("functions")?;
+        let found = self.root.get("functions").map(|list| {
             let own = |function: &&Node| function.get("name").and_then(Node::as_str) == Some(name);
             let function = list.items().and_then(|all| all.iter().find(own));
-            Some(function.map_or(list, |function| function.get(key).unwrap_or(function)))
+            function.map_or(list, |function| function.get(key).unwrap_or(function))
         });
         self.place(found)
     }
@@ -124,8 +114,7 @@ impl Text {
     /// The innermost existing location out of an action, its reference to a function, a property of that, and a value
     /// in the property.
     fn call_place(&self, action: &str, keys: &[&str], within: &str) -> Place {
-        let found = self.root.as_ref().and_then(|root| root.at(action));
-        let found = found.map(|action| {
+        let found = self.root.at(action).map(|action| {
             let call = action.get("functionRef").unwrap_or(action);
             let Some(value) = keys.iter().find_map(|key| call.get(key)) else {
                 return call;
@@ -143,11 +132,11 @@ impl Text {
     }
 
     fn place(&self, node: Option<&Node>) -> Place {
-        let (Some(root), Some(node)) = (&self.root, node) else {
+        let Some(node) = node else {
             return Place::default();
         };
         let mut place = node.place();
-        if let Some(inner) = place.pointer.strip_prefix(root.pointer()) {
+        if let Some(inner) = place.pointer.strip_prefix(self.root.pointer()) {
             place.pointer = inner.to_owned();
         }
         place
@@ -157,6 +146,7 @@ impl Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use swirl_spec::source::{self, Limits};
 
     const DOCUMENT: &str = "\
 id: w
@@ -175,7 +165,8 @@ states:
             message: String::new(),
             site,
         };
-        Text::new(DOCUMENT.as_bytes()).place_of(&problem).pointer
+        let root = source::parse(DOCUMENT.as_bytes(), &Limits::default()).unwrap();
+        Locations::new(&root).place_of(&problem).pointer
     }
 
     #[test]
@@ -201,8 +192,8 @@ states:
     fn pointers_are_relative_to_an_embedded_definition() {
         let text = format!("workflows:\n- {}", DOCUMENT.replace('\n', "\n  "));
         let root = source::parse(text.as_bytes(), &Limits::default()).unwrap();
-        let text = Text::within(root.at("/workflows/0").unwrap());
-        let place = text.function_place("f", "authRef");
+        let locations = Locations::new(root.at("/workflows/0").unwrap());
+        let place = locations.function_place("f", "authRef");
         assert_eq!(
             (place.pointer.as_str(), place.line),
             ("/functions/0/authRef", 4)

@@ -10,8 +10,8 @@ mod reader;
 mod store;
 
 pub use fetch::Missing;
-pub use findings::Text;
+pub use findings::Locations;
 pub use given::GivenOr;
-pub use loader::{Loader, RESOURCE_BYTES_MAX, Refusal};
-pub use reader::{DocumentReader, Reader, Source};
+pub use loader::{Loaded, Loader, RESOURCE_BYTES_MAX, Refusal};
+pub use reader::{DocumentReader, ReadDocument, Reader, Source};
 pub use store::{Deployer, Outcome};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use swirl_functions::http::{Http, HttpConfig, HttpError};
 use swirl_functions::resources::{Fetcher, Hosts, HttpOptions, HttpResources, Wanted};
 use swirl_functions::secrets::Chain;
-use swirl_functions::{Caller, Problem, Settings};
+use swirl_functions::{Caller, CompiledFunctions, Problem, Settings};
 use swirl_model::ids::DefinitionId;
 use swirl_model::workflow::Workflow;
 use swirl_ports::{Clock, DefinitionRecord, Secrets};
@@ -16,7 +16,7 @@ use swirl_spec::resource::{FileResources, MapResources};
 use swirl_spec::{Options, Reading};
 
 use crate::fetch::{self, Missing};
-use crate::findings::Text;
+use crate::findings::Locations;
 
 /// The largest file that a definition may refer to, in bytes.
 pub const RESOURCE_BYTES_MAX: usize = 4 << 20;
@@ -31,6 +31,15 @@ pub struct Loader {
     pub given: Vec<(String, String)>,
     /// For the credentials that fetching documents requires.
     pub secrets: Arc<dyn Secrets>,
+}
+
+/// A document that can be deployed.
+#[derive(Debug)]
+pub struct Loaded {
+    pub deployment: Deployment,
+    pub warnings: Vec<Diagnostic>,
+    /// Its functions; those that cannot be called are problems of [`Loader::prepare`].
+    pub functions: CompiledFunctions,
 }
 
 /// The reason why a document cannot be deployed.
@@ -114,12 +123,11 @@ impl Loader {
         document: &[u8],
         files: Option<FileResources>,
         given: &[(String, String)],
-    ) -> Result<Deployment, Refusal> {
-        let read = self.read_while(name, document, files, given, &Wanted::default());
-        read.map(|(deployment, _)| deployment)
+    ) -> Result<Loaded, Refusal> {
+        self.read_while(name, document, files, given, &Wanted::default())
     }
 
-    /// As [`Loader::read`], but also returns the warnings. Fetching stops when the result is no longer awaited.
+    /// As [`Loader::read`]. Fetching stops when the result is no longer awaited.
     ///
     /// # Errors
     /// As for [`Loader::read`].
@@ -130,23 +138,28 @@ impl Loader {
         files: Option<FileResources>,
         given: &[(String, String)],
         wanted: &Wanted,
-    ) -> Result<(Deployment, Vec<Diagnostic>), Refusal> {
+    ) -> Result<Loaded, Refusal> {
         let mut all = self.given.clone();
         all.retain(|(uri, _)| given.iter().all(|(known, _)| known != uri));
         all.extend_from_slice(given);
         let mut fetcher = self.fetcher(files, &all);
         fetcher.http = fetcher.http.while_wanted(wanted.clone());
         let mut reading = swirl_spec::read(document, &fetcher, &self.options_now());
-        let Some(workflow) = reading.workflow.take() else {
-            return Err(Refusal::Document(Box::new(reading)));
+        let (workflow, root) = match (reading.workflow.take(), reading.root.take()) {
+            (Some(workflow), Some(root)) => (workflow, root),
+            (_, root) => {
+                reading.root = root;
+                return Err(Refusal::Document(Box::new(reading)));
+            }
         };
+        let locations = Locations::new(&root);
         let used = reading.resources_used.into_iter();
         let mut resources: Vec<(String, String)> = used
             .map(|(uri, content)| (uri, String::from_utf8_lossy(&content).into_owned()))
             .collect();
         let missing = self.fetch(&workflow, &mut fetcher, &mut resources);
         if !missing.is_empty() {
-            let found = Text::new(document).missing(&workflow, &missing);
+            let found = locations.missing(&workflow, &missing);
             return Err(Refusal::Functions(found));
         }
         // A service's answer is only used now and isn't stored, so the same document stays the same.
@@ -156,10 +169,10 @@ impl Loader {
         }
         let own = resources.len();
         resources.extend(answered);
-        let problems = self.caller.check(&workflow, &resources);
+        let (functions, problems) = self.caller.check(&workflow, &resources);
         resources.truncate(own);
         if !problems.is_empty() {
-            let found = Text::new(document).calls(&problems);
+            let found = locations.calls(&problems);
             return Err(Refusal::Functions(found));
         }
         let deployment = Deployment {
@@ -168,33 +181,24 @@ impl Loader {
             resources,
             workflow,
         };
-        Ok((deployment, reading.diagnostics.into_vec()))
+        Ok(Loaded {
+            deployment,
+            warnings: reading.diagnostics.into_vec(),
+            functions,
+        })
     }
 
     /// Makes the functions of a definition callable. This must happen before its first instance exists.
     ///
     /// # Errors
     /// The functions that cannot be called.
-    pub fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Problem>> {
-        let Deployment {
-            workflow,
-            resources,
-            ..
-        } = deployment;
-        self.caller.prepare(id, workflow, resources)
-    }
-
-    /// Checks whether [`Loader::prepare`] would succeed, without keeping anything.
-    ///
-    /// # Errors
-    /// As for [`Loader::prepare`].
-    pub fn check_prepare(&self, deployment: &Deployment) -> Result<(), Vec<Problem>> {
-        let Deployment {
-            workflow,
-            resources,
-            ..
-        } = deployment;
-        self.caller.check_prepare(workflow, resources)
+    pub fn prepare(
+        &self,
+        id: &DefinitionId,
+        workflow: &Workflow,
+        functions: CompiledFunctions,
+    ) -> Result<(), Vec<Problem>> {
+        self.caller.keep(id, workflow, functions)
     }
 
     fn fetcher(&self, files: Option<FileResources>, given: &[(String, String)]) -> Fetcher {

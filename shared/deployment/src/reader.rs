@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use swirl_functions::Problem;
 use swirl_functions::resources::Wanted;
+use swirl_functions::{CompiledFunctions, Problem};
 use swirl_model::ids::DefinitionId;
 use swirl_service::Deployment;
 use swirl_spec::diagnostic::Diagnostic;
 use swirl_spec::resource::FileResources;
-use swirl_spec::source::Limits;
+use swirl_spec::source::{self, Limits};
 
-use crate::findings::Text;
+use crate::findings::Locations;
 use crate::loader::{Loader, RESOURCE_BYTES_MAX, Refusal};
 
 /// A document, and the documents that were sent with it.
@@ -39,27 +39,52 @@ impl Source {
     }
 }
 
+/// A document that can be deployed.
+pub struct ReadDocument {
+    pub deployment: Deployment,
+    pub warnings: Vec<Value>,
+    pub functions: CompiledFunctions,
+}
+
+impl From<Deployment> for ReadDocument {
+    /// Without warnings and functions.
+    fn from(deployment: Deployment) -> ReadDocument {
+        ReadDocument {
+            deployment,
+            warnings: Vec::new(),
+            functions: CompiledFunctions::default(),
+        }
+    }
+}
+
 /// Turns a document into a deployment. The binary provides the implementation, which knows the editions of the
 /// language, where documents are fetched and how functions are called. All methods may block.
 pub trait Reader: Send + Sync {
+    /// Reads a document and compiles its functions.
+    ///
     /// # Errors
     /// All findings, each an object with at least `severity` and `message`.
-    fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>>;
+    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Value>>;
 
     /// Makes the functions of a definition callable. This must happen before its first instance exists.
     ///
     /// # Errors
     /// As for [`Reader::read`].
-    fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>>;
+    fn prepare(
+        &self,
+        _id: &DefinitionId,
+        _deployment: &Deployment,
+        _functions: CompiledFunctions,
+    ) -> Result<(), Vec<Value>> {
+        Ok(())
+    }
 
-    /// Reads a document and runs the checks of [`Reader::prepare`], without keeping anything. Also returns the
-    /// warnings.
+    /// Whether [`Reader::prepare`] would succeed. Nothing is kept.
     ///
     /// # Errors
     /// As for [`Reader::read`].
-    fn check(&self, source: &Source) -> Result<(Deployment, Vec<Value>), Vec<Value>> {
-        let deployment = self.read(source)?;
-        Ok((deployment, Vec::new()))
+    fn check_functions(&self, _: &ReadDocument) -> Result<(), Vec<Value>> {
+        Ok(())
     }
 
     /// Whether two documents differ only in comments and layout.
@@ -113,9 +138,10 @@ impl DocumentReader {
             }
         }
     }
+}
 
-    /// Also returns the warnings.
-    fn read_all(&self, source: &Source) -> Result<(Deployment, Vec<Diagnostic>), Vec<Value>> {
+impl Reader for DocumentReader {
+    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Value>> {
         let Source {
             name,
             document,
@@ -126,36 +152,48 @@ impl DocumentReader {
         let read = self
             .loader
             .read_while(name, document, self.files(), resources, wanted);
-        read.map_err(|refusal| refusal.findings(name))
-    }
-}
-
-impl Reader for DocumentReader {
-    fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>> {
-        self.read_all(source).map(|(deployment, _)| deployment)
+        let loaded = read.map_err(|refusal| refusal.findings(name))?;
+        Ok(ReadDocument {
+            deployment: loaded.deployment,
+            warnings: rows(name, &loaded.warnings),
+            functions: loaded.functions,
+        })
     }
 
     fn is_equivalent(&self, old: &str, new: &str) -> bool {
         is_equivalent(old, new)
     }
 
-    fn check(&self, source: &Source) -> Result<(Deployment, Vec<Value>), Vec<Value>> {
-        let (deployment, warnings) = self.read_all(source)?;
-        let prepared = self.loader.check_prepare(&deployment);
-        prepared.map_err(|problems| about_functions(&deployment, &problems))?;
-        Ok((deployment, rows(&source.name, &warnings)))
+    fn check_functions(&self, read: &ReadDocument) -> Result<(), Vec<Value>> {
+        let problems = read.functions.problems(&read.deployment.workflow);
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(about_functions(&read.deployment, &problems)),
+        }
     }
 
-    fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>> {
-        let prepared = self.loader.prepare(id, deployment);
+    fn prepare(
+        &self,
+        id: &DefinitionId,
+        deployment: &Deployment,
+        functions: CompiledFunctions,
+    ) -> Result<(), Vec<Value>> {
+        let prepared = self.loader.prepare(id, &deployment.workflow, functions);
         prepared.map_err(|problems| about_functions(deployment, &problems))
     }
 }
 
+/// Only for functions that cannot be called is the document parsed again, to locate them.
 fn about_functions(deployment: &Deployment, problems: &[Problem]) -> Vec<Value> {
-    let text = Text::new(deployment.document.as_bytes());
-    let found = problems.iter().map(|problem| text.function(problem));
-    rows(&deployment.name, &found.collect::<Vec<_>>())
+    let parsed = source::parse(deployment.document.as_bytes(), &Limits::default());
+    let found: Vec<Diagnostic> = match &parsed {
+        Ok(root) => {
+            let locations = Locations::new(root);
+            problems.iter().map(|one| locations.function(one)).collect()
+        }
+        Err(error) => vec![error.clone()],
+    };
+    rows(&deployment.name, &found)
 }
 
 impl Refusal {
@@ -172,7 +210,7 @@ impl Refusal {
 /// Comments and layout are ignored.
 fn is_equivalent(old: &str, new: &str) -> bool {
     let parse = |text: &str| {
-        let node = swirl_spec::source::parse(text.as_bytes(), &Limits::default());
+        let node = source::parse(text.as_bytes(), &Limits::default());
         node.ok().map(|node| node.to_data())
     };
     old == new || parse(old).is_some_and(|data| Some(data) == parse(new))

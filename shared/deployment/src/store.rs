@@ -66,10 +66,11 @@ impl Deployer {
             if source.wanted.is_over() {
                 return Err(Vec::new());
             }
-            let (deployment, warnings) = reading.check(&source)?;
-            let compiled = Definition::compile_within(deployment.workflow.clone(), sizes);
+            let read = reading.read(&source)?;
+            reading.check_functions(&read)?;
+            let compiled = Definition::compile_within(read.deployment.workflow.clone(), sizes);
             compiled.map_err(|problems| problems.iter().map(problem).collect::<Vec<_>>())?;
-            Ok((deployment, warnings))
+            Ok((read.deployment, read.warnings))
         });
         let (deployment, warnings) = match checked.await {
             Ok(checked) => checked,
@@ -106,8 +107,8 @@ impl Deployer {
             true => Err(Vec::new()),
         });
         let read = read.await;
-        let deployment = match read {
-            Ok(deployment) => deployment,
+        let (deployment, functions) = match read {
+            Ok(read) => (read.deployment, read.functions),
             Err(findings) => return Ok(Outcome::Invalid(findings)),
         };
         let _one = self.deploying.lock().await;
@@ -138,9 +139,11 @@ impl Deployer {
             None => Ok(()),
         };
         let named = id.clone();
-        let prepared =
-            blocking(move || reader.prepare(&named, &deployment).map(|()| deployment)).await;
-        let deployment = match prepared {
+        let prepared = blocking(move || {
+            let prepared = reader.prepare(&named, &deployment, functions);
+            prepared.map(|()| deployment)
+        });
+        let deployment = match prepared.await {
             Ok(deployment) => deployment,
             Err(findings) => {
                 undo().await?;

@@ -145,6 +145,7 @@ async fn commands_fetch_each_document_once() {
         loader
             .read("w", document.as_bytes(), Some(files), &[])
             .unwrap()
+            .deployment
     };
     let deployment = tokio::task::spawn_blocking(read).await.unwrap();
     rig.assert_fetched(1, "swirl run");

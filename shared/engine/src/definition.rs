@@ -14,7 +14,7 @@ use swirl_model::workflow::{
 };
 
 use crate::flow::owners;
-use crate::pure::{is_prompt, is_pure, needs_no_worker};
+use crate::pure::{ends_in_first_turn, is_pure, needs_no_worker};
 use crate::schema::Validator;
 use crate::sizes::Sizes;
 
@@ -40,7 +40,7 @@ pub struct Definition {
     /// don't continue as another instance.
     pub is_pure: bool,
     /// The same, but events may start its instances, and they may produce events.
-    pub is_prompt: bool,
+    pub ends_in_first_turn: bool,
     /// Between waits for events and timers, its instances need nothing but data.
     pub needs_no_worker: bool,
     pub limits: Limits,
@@ -127,7 +127,7 @@ impl Definition {
         Ok(Arc::new(Definition {
             id: Definition::id_of(&workflow),
             is_pure: is_pure(&workflow),
-            is_prompt: is_prompt(&workflow),
+            ends_in_first_turn: ends_in_first_turn(&workflow),
             needs_no_worker: needs_no_worker(&workflow),
             owners: owners(&workflow),
             workflow,

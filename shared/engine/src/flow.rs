@@ -39,7 +39,7 @@ pub(crate) fn runs_in_iteration(workflow: &Workflow, list: ListId) -> bool {
 pub(crate) fn owners(workflow: &Workflow) -> Vec<Option<StateId>> {
     let mut owners = vec![None; workflow.lists.len()];
     for (index, state) in workflow.states.iter().enumerate() {
-        for list in lists(state) {
+        for list in state.kind.action_lists() {
             if let Some(owner) = owners.get_mut(list.0 as usize) {
                 *owner = Some(StateId(index as u32));
             }
@@ -48,48 +48,15 @@ pub(crate) fn owners(workflow: &Workflow) -> Vec<Option<StateId>> {
     owners
 }
 
-/// The lists of actions of a state.
-fn lists(state: &State) -> Vec<ListId> {
-    let of_body = |body: &Body| match body {
-        Body::Actions(list) => Some(*list),
-        Body::Flow(_) => None,
-    };
-    match &state.kind {
-        StateKind::Operation(list) => vec![*list],
-        StateKind::Callback(callback) => vec![callback.actions],
-        StateKind::Event(event) => event.entries.iter().map(|entry| entry.actions).collect(),
-        StateKind::Foreach(foreach) => of_body(&foreach.body).into_iter().collect(),
-        StateKind::Parallel(parallel) => {
-            let bodies = parallel.branches.iter().map(|branch| &branch.body);
-            bodies.filter_map(of_body).collect()
-        }
-        StateKind::Inject(_)
-        | StateKind::Sleep(_)
-        | StateKind::Switch(_)
-        | StateKind::SwitchEvents(_) => Vec::new(),
-    }
-}
-
 fn has_list(state: &State, list: ListId) -> bool {
     matches!(state.kind, StateKind::Operation(own) if own == list)
 }
 
 /// All transitions and ends of a state.
 fn ways(state: &State) -> impl Iterator<Item = &Next> {
-    let (conditions, default): (Vec<&Next>, Option<&Next>) = match &state.kind {
-        StateKind::Switch(switch) => (
-            switch.conditions.iter().map(|it| &it.next).collect(),
-            switch.default.as_ref(),
-        ),
-        StateKind::SwitchEvents(switch) => (
-            switch.conditions.iter().map(|it| &it.next).collect(),
-            switch.default.as_ref(),
-        ),
-        StateKind::Event(event) => {
-            let entries = event.entries.iter();
-            (entries.filter_map(|it| it.next.as_ref()).collect(), None)
-        }
-        _ => (Vec::new(), None),
+    let entries = match &state.kind {
+        StateKind::Event(event) => event.entries.as_slice(),
+        _ => &[],
     };
     let handlers = state.on_errors.iter().filter_map(|it| match &it.then {
         Then::Next(next) => Some(next),
@@ -98,7 +65,7 @@ fn ways(state: &State) -> impl Iterator<Item = &Next> {
     state
         .next
         .iter()
-        .chain(conditions)
-        .chain(default)
+        .chain(state.kind.switch_ways())
+        .chain(entries.iter().filter_map(|it| it.next.as_ref()))
         .chain(handlers)
 }

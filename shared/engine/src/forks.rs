@@ -271,7 +271,7 @@ impl Ctx<'_> {
             return Ok(());
         }
         let step = self.join(run, results);
-        self.settle(step);
+        self.raise_failure(step);
         Ok(())
     }
 

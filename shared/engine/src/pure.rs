@@ -11,7 +11,7 @@ pub(crate) fn is_pure(workflow: &Workflow) -> bool {
 }
 
 /// As [`is_pure`], but events may start instances, and instances may produce events.
-pub(crate) fn is_prompt(workflow: &Workflow) -> bool {
+pub(crate) fn ends_in_first_turn(workflow: &Workflow) -> bool {
     let start = workflow[Workflow::ROOT].start;
     consists_of(workflow, ends_here, |id, kind| match kind {
         StateKind::Event(event) => id == start && takes_its_events(workflow, event),
@@ -26,10 +26,7 @@ pub(crate) fn needs_no_worker(workflow: &Workflow) -> bool {
         StateKind::Sleep(_) => true,
         StateKind::Event(event) => takes_its_events(workflow, event),
         StateKind::Callback(callback) => computes(workflow, callback.actions),
-        StateKind::SwitchEvents(switch) => {
-            let conditions = switch.conditions.iter().map(|condition| &condition.next);
-            conditions.chain(&switch.default).all(ends_here)
-        }
+        StateKind::SwitchEvents(_) => kind.switch_ways().into_iter().all(ends_here),
         _ => false,
     })
 }
@@ -90,10 +87,7 @@ fn leaves_nothing(way: &Next) -> bool {
 fn works_on_data(workflow: &Workflow, kind: &StateKind, may: fn(&Next) -> bool) -> bool {
     match kind {
         StateKind::Inject(_) => true,
-        StateKind::Switch(switch) => {
-            let conditions = switch.conditions.iter().map(|condition| &condition.next);
-            conditions.chain(&switch.default).all(may)
-        }
+        StateKind::Switch(_) => kind.switch_ways().into_iter().all(may),
         StateKind::Operation(list) => computes(workflow, *list),
         StateKind::Callback(_)
         | StateKind::Event(_)

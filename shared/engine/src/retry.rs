@@ -183,7 +183,7 @@ impl Ctx<'_> {
             return;
         }
         let step = self.action_failed(error);
-        self.settle(step);
+        self.raise_failure(step);
     }
 
     /// Processes an operator's retry, or the result that an operator gives for the failed action. Completed work isn't
@@ -206,7 +206,7 @@ impl Ctx<'_> {
             return Ok(());
         };
         let step = self.rearm_around();
-        self.settle(step);
+        self.raise_failure(step);
         match position.work {
             Work::List(run) => self.retry_list(run, result),
             Work::Fork(mut run) => match run.failed.take() {
@@ -221,7 +221,7 @@ impl Ctx<'_> {
             },
             Work::Finish { way, from } => {
                 let step = self.resume_finish(way, from);
-                self.settle(step);
+                self.raise_failure(step);
             }
             Work::Events => {
                 let has_failed = failed_entry(&position).is_some();
@@ -230,7 +230,7 @@ impl Ctx<'_> {
                     true => self.resume_events(),
                     false => self.resume_wait(),
                 };
-                self.settle(step);
+                self.raise_failure(step);
             }
             Work::Continue { way, input, .. } => self.continue_as(way, input),
             Work::Begin | Work::Sleep | Work::Retry => self.work(Work::Begin),
@@ -285,17 +285,17 @@ impl Ctx<'_> {
         };
         self.list(run.clone());
         let step = self.resume_events();
-        self.settle(step);
+        self.raise_failure(step);
         let step = match run.step {
             // The action isn't repeated, and the rest of its sleep is skipped.
             ActionStep::Done => self.behind_action(run),
             ActionStep::SleepAfter => self.again_or_next(run),
             _ => Ok(()),
         };
-        self.settle(step);
+        self.raise_failure(step);
         if let Some(result) = result {
             let step = self.action_skipped(result);
-            self.settle(step);
+            self.raise_failure(step);
         }
     }
 

@@ -50,7 +50,7 @@ pub enum Rejection {
     DataTooLarge,
     #[error("the state runs only for compensation or before the workflow's timeout")]
     NotOfMainFlow,
-    #[error("nothing can continue from here by itself")]
+    #[error("this path of execution cannot continue by itself")]
     Blocked,
     #[error("it names something that the definition lacks")]
     Damaged,
@@ -198,7 +198,7 @@ impl Ctx<'_> {
             }
             steps += 1;
             let step = self.advance();
-            self.settle(step);
+            self.raise_failure(step);
         }
     }
 
@@ -247,7 +247,7 @@ impl Ctx<'_> {
     }
 
     /// Passes an error to the state's handlers.
-    pub fn settle(&mut self, step: Step) {
+    pub fn raise_failure(&mut self, step: Step) {
         if let Err(error) = step {
             self.raise(error);
         }
@@ -280,20 +280,20 @@ impl Ctx<'_> {
             TimerKind::ConsumeEvent => self.consume_timeout(),
             TimerKind::Event => {
                 let step = self.event_timeout();
-                self.settle(step);
+                self.raise_failure(step);
             }
             TimerKind::Sleep => {
                 let step = self.slept();
-                self.settle(step);
+                self.raise_failure(step);
             }
             TimerKind::RetryDelay => self.retry_due(Some(seq)),
             TimerKind::Entry => {
                 let step = self.entry_timeout(seq);
-                self.settle(step);
+                self.raise_failure(step);
             }
             TimerKind::Pause => {
                 let step = self.paused();
-                self.settle(step);
+                self.raise_failure(step);
             }
         }
         Ok(())

@@ -93,7 +93,7 @@ impl Ctx<'_> {
             self.consumed(def, &event);
             self.unsubscribe_answer();
             let step = self.answer(def, &event);
-            self.settle(step);
+            self.raise_failure(step);
             return Ok(());
         }
         let mut subscription = self
@@ -115,7 +115,7 @@ impl Ctx<'_> {
             self.emit(Event::Waiting(Some(subscription)));
         }
         let step = self.arrived(def, event);
-        self.settle(step);
+        self.raise_failure(step);
         Ok(())
     }
 

@@ -50,6 +50,22 @@ thread_local! {
     static CACHE: RefCell<HashMap<(String, String), Rc<Pattern>>> = RefCell::default();
 }
 
+/// Whether a pattern matches the whole text, or a part of it.
+pub(crate) fn holds(text: &Val, pattern: &str, whole: bool) -> Result<bool, String> {
+    let pattern = match whole {
+        true => format!("\\A(?:{pattern})\\z"),
+        false => pattern.to_owned(),
+    };
+    match test(&V::new(text.clone()), &V::from(pattern), &V::null()) {
+        Ok(found) => Ok(matches!(found.val, Val::Bool(true))),
+        Err(error) => {
+            let error = crate::value::Error::into_val(error);
+            let reason = error.as_str().unwrap_or("not a regular expression");
+            Err(reason.to_owned())
+        }
+    }
+}
+
 /// `test`.
 pub(crate) fn test(text: &V, pattern: &V, flags: &V) -> ValR<V> {
     let (text, pattern) = prepare(text, pattern, flags)?;

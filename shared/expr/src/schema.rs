@@ -69,7 +69,7 @@ impl JsonSchema {
         stacker::grow(STACK, || {
             let mut options = jsonschema::options()
                 .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS))
-                .with_keyword(METER, |parent, _, _| Ok(Box::new(Steps::of(parent))));
+                .with_keyword(METER, |parent, _, _| Ok(Box::new(SchemaCost::of(parent))));
             if let Some(draft) = draft {
                 options = options.with_draft(draft);
             }
@@ -153,7 +153,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// The cost of applying one schema to one value, without its subschemas.
-struct Steps {
+struct SchemaCost {
     once: usize,
     /// The cost for each member or element of the value.
     each: usize,
@@ -161,15 +161,15 @@ struct Steps {
     texts: bool,
 }
 
-impl Steps {
-    fn of(schema: &serde_json::Map<String, Value>) -> Steps {
+impl SchemaCost {
+    fn of(schema: &serde_json::Map<String, Value>) -> SchemaCost {
         let size = |name: &str| match schema.get(name) {
             Some(Value::Array(values)) => values.len(),
             Some(Value::Object(members)) => members.len(),
             _ => 0,
         };
         let patterns = size("patternProperties");
-        Steps {
+        SchemaCost {
             // Values of an enumeration are compared one by one.
             once: 1
                 + size("enum")
@@ -193,7 +193,7 @@ impl Steps {
     }
 }
 
-impl<'i> Keyword<'i> for Steps {
+impl<'i> Keyword<'i> for SchemaCost {
     fn validate(&self, value: &'i Value) -> Result<(), ValidationError<'i>> {
         self.count(value);
         Ok(())

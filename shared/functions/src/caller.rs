@@ -11,9 +11,7 @@ use async_trait::async_trait;
 use swirl_model::error::names;
 use swirl_model::ids::DefinitionId;
 use swirl_model::time::IsoDuration;
-use swirl_model::workflow::{
-    ActionKind, AuthId, Function, FunctionId, FunctionKind, Period, Workflow,
-};
+use swirl_model::workflow::{ActionKind, AuthId, FunctionId, FunctionKind, Period, Workflow};
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{CallRequest, FunctionCaller};
 use url::Url;
@@ -22,9 +20,9 @@ use crate::auth::Auth;
 use crate::breaker::{self, Breakers};
 use crate::exchange;
 use crate::http::Http;
-use crate::problem::{Problem, Site};
+use crate::problem::Problem;
 use crate::types::{
-    self, Checks, Clients, CompileResult, Compiled, Context, Documents, Settings, TYPES, asyncapi,
+    self, Checks, Clients, Compiled, CompiledFunctions, Context, Documents, Settings, asyncapi,
     asyncapi::Brokers, custom::CustomCaller, rest::Library, rest::RestCaller, rpc, rpc::RpcCaller,
     service::Services,
 };
@@ -65,7 +63,6 @@ impl<'a> Gather<'a> {
         let documents = Documents {
             resources,
             settings: self.settings,
-            for_checks: false,
         };
         let mut all = Caller::needs(self.workflow);
         all.retain(|needed| documents.get(&needed.uri).is_none());
@@ -173,89 +170,52 @@ impl Caller {
         Gather::new(workflow, &self.settings)
     }
 
-    /// The reasons why calls of a definition would fail whatever the data, according to the documents that describe its
-    /// functions. A definition that was deployed before isn't checked again.
-    pub fn check(&self, workflow: &Workflow, resources: &[(String, String)]) -> Vec<Problem> {
-        Checks::new(workflow, resources, &self.settings).calls(workflow)
+    /// Compiles a definition's functions, and finds the reasons why calls would fail whatever the data, according to the
+    /// documents that describe the functions. A definition that was deployed before isn't checked again. `resources` are
+    /// the documents, by their URI as the definition writes it.
+    pub fn check(
+        &self,
+        workflow: &Workflow,
+        resources: &[(String, String)],
+    ) -> (CompiledFunctions, Vec<Problem>) {
+        let checks = Checks::new(workflow, resources, &self.settings);
+        let problems = checks.calls(workflow);
+        (checks.into_functions(), problems)
     }
 
-    /// Compiles a definition's functions and keeps them for [`FunctionCaller::call`]. `resources` are the documents
-    /// that it was deployed with, by their URI as the definition writes it. Preparing the same definition again
-    /// replaces the kept functions.
+    /// Compiles a definition's functions and keeps them, see [`Caller::keep`].
     ///
     /// # Errors
-    /// All problems, in the order of the functions. Nothing is kept in that case.
+    /// As for [`Caller::keep`].
     pub fn prepare(
         &self,
         definition: &DefinitionId,
         workflow: &Workflow,
         resources: &[(String, String)],
     ) -> Result<(), Vec<Problem>> {
-        let prepared = self.compile(workflow, resources)?;
-        let mut definitions = self
-            .definitions
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        definitions.insert(definition.clone(), Arc::new(prepared));
-        Ok(())
+        let mut functions = CompiledFunctions::new(workflow, resources, &self.settings);
+        functions.release_documents();
+        self.keep(definition, workflow, functions)
     }
 
-    /// Whether [`Caller::prepare`] would succeed. Nothing is kept.
+    /// Keeps the functions of a definition for [`FunctionCaller::call`], instead of those that are kept already.
     ///
     /// # Errors
-    /// As for [`Caller::prepare`].
-    pub fn check_prepare(
+    /// All problems, in the order of the functions. Nothing is kept in that case.
+    pub fn keep(
         &self,
+        definition: &DefinitionId,
         workflow: &Workflow,
-        resources: &[(String, String)],
+        functions: CompiledFunctions,
     ) -> Result<(), Vec<Problem>> {
-        self.compile(workflow, resources).map(drop)
-    }
-
-    fn compile(
-        &self,
-        workflow: &Workflow,
-        resources: &[(String, String)],
-    ) -> Result<Prepared, Vec<Problem>> {
-        let documents = Documents {
-            resources,
-            settings: &self.settings,
-            for_checks: false,
-        };
-        let mut results: Vec<Option<CompileResult>> = Vec::new();
-        results.resize_with(workflow.functions.len(), || None);
-        for kind in &TYPES {
-            let (places, own): (Vec<usize>, Vec<&Function>) = (workflow.functions.iter())
-                .enumerate()
-                .filter(|(_, function)| types::word(&function.kind) == kind.word)
-                .unzip();
-            for (place, result) in places.into_iter().zip((kind.compile)(&own, &documents)) {
-                results[place] = Some(result);
-            }
+        let problems = functions.problems(workflow);
+        if !problems.is_empty() {
+            return Err(problems);
         }
-        let (mut prepared, mut problems) = (Prepared::new(), Vec::new());
-        for (index, (function, result)) in workflow.functions.iter().zip(results).enumerate() {
-            let compiled = match result {
-                Some(Ok(compiled)) => compiled,
-                Some(Err(message)) => {
-                    problems.push(Problem {
-                        function: function.name.to_string(),
-                        message,
-                        site: Site::Operation,
-                    });
-                    continue;
-                }
-                None if function.kind == FunctionKind::Expression => continue,
-                None => {
-                    let message = no_caller(&function.kind);
-                    problems.push(Problem {
-                        function: function.name.to_string(),
-                        message,
-                        site: Site::Operation,
-                    });
-                    continue;
-                }
-            };
+        let mut prepared = Prepared::new();
+        let all = workflow.functions.iter().zip(functions.into_callable());
+        for (index, (function, compiled)) in all.enumerate() {
+            let Some(compiled) = compiled else { continue };
             let (late, timeout) = self.limits_of(workflow, FunctionId(index as u32));
             let entry = Entry {
                 compiled,
@@ -264,10 +224,12 @@ impl Caller {
             };
             prepared.insert(function.name.clone(), entry);
         }
-        match problems.is_empty() {
-            true => Ok(prepared),
-            false => Err(problems),
-        }
+        let mut definitions = self
+            .definitions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        definitions.insert(definition.clone(), Arc::new(prepared));
+        Ok(())
     }
 
     /// The longest timeout of any action that calls this function, and the client's limit derived from it. An action
@@ -337,25 +299,13 @@ impl FunctionCaller for Caller {
     }
 }
 
-fn no_caller(kind: &FunctionKind) -> String {
-    let known: Vec<_> = TYPES
-        .iter()
-        .map(|known| format!("`{}`", known.word))
-        .collect();
-    format!(
-        "functions of type `{}` aren't called by this version; it calls {}",
-        kind.as_str(),
-        known.join(", ")
-    )
-}
-
 fn unknown(request: &CallRequest, is_prepared: bool) -> WorkflowError {
     let function = &request.function;
     let message = if types::find(types::word(&function.kind)).is_none() {
         format!(
             "function `{}`: {}",
             function.name,
-            no_caller(&function.kind)
+            types::no_caller(&function.kind)
         )
     } else if is_prepared {
         format!(

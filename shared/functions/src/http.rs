@@ -69,7 +69,7 @@ impl Default for HttpConfig {
 pub enum HttpError {
     #[error("the TLS configuration was refused: {0}")]
     Tls(#[from] rustls::Error),
-    #[error("the HTTP client cannot be made: {0}")]
+    #[error("the HTTP client cannot be created: {0}")]
     Client(#[from] reqwest::Error),
 }
 

@@ -21,4 +21,4 @@ pub mod watch;
 pub use caller::{Caller, Gather, Needed};
 pub use error::{CallError, CallErrorKind};
 pub use problem::{Problem, Site};
-pub use types::Settings;
+pub use types::{CompiledFunctions, Settings};

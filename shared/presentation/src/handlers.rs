@@ -1,27 +1,10 @@
 //! Handlers of a state's actions: ways out of the state that are defined at its actions.
 
-use swirl_model::workflow::{ActionHandler, Body, ListId, StateKind, Workflow};
+use swirl_model::workflow::{ActionHandler, StateKind, Workflow};
 
 /// The handlers of all actions that a state itself runs.
 pub fn of_actions<'w>(workflow: &'w Workflow, kind: &StateKind) -> Vec<&'w ActionHandler> {
-    let of_body = |body: &Body| match body {
-        Body::Actions(list) => Some(*list),
-        Body::Flow(_) => None,
-    };
-    let lists: Vec<ListId> = match kind {
-        StateKind::Callback(callback) => vec![callback.actions],
-        StateKind::Event(event) => event.entries.iter().map(|entry| entry.actions).collect(),
-        StateKind::Foreach(foreach) => of_body(&foreach.body).into_iter().collect(),
-        StateKind::Operation(list) => vec![*list],
-        StateKind::Parallel(parallel) => {
-            let bodies = parallel.branches.iter().map(|branch| &branch.body);
-            bodies.filter_map(of_body).collect()
-        }
-        StateKind::Inject(_)
-        | StateKind::Sleep(_)
-        | StateKind::Switch(_)
-        | StateKind::SwitchEvents(_) => Vec::new(),
-    };
+    let lists = kind.action_lists();
     let actions = lists.iter().flat_map(|list| &workflow[*list].actions);
     actions
         .flat_map(|action| &workflow[*action].on_errors)

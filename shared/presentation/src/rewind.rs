@@ -97,7 +97,7 @@ impl<'w> Rewound<'w> {
                     ..Seen::default()
                 };
                 self.scopes.insert(id.clone(), seen);
-                self.go_on(id, "beginning");
+                self.continue_scope(id, "beginning");
             }
             // A branch may have ended with it. If it continues, its next entry says so.
             Event::StateLeft { .. } => {
@@ -118,7 +118,7 @@ impl<'w> Rewound<'w> {
             }
             Event::ActionCompleted { .. } | Event::ActionSkipped { .. } => {
                 match self.of(id).name.is_some() || id.is_root() {
-                    true => self.go_on(id, GOING_ON),
+                    true => self.continue_scope(id, GOING_ON),
                     // A branch of actions may have ended with it.
                     false => drop(self.scopes.remove(id)),
                 }
@@ -134,7 +134,7 @@ impl<'w> Rewound<'w> {
             }
             Event::EventConsumed { name, .. } => {
                 self.of(id).consumed.push(name.clone());
-                self.go_on(id, GOING_ON);
+                self.continue_scope(id, GOING_ON);
             }
             Event::Forked {
                 branches, in_state, ..
@@ -142,21 +142,21 @@ impl<'w> Rewound<'w> {
                 self.known_in(id, in_state.as_ref());
                 let seen = self.of(id);
                 seen.branches = seen.branches.max(*branches);
-                self.go_on(id, GOING_ON);
+                self.continue_scope(id, GOING_ON);
             }
             Event::Joined { fork, .. } => {
                 self.end_branches(id, &format!("{fork}."));
                 self.of(id).branches = 0;
-                self.go_on(id, GOING_ON);
+                self.continue_scope(id, GOING_ON);
             }
             Event::TimedOut { .. } | Event::ErrorHandled { .. } | Event::Compensating { .. } => {
                 self.of(id).error = None;
-                self.go_on(id, GOING_ON);
+                self.continue_scope(id, GOING_ON);
             }
             Event::BranchFailed { error } => self.of(id).fail(error),
             Event::Retried => {
                 self.of(id).error = None;
-                self.go_on(id, GOING_ON);
+                self.continue_scope(id, GOING_ON);
                 if id.is_root() {
                     (self.status, self.ended_at, self.error) = (Status::Running, None, None);
                 }
@@ -240,7 +240,7 @@ impl<'w> Rewound<'w> {
     }
 
     /// The scope continues its work. If its state waits for events next, so does the scope.
-    fn go_on(&mut self, id: &ScopeId, doing: &'static str) {
+    fn continue_scope(&mut self, id: &ScopeId, doing: &'static str) {
         let workflow = self.workflow;
         let seen = self.of(id);
         seen.action = None;

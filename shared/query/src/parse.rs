@@ -8,7 +8,7 @@ use crate::compare::{Literal, Op, Open};
 use crate::error::QueryError;
 use crate::field::{self, FieldKind};
 use crate::lex::{Placed, Token, tokens};
-use crate::query::{Node, Query, Test, What};
+use crate::query::{Node, Operand, Query, Test};
 use crate::times;
 
 /// How deep parentheses and `not` may be nested.
@@ -136,10 +136,10 @@ impl<'t> Parser<'t> {
         let Some(found) = self.peek() else {
             return Err(self.wrong("a field has to follow, as in status = faulted"));
         };
-        let (what, kind) = match &found.token {
-            Token::Attribute(name) => (What::Attribute(name.clone()), None),
+        let (operand, kind) = match &found.token {
+            Token::Attribute(name) => (Operand::Attribute(name.clone()), None),
             Token::Word(word) => match field::find(word) {
-                Some((name, kind)) => (What::Field(name), Some(kind)),
+                Some((name, kind)) => (Operand::Field(name), Some(kind)),
                 None => {
                     let message =
                         format!("there is no field '{word}'; fields are {}", field::words());
@@ -154,12 +154,12 @@ impl<'t> Parser<'t> {
         self.next += 1;
         let place = (found.at, found.length);
         if self.took_word("in") {
-            return self.list(&what, kind, place);
+            return self.list(&operand, kind, place);
         }
         let op = self.operator(kind)?;
         let literal = self.value(kind)?;
         Ok(Node::Is(Test {
-            what,
+            operand,
             op,
             literal,
             place,
@@ -168,7 +168,7 @@ impl<'t> Parser<'t> {
 
     fn list(
         &mut self,
-        what: &What,
+        operand: &Operand,
         kind: Option<FieldKind>,
         place: (usize, usize),
     ) -> Result<Node, QueryError> {
@@ -181,7 +181,7 @@ impl<'t> Parser<'t> {
                 return Err(self.wrong(format!("a list has at most {LIST_MAX} values")));
             }
             parts.push(Node::Is(Test {
-                what: what.clone(),
+                operand: operand.clone(),
                 op: Op::Equal,
                 literal: self.value(kind)?,
                 place,

@@ -12,7 +12,7 @@ use swirl_ports::{AttributeFilter, Bound, Filter, Values};
 use crate::compare::{Literal, Op, Open};
 use crate::error::QueryError;
 use crate::field::Name;
-use crate::query::{Node, Query, Test, What};
+use crate::query::{Node, Operand, Query, Test};
 
 /// The possible difference between the clocks of processes and of the store, in milliseconds.
 const SKEW_MS: i64 = 10 * 60 * 1000;
@@ -35,7 +35,7 @@ impl Query {
     /// It names the first one.
     pub fn check(&self, declared: &Declared) -> Result<(), QueryError> {
         for test in self.tests() {
-            let What::Attribute(name) = &test.what else {
+            let Operand::Attribute(name) = &test.operand else {
                 continue;
             };
             let (at, length) = test.place;
@@ -94,12 +94,14 @@ impl Query {
                 });
             }
             let Node::Is(test) = part else { continue };
-            match (&test.what, test.op, &test.literal) {
-                (What::Field(name), op, Literal::Text(text)) => {
+            match (&test.operand, test.op, &test.literal) {
+                (Operand::Field(name), op, Literal::Text(text)) => {
                     narrow(&mut filter, *name, op, text)
                 }
-                (What::Field(Name::Started), op, Literal::Time(at)) => since(&mut filter, op, *at),
-                (What::Attribute(name), op, Literal::Open(open)) => {
+                (Operand::Field(Name::Started), op, Literal::Time(at)) => {
+                    since(&mut filter, op, *at)
+                }
+                (Operand::Attribute(name), op, Literal::Open(open)) => {
                     ranges.extend(values(declared, name, op, open));
                 }
                 _ => {}
@@ -154,7 +156,7 @@ fn statuses_of(node: &Node) -> Option<Vec<Status>> {
             Some(all.into_iter().filter(meant).collect())
         }
         Node::Is(Test {
-            what: What::Field(Name::Suspended),
+            operand: Operand::Field(Name::Suspended),
             op: Op::Equal,
             literal: Literal::Flag(true),
             ..
@@ -178,7 +180,7 @@ fn statuses_of(node: &Node) -> Option<Vec<Status>> {
 fn ids_of(node: &Node) -> Option<Vec<InstanceId>> {
     match node {
         Node::Is(Test {
-            what: What::Field(Name::Id),
+            operand: Operand::Field(Name::Id),
             op: Op::Equal,
             literal: Literal::Text(id),
             ..

@@ -25,14 +25,14 @@ pub(crate) enum Node {
 /// One comparison. `place` is that of the field, for errors.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Test {
-    pub what: What,
+    pub operand: Operand,
     pub op: Op,
     pub literal: Literal,
     pub place: (usize, usize),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum What {
+pub(crate) enum Operand {
     Field(Name),
     Attribute(String),
 }
@@ -81,7 +81,7 @@ impl Node {
             Node::And(parts) => parts.iter().all(|part| part.holds(summary)),
             Node::Or(parts) => parts.iter().any(|part| part.holds(summary)),
             Node::Not(part) => !part.holds(summary),
-            Node::Is(test) => holds(test.what.of(summary), test.op, &test.literal),
+            Node::Is(test) => holds(test.operand.of(summary), test.op, &test.literal),
         }
     }
 
@@ -98,14 +98,14 @@ impl Node {
     }
 }
 
-impl What {
+impl Operand {
     fn of<'s>(&self, summary: &'s Summary) -> Has<'s> {
         let header: &Header = &summary.header;
         let error = summary.error.as_ref();
         let text = |found: Option<&'s str>| found.map_or(Has::Nothing, Has::Text);
         let name = match self {
-            What::Field(name) => name,
-            What::Attribute(name) => {
+            Operand::Field(name) => name,
+            Operand::Attribute(name) => {
                 let found = summary.attributes.get(name.as_str());
                 return found.map_or(Has::Nothing, Has::Attribute);
             }

@@ -5,6 +5,7 @@
 //! lease, so that the scope continues at once with the answer. Meanwhile it watches the inbox, since a timer or a
 //! cancellation may end the wait.
 
+mod admission;
 mod attempts;
 mod calls;
 mod data_turn;
@@ -14,7 +15,6 @@ mod join;
 mod quarantine;
 mod record;
 mod room;
-mod share;
 mod turn;
 
 use std::collections::VecDeque;
@@ -39,10 +39,10 @@ use swirl_ports::{
 pub use self::attempts::Suspects;
 pub use self::record::{RECORDED_BYTES_MAX, Recording};
 
+use self::admission::Admission;
 use self::attempts::Attempt;
 use self::inbox::fit;
 use self::record::{RecordedCall, Recorder};
-use self::share::Admission;
 use crate::Error;
 use crate::effects::Effects;
 use crate::observe::{CallOutcome, Observer};
@@ -288,7 +288,7 @@ impl Driver {
         run.attempt = attempt;
         run.active = active;
         run.joins_only = joins_only;
-        let driven = match select(pin!(self.go_on(&mut run)), stop).await {
+        let driven = match select(pin!(self.continue_run(&mut run)), stop).await {
             Either::Left((driven, _)) => driven.map(|()| Driven::Done),
             Either::Right(_) => Ok(Driven::Stopped),
         };
@@ -309,7 +309,7 @@ impl Driver {
         })
     }
 
-    async fn go_on(&self, run: &mut Run) -> Result<(), Error> {
+    async fn continue_run(&self, run: &mut Run) -> Result<(), Error> {
         loop {
             if run.attempt.is_none() {
                 let (scope, workflow) = (&run.lease.scope, &run.header.definition.workflow);

@@ -39,8 +39,10 @@ pub fn run_inline(
 ) -> Option<InlineRun> {
     let is_meant = match root.start_events.is_empty() {
         // Without the event that starts it, the instance would wait for that event.
-        true => def.is_pure || with_events && def.is_prompt && !starts_by_event(&def.workflow),
-        false => with_events && def.is_prompt,
+        true => {
+            def.is_pure || with_events && def.ends_in_first_turn && !starts_by_event(&def.workflow)
+        }
+        false => with_events && def.ends_in_first_turn,
     };
     if !is_meant || header.parent.is_some() {
         return None;

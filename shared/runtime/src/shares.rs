@@ -289,7 +289,7 @@ impl State {
             usage.running = usage.running.saturating_sub(1);
             let before = usage.used;
             if !self.equal {
-                usage.settle(charged, permit.cost.get());
+                usage.charge_actual(charged, permit.cost.get());
             }
             let now = usage.used;
             self.requeue(before, now, &permit.workflow);
@@ -326,7 +326,7 @@ impl Usage {
     }
 
     /// Replaces the expected cost by the actual one.
-    fn settle(&mut self, charged: u64, cost: Option<u64>) {
+    fn charge_actual(&mut self, charged: u64, cost: Option<u64>) {
         self.used = self.used.saturating_sub(charged);
         let Some(cost) = cost else { return };
         self.used = self.used.saturating_add(cost).saturating_add(1);

@@ -22,7 +22,7 @@ use super::run::read_all;
 use super::{Observed, RunError, Runner};
 pub use html::html;
 pub use items::{Item, ItemKind};
-pub(crate) use items::{lines_of_states, lists};
+pub(crate) use items::lines_of_states;
 pub use lcov::lcov;
 
 /// A definition and its coverage.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use swirl_deployment::{Text, fetch};
+use swirl_deployment::{Locations, fetch};
 use swirl_engine::Definition;
 use swirl_functions::Problem;
 use swirl_functions::types::{Checks, Settings};
@@ -37,12 +37,14 @@ pub fn check(
             let served = served(workflow, checked.refused());
             checked = Checks::new(&served, &resources, &settings);
         }
-        let text = match source {
-            WorkflowSource::Inline(node) => Text::within(node),
-            WorkflowSource::Path(path) => Text::new(&std::fs::read(path).unwrap_or_default()),
+        let root = match source {
+            WorkflowSource::Inline(node) => Some(node),
+            WorkflowSource::Path(_) => reading.root.as_ref(),
         };
-        let mut found = text.checked(workflow, &checked, &missing);
-        found.extend(text.built_in(workflow));
+        let Some(root) = root else { continue };
+        let locations = Locations::new(root);
+        let mut found = locations.checked(workflow, &checked, &missing);
+        found.extend(locations.built_in(workflow));
         if !found.is_empty() {
             refused.push(RefusedDocument::new(name.clone(), found));
         }

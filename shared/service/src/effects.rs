@@ -186,8 +186,8 @@ impl Service {
             let workflow = &start.workflow;
             // Thousands of starts may exceed a limit.
             match &*error.name == names::LIMIT_EXCEEDED {
-                true => tracing::debug!(%instance, workflow, %error, "nothing was started"),
-                false => tracing::error!(%instance, workflow, %error, "nothing was started"),
+                true => tracing::debug!(%instance, workflow, %error, "no instance was started"),
+                false => tracing::error!(%instance, workflow, %error, "no instance was started"),
             }
             self.note_refused(instance, &start.workflow, &error).await;
         }

@@ -102,7 +102,7 @@ impl Service {
     }
 
     /// Continues the scopes that got an event: here if they are few and need nothing but data, otherwise on a worker.
-    async fn go_on(&self, woken: Vec<ScopeRef>, event: &CloudEvent, catalog: &Catalog) {
+    async fn continue_scopes(&self, woken: Vec<ScopeRef>, event: &CloudEvent, catalog: &Catalog) {
         let driver = self.driver.as_ref().filter(|_| {
             self.runs_inline && woken.len() <= HERE_MAX && catalog.data_listeners.any(event)
         });
@@ -160,11 +160,11 @@ impl Service {
             match (created, producer) {
                 (Ok(_), _) => reach.started.push((id.clone(), workflow.to_owned())),
                 (Err(error), Some((instance, _))) => {
-                    tracing::debug!(%instance, workflow, %error, "an event starts nothing");
+                    tracing::debug!(%instance, workflow, %error, "an event could not start an instance");
                     self.note_refused(instance, workflow, &error).await;
                 }
                 (Err(error), None) => {
-                    tracing::error!(workflow, %error, "an event starts nothing");
+                    tracing::error!(workflow, %error, "an event could not start an instance");
                 }
             }
         }
@@ -234,7 +234,7 @@ impl Service {
             given();
         }
         let rest = async {
-            self.go_on(ingested.woken, event, &catalog).await;
+            self.continue_scopes(ingested.woken, event, &catalog).await;
             self.flush(effects).await;
         };
         // The store now has all remaining work: inputs in inboxes, effects in outboxes.

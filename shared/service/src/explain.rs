@@ -30,7 +30,7 @@ const NAMED_MAX: usize = 50;
 
 /// A definition that the event would start.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asks {
+pub struct WouldStart {
     pub definition: DefinitionId,
     /// The event's name in the definition.
     pub event: String,
@@ -40,7 +40,7 @@ pub struct Asks {
 
 /// An instance that would take the event.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Taker {
+pub struct Receiver {
     pub instance: InstanceId,
     pub definition: DefinitionId,
     pub state: Option<String>,
@@ -49,17 +49,17 @@ pub struct Taker {
 
 /// A definition or instance that consumes events of this type but would not receive this one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Miss {
+pub struct NonReceiver {
     pub definition: DefinitionId,
     /// `None` if the definition itself would not be started.
     pub instance: Option<InstanceId>,
     pub event: String,
-    pub why: Vec<Why>,
+    pub mismatches: Vec<Mismatch>,
 }
 
 /// The reason why an event isn't received.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
+pub enum Mismatch {
     /// The attribute has another value, or is missing.
     Attribute {
         name: String,
@@ -80,9 +80,9 @@ pub enum Why {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Explained {
-    pub starts: Vec<Asks>,
-    pub takers: Vec<Taker>,
-    pub misses: Vec<Miss>,
+    pub starts: Vec<WouldStart>,
+    pub receivers: Vec<Receiver>,
+    pub non_receivers: Vec<NonReceiver>,
     /// The event would be kept for instances that wait for it later.
     pub kept: bool,
     /// The number of running instances that were examined.
@@ -143,10 +143,10 @@ impl Service {
                 }
             }
         }
-        // The nearest misses come first.
-        found.misses.sort_by_key(|miss| miss.why.len());
-        found.misses.truncate(NAMED_MAX);
-        found.takers.truncate(NAMED_MAX);
+        // The nearest ones come first.
+        found.non_receivers.sort_by_key(|one| one.mismatches.len());
+        found.non_receivers.truncate(NAMED_MAX);
+        found.receivers.truncate(NAMED_MAX);
         Ok(found)
     }
 
@@ -162,13 +162,13 @@ impl Service {
         let (header, state) = (&instance.header, &instance.state);
         let definition = self.registry.get(&header.definition).await?;
         let workflow = &definition.workflow;
-        let miss = |name: &str, why| Miss {
+        let non_receiver = |name: &str, mismatches| NonReceiver {
             definition: header.definition.clone(),
             instance: Some(header.id.clone()),
             event: name.to_owned(),
-            why,
+            mismatches,
         };
-        let mut misses = Vec::new();
+        let mut non_receivers = Vec::new();
         for scope in scopes.iter().filter(|scope| !scope.ended()) {
             let waits = scope.wait.iter().chain(&scope.answer);
             let slots = waits.flat_map(|wait| &wait.slots);
@@ -177,7 +177,7 @@ impl Service {
                 let name = def.map_or("", |def| &*def.name);
                 let other = named.filter(|id| **id != header.id);
                 if other.is_none() && fit(filter, &state.correlation, event) != Fit::No {
-                    found.takers.push(Taker {
+                    found.receivers.push(Receiver {
                         instance: header.id.clone(),
                         definition: header.definition.clone(),
                         state: state_of(&definition, scope),
@@ -187,20 +187,20 @@ impl Service {
                 }
                 if filter.kind.as_ref().is_none_or(|kind| *kind == event.kind) {
                     let mut why = differences(filter, &state.correlation, event);
-                    why.extend(other.map(|id| Why::Addressed(id.clone())));
-                    misses.push(miss(name, why));
+                    why.extend(other.map(|id| Mismatch::Addressed(id.clone())));
+                    non_receivers.push(non_receiver(name, why));
                 }
             }
         }
-        if misses.is_empty() {
+        if non_receivers.is_empty() {
             let mut events = workflow.events.iter();
             let consumed = events.find(|def| {
                 !def.produced && def.kind.as_ref().is_none_or(|kind| *kind == event.kind)
             });
             let name = consumed.map_or("", |def| &*def.name);
-            misses.push(miss(name, vec![Why::NotWaiting]));
+            non_receivers.push(non_receiver(name, vec![Mismatch::NotWaiting]));
         }
-        found.misses.extend(misses);
+        found.non_receivers.extend(non_receivers);
         Ok(())
     }
 }
@@ -256,11 +256,11 @@ fn trigger_of(
         let def = definition.workflow.events.get(filter.def.0 as usize);
         def.map_or("", |def| &*def.name).to_owned()
     };
-    let miss = |event: String, why| Miss {
+    let non_receiver = |event: String, mismatches| NonReceiver {
         definition: trigger.definition.clone(),
         instance: None,
         event,
-        why,
+        mismatches,
     };
     let roles = roles(trigger, event);
     if let Some(role) = roles.first() {
@@ -276,19 +276,21 @@ fn trigger_of(
         });
         if let Some(id) = named {
             found
-                .misses
-                .push(miss(event, vec![Why::Addressed(id.clone())]));
+                .non_receivers
+                .push(non_receiver(event, vec![Mismatch::Addressed(id.clone())]));
         } else if let Some((instance, _)) = runs.next() {
-            let why = Why::Runs(instance.header.id.clone());
-            found.misses.push(miss(event, vec![why]));
+            let why = Mismatch::Runs(instance.header.id.clone());
+            found.non_receivers.push(non_receiver(event, vec![why]));
         } else if is_open {
-            found.starts.push(Asks {
+            found.starts.push(WouldStart {
                 definition: trigger.definition.clone(),
                 event,
                 alone: trigger.exclusive || trigger.events.len() == 1,
             });
         } else {
-            found.misses.push(miss(event, vec![Why::Closed]));
+            found
+                .non_receivers
+                .push(non_receiver(event, vec![Mismatch::Closed]));
         }
         return;
     }
@@ -301,25 +303,25 @@ fn trigger_of(
         let event_name = name(filter);
         if said.insert(event_name.clone()) {
             let why = differences(filter, &Correlation::new(), event);
-            found.misses.push(miss(event_name, why));
+            found.non_receivers.push(non_receiver(event_name, why));
         }
     }
 }
 
 /// The reasons why an event of the right type doesn't match.
-fn differences(filter: &EventMatch, known: &Correlation, event: &CloudEvent) -> Vec<Why> {
+fn differences(filter: &EventMatch, known: &Correlation, event: &CloudEvent) -> Vec<Mismatch> {
     let mut why = Vec::new();
     if let Some(source) = &filter.source
         && !source_fits(source, &event.source)
     {
-        why.push(Why::Attribute {
+        why.push(Mismatch::Attribute {
             name: "source".to_owned(),
             wanted: Some(source.clone()),
             got: Some(event.source.clone()),
         });
     }
     if filter.except.as_ref() == Some(&event.id) {
-        why.push(Why::Own);
+        why.push(Mismatch::Own);
     }
     for (attribute, explicit) in &filter.correlation {
         let lower = attribute.to_ascii_lowercase();
@@ -330,7 +332,7 @@ fn differences(filter: &EventMatch, known: &Correlation, event: &CloudEvent) -> 
             (None, got) => got.is_none(),
         };
         if differs {
-            why.push(Why::Attribute {
+            why.push(Mismatch::Attribute {
                 name: lower,
                 wanted,
                 got,
@@ -340,34 +342,34 @@ fn differences(filter: &EventMatch, known: &Correlation, event: &CloudEvent) -> 
     why
 }
 
-impl Why {
+impl Mismatch {
     /// The reason as a sentence.
     pub fn text(&self) -> String {
         match self {
-            Why::Attribute {
+            Mismatch::Attribute {
                 name,
                 wanted: Some(wanted),
                 got: Some(got),
             } => format!("its '{name}' is '{got}', and '{wanted}' is expected"),
-            Why::Attribute {
+            Mismatch::Attribute {
                 name,
                 wanted: Some(wanted),
                 got: None,
             } => format!("it has no '{name}', and '{wanted}' is expected"),
-            Why::Attribute { name, .. } => {
+            Mismatch::Attribute { name, .. } => {
                 format!("it has no '{name}', by which events are correlated")
             }
-            Why::Runs(id) => format!("instance {id} with this correlation runs already"),
-            Why::Closed => "the schedule allows no start now".to_owned(),
-            Why::Addressed(id) => format!("it names the instance {id}"),
-            Why::Own => "it is the event to which the instance expects an answer".to_owned(),
-            Why::NotWaiting => "the instance doesn't wait for such an event now".to_owned(),
+            Mismatch::Runs(id) => format!("instance {id} with this correlation runs already"),
+            Mismatch::Closed => "the schedule allows no start now".to_owned(),
+            Mismatch::Addressed(id) => format!("it names the instance {id}"),
+            Mismatch::Own => "it is the event to which the instance expects an answer".to_owned(),
+            Mismatch::NotWaiting => "the instance doesn't wait for such an event now".to_owned(),
         }
     }
 
     fn json(&self) -> Value {
         let mut why = json!({"text": self.text()});
-        if let Why::Attribute { name, wanted, got } = self {
+        if let Mismatch::Attribute { name, wanted, got } = self {
             why["attribute"] = json!(name);
             why["expected"] = json!(wanted);
             why["found"] = json!(got);
@@ -385,22 +387,22 @@ impl Explained {
             row["alone"] = json!(one.alone);
             row
         });
-        let takers = self.takers.iter().map(|one| {
+        let receivers = self.receivers.iter().map(|one| {
             let mut row = of(&one.definition, &one.event);
             row["instance"] = json!(one.instance.as_str());
             row["state"] = json!(one.state);
             row
         });
-        let misses = self.misses.iter().map(|one| {
+        let non_receivers = self.non_receivers.iter().map(|one| {
             let mut row = of(&one.definition, &one.event);
             row["instance"] = json!(one.instance.as_ref().map(InstanceId::as_str));
-            row["why"] = one.why.iter().map(Why::json).collect();
+            row["why"] = one.mismatches.iter().map(Mismatch::json).collect();
             row
         });
         json!({
             "starts": starts.collect::<Vec<_>>(),
-            "takenBy": takers.collect::<Vec<_>>(),
-            "notTakenBy": misses.collect::<Vec<_>>(),
+            "takenBy": receivers.collect::<Vec<_>>(),
+            "notTakenBy": non_receivers.collect::<Vec<_>>(),
             "kept": self.kept,
             "instancesSeen": self.seen,
             "complete": self.complete,

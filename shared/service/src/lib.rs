@@ -35,7 +35,7 @@ pub use audit::{AUDIT_KEPT, AUDITED, Audited, Auditing};
 pub use batches::{BadOperation, BatchLimits, Batching, Operation, RATE, RATE_MAX};
 pub use calendar::{BACKFILL_MAX, Filled, NotFilled, Planned};
 pub use deploy::{Deletion, Deployed, Deployment, instances_of};
-pub use explain::{Asks, Explained, Miss, Taker, Why};
+pub use explain::{Explained, Mismatch, NonReceiver, Receiver, WouldStart};
 pub use following::Follower;
 pub use intake::{Arrival, Taken, keys, read_message};
 pub use lifecycle::{LifecycleCounts, LifecycleEvents};

@@ -16,7 +16,7 @@ const NAME_BYTES_MAX: usize = 1 << 10;
 
 /// The subject of a lifecycle event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum Subject {
     Workflow,
     Task,
 }
@@ -71,8 +71,8 @@ impl HistorySink for LifecycleEvents {
             };
             self.stream.append(workflow, &event).await?;
             let count = match of {
-                Of::Workflow => &self.counts.workflow,
-                Of::Task => &self.counts.task,
+                Subject::Workflow => &self.counts.workflow,
+                Subject::Task => &self.counts.task,
             };
             count.fetch_add(1, Ordering::Relaxed);
         }
@@ -87,20 +87,20 @@ fn lifecycle_event(
     header: &Header,
     number: u64,
     entry: &HistoryEntry,
-) -> Option<(Of, CloudEvent)> {
+) -> Option<(Subject, CloudEvent)> {
     let mut data = Data::object();
     let (of, what, instant) = match &entry.event {
-        Event::InstanceStarted => (Of::Workflow, "started", "startedAt"),
+        Event::InstanceStarted => (Subject::Workflow, "started", "startedAt"),
         Event::Ended { status, error } => {
             if let Some(error) = error {
                 data.set("error", error_of(error));
             }
             match status {
-                EndStatus::Completed => (Of::Workflow, "completed", "completedAt"),
-                EndStatus::Faulted => (Of::Workflow, "faulted", "faultedAt"),
+                EndStatus::Completed => (Subject::Workflow, "completed", "completedAt"),
+                EndStatus::Faulted => (Subject::Workflow, "faulted", "faultedAt"),
                 EndStatus::Cancelled | EndStatus::Terminated => {
                     data.set("status", Data::string(status.as_str()));
-                    (Of::Workflow, "cancelled", "cancelledAt")
+                    (Subject::Workflow, "cancelled", "cancelledAt")
                 }
             }
         }
@@ -115,8 +115,10 @@ fn lifecycle_event(
             with,
         } => {
             let found = match &**action {
-                "suspend" => (Of::Workflow, "suspended", "suspendedAt"),
-                "resume" | "retry" | "skip" | "rerun" => (Of::Workflow, "resumed", "resumedAt"),
+                "suspend" => (Subject::Workflow, "suspended", "suspendedAt"),
+                "resume" | "retry" | "skip" | "rerun" => {
+                    (Subject::Workflow, "resumed", "resumedAt")
+                }
                 _ => return None,
             };
             data.set("action", Data::string(&**action));
@@ -139,17 +141,17 @@ fn lifecycle_event(
         }
         Event::GivenUp { reason } => {
             data.set("reason", text(reason, MESSAGE_BYTES_MAX));
-            (Of::Workflow, "suspended", "suspendedAt")
+            (Subject::Workflow, "suspended", "suspendedAt")
         }
         Event::StateEntered { name, .. } => {
             data.set("task", text(name, NAME_BYTES_MAX));
-            (Of::Task, "started", "startedAt")
+            (Subject::Task, "started", "startedAt")
         }
         Event::StateLeft { name, failed, .. } => {
             data.set("task", text(name, NAME_BYTES_MAX));
             match failed {
-                false => (Of::Task, "completed", "completedAt"),
-                true => (Of::Task, "faulted", "faultedAt"),
+                false => (Subject::Task, "completed", "completedAt"),
+                true => (Subject::Task, "faulted", "faultedAt"),
             }
         }
         _ => return None,
@@ -159,11 +161,11 @@ fn lifecycle_event(
     let id = &header.definition;
     let qualified = format!("{}-{}.{namespace}", id.workflow, header.id);
     let (object, name) = match of {
-        Of::Workflow => ("workflow", "name"),
-        Of::Task => ("task", "workflow"),
+        Subject::Workflow => ("workflow", "name"),
+        Subject::Task => ("task", "workflow"),
     };
     data.set(name, Data::string(qualified));
-    if of == Of::Task {
+    if of == Subject::Task {
         data.set("scope", Data::string(entry.scope.as_str()));
     }
     let mut definition = Data::object();

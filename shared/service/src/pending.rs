@@ -83,7 +83,7 @@ impl Service {
             data_until: None,
         };
         if let Err(error) = self.store.note(instance, entry).await {
-            tracing::warn!(%instance, %error, "that nothing was started is missing in the history");
+            tracing::warn!(%instance, %error, "the history doesn't record that no instance was started");
         }
     }
 }

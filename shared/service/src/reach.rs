@@ -84,7 +84,7 @@ impl Reach {
             parts.push(format!("waits for others to start {workflow}"));
         }
         if parts.is_empty() {
-            parts.push("nobody took it".to_owned());
+            parts.push("no instance took it".to_owned());
         }
         if self.kept {
             parts.push("it is kept for instances that wait for it later".to_owned());

@@ -52,12 +52,12 @@ impl Service {
                     .create(&definition, instance, without_data(), false)
                     .await?
                 {
-                    tracing::error!(workflow = %id, %error, "a schedule starts nothing");
+                    tracing::error!(workflow = %id, %error, "a schedule could not start an instance");
                 }
             }
             // The other schedules continue.
             Err(error @ Error::Definition { .. }) => {
-                tracing::error!(workflow = %id, %error, "a schedule starts nothing");
+                tracing::error!(workflow = %id, %error, "a schedule could not start an instance");
             }
             Err(error) => return Err(error),
         }

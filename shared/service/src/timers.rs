@@ -87,7 +87,7 @@ impl Service {
             Err(error) if error.is_retryable() => return Err(error.into()),
             Err(error) => {
                 let ScopeRef { instance, scope } = &timer.scope;
-                tracing::warn!(%instance, %scope, %error, "a timer is put off");
+                tracing::warn!(%instance, %scope, %error, "a timer is postponed");
             }
         }
         self.queue.push(vec![timer.scope]).await;

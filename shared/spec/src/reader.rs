@@ -16,6 +16,8 @@ use crate::suggest;
 /// The result of reading a document.
 #[derive(Debug)]
 pub struct Reading {
+    /// The document's tree, if [`read`] could parse it.
+    pub root: Option<Node>,
     /// `None` if there is any error among the diagnostics.
     pub workflow: Option<Workflow>,
     /// The recognised edition, with the reason; `None` if the document has no tree.
@@ -30,6 +32,7 @@ pub fn read(document: &[u8], resources: &dyn Resources, options: &Options) -> Re
     let parsed = source::read(document, &options.limits);
     let Some(root) = &parsed.root else {
         return Reading {
+            root: None,
             workflow: None,
             edition: None,
             diagnostics: parsed.diagnostics,
@@ -43,6 +46,7 @@ pub fn read(document: &[u8], resources: &dyn Resources, options: &Options) -> Re
     if reading.diagnostics.has_errors() {
         reading.workflow = None;
     }
+    reading.root = parsed.root;
     reading
 }
 
@@ -107,6 +111,7 @@ fn read_detected(
     }
     let workflow: Option<Workflow> = ctx.is_clean().then_some(ctx.workflow);
     Reading {
+        root: None,
         workflow,
         edition: Some(detected),
         diagnostics: ctx.diagnostics,
@@ -247,6 +252,7 @@ fn refused(edition: Option<Detected>, error: Diagnostic) -> Reading {
     let mut diagnostics = Diagnostics::default();
     diagnostics.push(error);
     Reading {
+        root: None,
         workflow: None,
         edition,
         diagnostics,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use swirl_model::workflow::Language;
 
+use crate::build::context;
 use crate::build::elsewhere;
 use crate::build::rewrite::Rule;
 use crate::edition::{self, Edition};
@@ -51,6 +52,14 @@ pub fn of_property(edition: Edition, property: &str) -> BTreeSet<&'static str> {
 /// The language of expressions in a document that doesn't state one.
 pub fn language(edition: Edition) -> Option<Language> {
     editions::of(edition).map(|entry| entry.dialect.language)
+}
+
+/// The members of `$WORKFLOW`.
+pub fn members_of_workflow(edition: Edition) -> Vec<&'static str> {
+    let entry = editions::of(edition);
+    entry.map_or_else(Vec::new, |entry| {
+        context::members_of_workflow(&entry.dialect)
+    })
 }
 
 /// The delimiters around an expression in a text.

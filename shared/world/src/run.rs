@@ -279,7 +279,7 @@ impl World {
     }
 
     /// Lets everything happen that can happen now.
-    pub fn settle(&mut self) -> Result<(), WorldError> {
+    pub fn run_until_stalled(&mut self) -> Result<(), WorldError> {
         self.pool.run_until_stalled();
         let work = self.work.load(Ordering::Relaxed);
         if work > WORK_MAX {
@@ -304,7 +304,7 @@ impl World {
         let mut plan: VecDeque<(Timestamp, Act)> = plan.into();
         let service = self.service.clone();
         loop {
-            self.settle()?;
+            self.run_until_stalled()?;
             if let Some((at, _)) = plan.front()
                 && *at <= self.clock.now()
             {

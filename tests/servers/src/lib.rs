@@ -28,6 +28,7 @@ mod proxy;
 mod rabbitmq;
 mod redis;
 mod sentinel;
+mod server;
 mod wait;
 
 pub use cluster::RedisCluster;
@@ -39,4 +40,5 @@ pub use proxy::Proxy;
 pub use rabbitmq::RabbitServer;
 pub use redis::{RedisOptions, RedisServer};
 pub use sentinel::RedisSentinels;
+pub use server::Server;
 pub use wait::{PATIENCE, eventually, until};

@@ -5,12 +5,10 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use rustix::process::Signal;
-use tempfile::TempDir;
+use anyhow::Result;
 
-use crate::port::free_port;
-use crate::process::{ATTEMPTS, Process};
+use crate::process::Process;
+use crate::server::{Kind, Place, Server};
 
 /// Options for starting a server.
 #[derive(Debug, Clone, Default)]
@@ -23,14 +21,29 @@ pub struct NatsOptions {
     pub without_jetstream: bool,
 }
 
-/// A private server. Dropping it kills it.
-#[derive(Debug)]
-pub struct NatsServer {
-    // Dropped in this order: the process first, then its folder.
-    process: Option<Process>,
-    port: u16,
-    options: NatsOptions,
-    folder: TempDir,
+/// A NATS server.
+pub type NatsServer = Server<NatsOptions>;
+
+impl Kind for NatsOptions {
+    fn launch(&self, place: &Place<'_>) -> Result<Process> {
+        let port = place.port;
+        let mut text = format!("host: \"127.0.0.1\"\nport: {port}\n");
+        if !self.without_jetstream {
+            let store = store(place.folder);
+            text.push_str(&format!("jetstream {{ store_dir: {store:?} }}\n"));
+        }
+        let file = place.folder.join("nats.conf");
+        std::fs::write(&file, text + &self.config + "\n")?;
+        let config = file.display().to_string();
+        let mut process =
+            Process::start("nats-server", "nats-server", ["-c", &config], &place.log)?;
+        process.wait_until("greeting", || greets(port))?;
+        Ok(process)
+    }
+}
+
+fn store(folder: &Path) -> PathBuf {
+    folder.join("jetstream")
 }
 
 impl NatsServer {
@@ -39,50 +52,7 @@ impl NatsServer {
     }
 
     pub fn start_with(options: NatsOptions) -> Result<NatsServer> {
-        let mut attempt = 1;
-        loop {
-            let mut server = NatsServer {
-                process: None,
-                port: options.port.map_or_else(free_port, Ok)?,
-                options: options.clone(),
-                folder: tempfile::tempdir()?,
-            };
-            match server.launch() {
-                Ok(()) => return Ok(server),
-                Err(error) if options.port.is_some() || attempt == ATTEMPTS => return Err(error),
-                // Another process may have taken the port.
-                Err(_) => attempt += 1,
-            }
-        }
-    }
-
-    fn launch(&mut self) -> Result<()> {
-        let file = self.folder.path().join("nats.conf");
-        let config = file.display().to_string();
-        std::fs::write(&file, self.config())?;
-        let log = self.folder.path().join("log");
-        let process = Process::start("nats-server", "nats-server", ["-c", &config], &log)?;
-        let process = self.process.insert(process);
-        let port = self.port;
-        process.wait_until("greeting", || greets(port))
-    }
-
-    fn config(&self) -> String {
-        let mut text = format!("host: \"127.0.0.1\"\nport: {}\n", self.port);
-        if !self.options.without_jetstream {
-            let store = self.store();
-            text.push_str(&format!("jetstream {{ store_dir: {store:?} }}\n"));
-        }
-        text + &self.options.config + "\n"
-    }
-
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// `127.0.0.1:PORT`
-    pub fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        NatsServer::start_on(options.port, |_| Ok(options.clone()))
     }
 
     /// `nats://127.0.0.1:PORT`
@@ -90,59 +60,9 @@ impl NatsServer {
         format!("nats://{}", self.address())
     }
 
-    /// The process, if it is running.
-    pub fn pid(&self) -> Option<u32> {
-        self.process.as_ref().map(Process::pid)
-    }
-
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
     /// The folder in which JetStream keeps its streams.
     pub fn store(&self) -> PathBuf {
-        self.folder.path().join("jetstream")
-    }
-
-    /// The server's log.
-    pub fn log(&self) -> PathBuf {
-        self.folder.path().join("log")
-    }
-
-    /// `SIGSTOP`: it holds its connections and answers nothing.
-    pub fn pause(&self) -> Result<()> {
-        self.running()?.signal(Signal::STOP)
-    }
-
-    /// `SIGCONT`
-    pub fn resume(&self) -> Result<()> {
-        self.running()?.signal(Signal::CONT)
-    }
-
-    fn running(&self) -> Result<&Process> {
-        self.process.as_ref().context("the server isn't running")
-    }
-
-    /// `kill -9`
-    pub fn kill(&mut self) -> Result<()> {
-        match self.process.take() {
-            Some(mut process) => process.kill(),
-            None => Ok(()),
-        }
-    }
-
-    /// Asks it to stop, and waits for that.
-    pub fn stop(&mut self) -> Result<()> {
-        match self.process.take() {
-            Some(mut process) => process.terminate(),
-            None => Ok(()),
-        }
-    }
-
-    /// Restarts it on the same port with the same streams. If it is running, it is stopped first.
-    pub fn restart(&mut self) -> Result<()> {
-        self.stop()?;
-        self.launch()
+        store(self.folder())
     }
 
     /// Deletes all streams: stops the server, empties its store, and starts it again.

@@ -20,7 +20,7 @@ pub(crate) const ATTEMPTS: usize = 5;
 
 /// The process. Dropping it kills it.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     child: Child,
     name: &'static str,
     log: PathBuf,

@@ -15,7 +15,8 @@ use swirl_worker::pool;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::pool::{Source, nobody, service, started};
+use crate::pool::Source;
+use crate::rig::{nobody, service, started};
 
 /// Three results, and a state after them. `"more"` is replaced by further members.
 const WIDE: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "name": "w", "start": "A", "more": 0,

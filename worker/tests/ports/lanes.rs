@@ -3,17 +3,11 @@
 use std::sync::Arc;
 
 use swirl_embedded::Embedded;
-use swirl_model::instance::Status;
 use swirl_nats::{Options, StreamOptions, Streams, TaskQueue, TaskSource, connect};
-use swirl_ports::InstanceRecords;
-use swirl_runtime::{Places, Settings};
 use swirl_servers::{NatsServer, eventually};
-use swirl_system::{Calls, System};
-use swirl_worker::pool;
-use tokio::sync::watch;
 
-use crate::pool::{nobody, service};
-use crate::shares::{Slow, deploy_slow_and_quick, ended, start};
+use crate::rig::service;
+use crate::shares::quick_passes_slow;
 
 /// Many more than the worker has places for, and than JetStream delivers at a time.
 const SLOW: u32 = 120;
@@ -33,45 +27,11 @@ async fn a_workflow_with_many_instances_does_not_block_others() {
     let queue = Arc::new(TaskQueue::new(client, &streams));
     let store = Arc::new(Embedded::memory());
     let service = service(&store, queue);
-    deploy_slow_and_quick(&service).await;
-    let mut slow = Vec::new();
-    for request in 0..SLOW {
-        slow.push(start(&service, "slow", request).await);
-    }
-    let quick = start(&service, "quick", 0).await;
-    let (answer, answers) = watch::channel(false);
-    let calls = Calls {
-        caller: Arc::new(Slow(answers)),
-        ..nobody()
-    };
-    let effects = Arc::new(service.clone());
-    let mut driver = System::from(&service).driver(calls, effects, Settings::default());
-    driver.places = Some(Places::new(4));
-    let settings = pool::Settings {
-        concurrency: 4,
-        ..pool::Settings::default()
-    };
-    let stop = async {
-        ended(&store, &quick).await;
-        for id in &slow {
-            let status = store.instance(id).await.unwrap().unwrap().state.status;
-            assert_eq!(status, Status::Running);
-        }
-        answer.send_replace(true);
-        for id in &slow {
-            ended(&store, id).await;
-        }
-        eventually("no task left", async || {
-            let (tasks, _) = streams.backlog(None).await.unwrap();
-            (tasks.pending + tasks.unacknowledged == 0).then_some(())
-        })
-        .await;
-    };
+    let drained = eventually("no task left", async || {
+        let (tasks, _) = streams.backlog(None).await.unwrap();
+        (tasks.pending + tasks.unacknowledged == 0).then_some(())
+    });
     let source = Arc::new(TaskSource::new(streams.clone(), 16));
-    let left = pool::run(Arc::new(driver), source, settings, stop).await;
+    let left = quick_passes_slow(&store, &service, source, SLOW, drained).await;
     assert_eq!(left, 0);
-    for id in slow.iter().chain([&quick]) {
-        let state = store.instance(id).await.unwrap().unwrap().state;
-        assert_eq!(state.status, Status::Completed, "{state:?}");
-    }
 }

@@ -8,4 +8,5 @@ mod joins;
 mod lanes;
 mod memory;
 mod pool;
+mod rig;
 mod shares;

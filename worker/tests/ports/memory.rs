@@ -14,8 +14,7 @@ use swirl_servers::{RedisOptions, RedisServer};
 use swirl_system::System;
 use swirl_worker::pool;
 
-use crate::pool::nobody;
-use crate::shares::{deploy, start};
+use crate::rig::{deploy, nobody, start};
 
 const LONG: Duration = Duration::from_secs(900);
 const MAXMEMORY: u64 = 256 << 20;

@@ -6,23 +6,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
-use swirl_engine::Definition;
+use swirl_embedded::{Embedded, MemoryQueue};
 use swirl_model::event::Event;
-use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Status;
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{
     CallRequest, ExecutionStore, FunctionCaller, InstanceQueries, InstanceRecords, Queue, Receipt,
-    Secrets, Task, Tasks,
+    Task, Tasks,
 };
 use swirl_runtime::{Registry, Settings};
 use swirl_servers::{PATIENCE, eventually};
-use swirl_service::{Deployment, Service, StartRequest, Started};
 use swirl_system::{Calls, System};
 use swirl_worker::pool;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::rig::{nobody, service, started};
 
 const DOCUMENT: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "states": [
     {"name": "A", "type": "inject", "data": {"a": 1}, "end": true}]}"#;
@@ -80,63 +80,6 @@ fn task(scope: &ScopeRef, failed: &Arc<AtomicUsize>, tasks: &UnboundedSender<Tas
         scope: scope.clone(),
         is_late: false,
         receipt: Some(Box::new(ticket)),
-    }
-}
-
-pub struct Nobody;
-
-#[async_trait]
-impl FunctionCaller for Nobody {
-    async fn call(&self, _: CallRequest) -> Result<Data, WorkflowError> {
-        Err(WorkflowError::new("Nobody", "nothing is called"))
-    }
-}
-
-#[async_trait]
-impl Secrets for Nobody {
-    async fn get(&self, _: &[String]) -> Data {
-        Data::object()
-    }
-}
-
-pub fn service(store: &Arc<Embedded>, queue: Arc<dyn Queue>) -> Service {
-    let lower = Box::new(|_: &_| Err("all definitions are compiled".to_owned()));
-    let registry = Arc::new(Registry::new(store.clone(), lower));
-    let clock = Arc::new(SystemClock);
-    System::new(store.clone(), store.clone(), queue, clock, registry)
-        .running_inline(false)
-        .service()
-}
-
-pub fn nobody() -> Calls {
-    Calls {
-        caller: Arc::new(Nobody),
-        secrets: Arc::new(Nobody),
-    }
-}
-
-pub async fn started(service: &Service, document: &str) -> InstanceId {
-    let none = swirl_spec::resource::MapResources::default();
-    let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
-    let workflow = reading.workflow.unwrap();
-    let definition = Definition::compile(workflow.clone()).unwrap();
-    service.registry.insert(definition, "", 0);
-    let deployment = Deployment {
-        name: String::new(),
-        document: document.to_owned(),
-        resources: Vec::new(),
-        workflow,
-    };
-    service.deploy(deployment).await.unwrap();
-    let request = StartRequest {
-        workflow: "w".to_owned(),
-        input: Data::object(),
-        request: "1".to_owned(),
-        ..StartRequest::default()
-    };
-    match service.start(request).await.unwrap() {
-        Ok(Started::New(id)) => id,
-        other => panic!("{other:?}"),
     }
 }
 

@@ -2,69 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use swirl_embedded::{Embedded, MemoryQueue, Options};
-use swirl_engine::Definition;
-use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Status;
 use swirl_model::{Data, WorkflowError, data};
-use swirl_ports::{CallRequest, FunctionCaller, InstanceRecords, Queue};
+use swirl_ports::{CallRequest, FunctionCaller, InstanceRecords, Queue, Tasks};
 use swirl_runtime::{Places, Settings, Shares};
-use swirl_service::{Deployment, Service, StartRequest, Started};
+use swirl_service::Service;
 use swirl_system::{Calls, System};
 use swirl_worker::pool;
 use tokio::sync::watch;
 
-use crate::pool::{Nobody, nobody, service};
-
-const LONG: Duration = Duration::from_secs(600);
-
-pub async fn deploy(service: &Service, document: &str) {
-    let none = swirl_spec::resource::MapResources::default();
-    let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
-    let workflow = reading.workflow.expect(document);
-    let definition = Definition::compile(workflow.clone()).unwrap();
-    service.registry.insert(definition, "", 0);
-    let deployment = Deployment {
-        name: String::new(),
-        document: document.to_owned(),
-        resources: Vec::new(),
-        workflow,
-    };
-    service.deploy(deployment).await.unwrap();
-}
-
-pub async fn start(service: &Service, workflow: &str, request: u32) -> InstanceId {
-    let request = StartRequest {
-        workflow: workflow.to_owned(),
-        input: Data::object(),
-        request: format!("{workflow} {request}"),
-        ..StartRequest::default()
-    };
-    match service.start(request).await.unwrap() {
-        Ok(Started::New(id)) => id,
-        other => panic!("{other:?}"),
-    }
-}
-
-pub async fn ended(store: &Embedded, id: &InstanceId) {
-    let ends = async {
-        while !store
-            .instance(id)
-            .await
-            .unwrap()
-            .unwrap()
-            .state
-            .status
-            .ended()
-        {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(LONG, ends).await.unwrap();
-}
+use crate::rig::{Nobody, deploy, ended, nobody, service, start};
 
 const HEAVY: &str = r#"{"id": "heavy", "version": "1", "specVersion": "0.8", "states": [
     {"name": "A", "type": "inject", "data": {}, "transition": "B",
@@ -113,20 +64,8 @@ async fn expensive_expressions_delay_no_other_workflow() {
     }
 }
 
-/// `slow` and `quick` have the same text; [`Slow`] delays the calls of one.
-pub async fn deploy_slow_and_quick(service: &Service) {
-    for id in ["slow", "quick"] {
-        let document = data!({
-            "id": id, "version": "1", "specVersion": "0.8",
-            "functions": [{"name": "f", "type": "custom", "operation": "nobody"}],
-            "states": [{"name": "A", "type": "operation", "actions": [{"functionRef": "f"}], "end": true}],
-        });
-        deploy(service, &document.to_string()).await;
-    }
-}
-
 /// Answers calls of `slow` when the test says so.
-pub struct Slow(pub watch::Receiver<bool>);
+struct Slow(watch::Receiver<bool>);
 
 #[async_trait]
 impl FunctionCaller for Slow {
@@ -139,47 +78,67 @@ impl FunctionCaller for Slow {
     }
 }
 
-/// More instances than there are places wait for their calls. An instance of another workflow is not behind them, and
-/// none is forgotten.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn long_calls_leave_places_to_other_workflows() {
-    let store = Arc::new(Embedded::memory());
-    let queue = Arc::new(MemoryQueue::default());
-    let service = service(&store, queue.clone());
-    deploy_slow_and_quick(&service).await;
-    let mut slow = Vec::new();
-    for request in 0..20 {
-        slow.push(start(&service, "slow", request).await);
+/// More instances of `slow` than there are places wait for their calls. An instance of `quick`, which has the same text,
+/// is not behind them, and none is forgotten. The worker stops when `drained` is done. Returns the number of scopes that
+/// it left.
+pub async fn quick_passes_slow(
+    store: &Embedded,
+    service: &Service,
+    tasks: Arc<dyn Tasks>,
+    count: u32,
+    drained: impl Future<Output = ()>,
+) -> usize {
+    for id in ["slow", "quick"] {
+        let document = data!({
+            "id": id, "version": "1", "specVersion": "0.8",
+            "functions": [{"name": "f", "type": "custom", "operation": "nobody"}],
+            "states": [{"name": "A", "type": "operation", "actions": [{"functionRef": "f"}], "end": true}],
+        });
+        deploy(service, &document.to_string()).await;
     }
-    let quick = start(&service, "quick", 0).await;
+    let mut slow = Vec::new();
+    for request in 0..count {
+        slow.push(start(service, "slow", request).await);
+    }
+    let quick = start(service, "quick", 0).await;
     let (answer, answers) = watch::channel(false);
     let calls = Calls {
         caller: Arc::new(Slow(answers)),
         ..nobody()
     };
     let effects = Arc::new(service.clone());
-    let mut driver = System::from(&service).driver(calls, effects, Settings::default());
+    let mut driver = System::from(service).driver(calls, effects, Settings::default());
     driver.places = Some(Places::new(4));
     let settings = pool::Settings {
         concurrency: 4,
         ..pool::Settings::default()
     };
     let stop = async {
-        ended(&store, &quick).await;
+        ended(store, &quick).await;
         for id in &slow {
             let status = store.instance(id).await.unwrap().unwrap().state.status;
             assert_eq!(status, Status::Running);
         }
         answer.send_replace(true);
         for id in &slow {
-            ended(&store, id).await;
+            ended(store, id).await;
         }
+        drained.await;
     };
-    pool::run(Arc::new(driver), queue, settings, stop).await;
+    let left = pool::run(Arc::new(driver), tasks, settings, stop).await;
     for id in slow.iter().chain([&quick]) {
         let state = store.instance(id).await.unwrap().unwrap().state;
         assert_eq!(state.status, Status::Completed, "{state:?}");
     }
+    left
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_calls_leave_places_to_other_workflows() {
+    let store = Arc::new(Embedded::memory());
+    let queue = Arc::new(MemoryQueue::default());
+    let service = service(&store, queue.clone());
+    quick_passes_slow(&store, &service, queue, 20, async {}).await;
 }
 
 /// Returns 20 KB, and records the calls.

@@ -1,4 +1,4 @@
-//! What has changed in the data of an instance, in its state and in the one before.
+//! Changes to the data of an instance, in its state and in the one before.
 
 use serde_json::{Value, json};
 

@@ -75,7 +75,7 @@ async fn explained(dev: &Dev) {
         assert_eq!(lost["reasons"], json!([reason]), "{lost:#}");
     }
     for words in [
-        "event test.none (/test e4): nobody took it: no deployed workflow",
+        "event test.none (/test e4): no instance took it: no deployed workflow",
         "started starter",
     ] {
         dev.said(words).await;

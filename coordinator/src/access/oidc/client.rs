@@ -79,7 +79,7 @@ fn refused<T>(reason: impl Into<String>) -> Outcome<T> {
 
 /// For the log only.
 fn away<T>(reason: &str) -> Outcome<T> {
-    tracing::warn!(reason, "nobody can sign in at the provider");
+    tracing::warn!(reason, "no one can sign in at the provider");
     Err(ProviderError::Away)
 }
 

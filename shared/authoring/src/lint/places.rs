@@ -1,15 +1,17 @@
 //! Finds the locations of definitions in the document. The canonical workflow has only their names.
 
+use std::collections::HashMap;
+
 use swirl_spec::source::Node;
 
 /// The states of the document, by name. Editions call the list `states` or `tasks`.
 pub struct Places<'n> {
-    states: Vec<(&'n str, &'n Node)>,
+    states: HashMap<&'n str, &'n Node>,
 }
 
 impl<'n> Places<'n> {
     pub fn of(root: &'n Node) -> Places<'n> {
-        let mut states = Vec::new();
+        let mut states = HashMap::new();
         collect(root, &mut states);
         Places { states }
     }
@@ -17,20 +19,18 @@ impl<'n> Places<'n> {
     /// The state, or the document if it has no state with that name (for example, one that an edition's reader
     /// created).
     pub fn state(&self, root: &'n Node, name: &str) -> &'n Node {
-        let mut states = self.states.iter();
-        states
-            .find(|(known, _)| *known == name)
-            .map_or(root, |(_, node)| node)
+        self.states.get(name).copied().unwrap_or(root)
     }
 }
 
-fn collect<'n>(node: &'n Node, states: &mut Vec<(&'n str, &'n Node)>) {
+/// Of several states with the same name, the first counts.
+fn collect<'n>(node: &'n Node, states: &mut HashMap<&'n str, &'n Node>) {
     for member in node.members().unwrap_or_default() {
         if matches!(member.key(), "states" | "tasks") {
             for state in member.value().items().unwrap_or_default() {
                 let name = state.get("name").or_else(|| state.get("id"));
                 if let Some(name) = name.and_then(Node::as_str) {
-                    states.push((name, state));
+                    states.entry(name).or_insert(state);
                 }
             }
         }

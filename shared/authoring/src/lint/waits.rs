@@ -1,5 +1,7 @@
 //! Waits that only an event can end.
 
+use std::collections::HashSet;
+
 use swirl_model::workflow::{
     ActionId, ActionKind, Body, FlowId, ListId, State, StateKind, Workflow,
 };
@@ -95,8 +97,8 @@ fn hint(workflow: &Workflow) -> &'static str {
 }
 
 /// The flows in branches with a timeout.
-fn bounded_flows(workflow: &Workflow) -> Vec<FlowId> {
-    let mut flows = Vec::new();
+fn bounded_flows(workflow: &Workflow) -> HashSet<FlowId> {
+    let mut flows = HashSet::new();
     for state in &workflow.states {
         let StateKind::Parallel(parallel) = &state.kind else {
             continue;
@@ -106,7 +108,7 @@ fn bounded_flows(workflow: &Workflow) -> Vec<FlowId> {
                 branch.body,
                 branch.timeout.is_some() || state.timeout.is_some(),
             ) {
-                flows.push(flow);
+                flows.insert(flow);
             }
         }
     }

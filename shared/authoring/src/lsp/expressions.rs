@@ -31,17 +31,6 @@ const EXPRESSIONS: [&str; 12] = [
     "useData",
 ];
 
-/// The members of `$WORKFLOW`.
-const OF_WORKFLOW: [&str; 7] = [
-    "error",
-    "id",
-    "input",
-    "instanceId",
-    "name",
-    "startedAt",
-    "version",
-];
-
 /// Everything that the expressions of a document may refer to, except declared names.
 #[derive(Debug, Default)]
 pub struct VisibleVars {
@@ -49,6 +38,8 @@ pub struct VisibleVars {
     delimiters: Option<Delimiters>,
     params: Vec<String>,
     functions: Vec<String>,
+    /// The members of `$WORKFLOW`.
+    of_workflow: Vec<&'static str>,
 }
 
 impl VisibleVars {
@@ -56,6 +47,7 @@ impl VisibleVars {
         let mut sight = VisibleVars {
             language: edition.and_then(vocabulary::language),
             delimiters: edition.and_then(vocabulary::delimiters),
+            of_workflow: edition.map_or_else(Vec::new, vocabulary::members_of_workflow),
             ..VisibleVars::default()
         };
         match root.get("expressionLang").and_then(Node::as_str) {
@@ -151,7 +143,7 @@ impl VisibleVars {
             let none = (rest, Vec::new());
             return match (variable, rest.contains('.')) {
                 ("$SECRETS", false) => (rest, fields(names.declared(NameKind::Secret))),
-                ("$WORKFLOW", false) => (rest, fields(OF_WORKFLOW)),
+                ("$WORKFLOW", false) => (rest, fields(self.of_workflow.iter().copied())),
                 _ => {
                     let after = &word[variable.len()..];
                     let Some((path, typed)) = keys::after_variable(after) else {
@@ -432,13 +424,17 @@ mod tests {
     use super::*;
 
     fn offered(line: &str) -> Vec<String> {
+        offered_in(Edition::V0_8, line)
+    }
+
+    fn offered_in(edition: Edition, line: &str) -> Vec<String> {
         let document = format!(
-            "specVersion: '0.8'\nsecrets: [KEY]\nconstants: {{limit: 1}}\nfunctions:\n- {{name: e, type: expression, operation: .a}}\nstates:\n- {{name: A, type: foreach, iterationParam: order}}\nx:\n{line}\n"
+            "specVersion: '{edition}'\nsecrets: [KEY]\nconstants: {{limit: 1}}\nfunctions:\n- {{name: e, type: expression, operation: .a}}\nstates:\n- {{name: A, type: foreach, iterationParam: order}}\nx:\n{line}\n"
         );
         let (before, after) = document.split_once('\u{a6}').unwrap();
         let root = swirl_spec::source::read(document.as_bytes(), &Default::default()).root;
         let root = root.unwrap();
-        let sight = VisibleVars::of(&root, Some(Edition::V0_8));
+        let sight = VisibleVars::of(&root, Some(edition));
         let text = Text::new(format!("{before}{after}"));
         let at = text.position(before.len());
         let flow = Flow::of(&root);
@@ -460,6 +456,9 @@ mod tests {
         assert_eq!(offered("  a: '${ $CONST.¦ }'"), ["limit"]);
         assert_eq!(offered("  a: \"x ${ $SECRETS.K¦\""), ["KEY"]);
         assert_eq!(offered("  condition: $WORKFLOW.in¦").len(), 7);
+        let key = "key".to_owned();
+        assert!(offered_in(Edition::V0_9, "  condition: $WORKFLOW.¦").contains(&key));
+        assert!(!offered("  condition: $WORKFLOW.¦").contains(&key));
         assert_eq!(offered("  b: {c: d, condition: 'fn:¦'}"), ["e"]);
         assert!(offered("  condition: '.a | .b as $row | $¦'").contains(&"$row".to_owned()));
         let all = offered("  condition: |\n    .a\n    | ma¦");

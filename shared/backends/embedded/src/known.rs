@@ -60,7 +60,7 @@ impl Known {
     }
 
     pub fn remove(&mut self, place: u64) {
-        self.settle(place);
+        self.remove_outcome(place);
         if let Some(event) = self.events.remove(&place) {
             self.keys.remove(&event.key);
         }
@@ -70,14 +70,14 @@ impl Known {
     /// before.
     pub fn acknowledge(&mut self, key: &str, at: Timestamp) -> Option<u64> {
         let place = *self.keys.get(key)?;
-        let was_open = self.settle(place);
+        let was_open = self.remove_outcome(place);
         if let Some(event) = self.events.get_mut(&place) {
             event.at = event.at.max(at);
         }
         was_open.then_some(place)
     }
 
-    fn settle(&mut self, place: u64) -> bool {
+    fn remove_outcome(&mut self, place: u64) -> bool {
         let outcome = self
             .events
             .get_mut(&place)

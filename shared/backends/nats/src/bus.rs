@@ -1,16 +1,15 @@
 //! Publishes produced events.
 
 use async_nats::Client;
-use async_nats::HeaderMap;
 use async_nats::jetstream;
 use async_nats::jetstream::context::{GetStreamByNameErrorKind, PublishError, PublishErrorKind};
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
 use swirl_model::trace::TraceContext;
-use swirl_ports::{EventBus, Result};
+use swirl_ports::{Error, EventBus, Result};
 
 use crate::dead::DeadLetters;
-use crate::message::{CONTENT_TYPE, message_id};
+use crate::message::{EventMessage, message_id, unavailable};
 use crate::streams::Streams;
 use crate::subject::Template;
 
@@ -53,7 +52,7 @@ impl Bus {
             Err(error) => error.to_string(),
             Ok(stream) => format!("the stream {stream} does not confirm messages to {subject}"),
         };
-        Err(swirl_ports::Error::Unavailable(reason))
+        Err(Error::Unavailable(reason))
     }
 }
 
@@ -68,66 +67,43 @@ fn is_too_large(error: &PublishError) -> bool {
 #[async_trait]
 impl EventBus for Bus {
     async fn publish(&self, event: &CloudEvent) -> Result<()> {
-        let unavailable = |error: String| swirl_ports::Error::Unavailable(error);
-        let payload = serde_json::to_vec(event).map_err(|error| swirl_ports::Error::Damaged {
-            what: format!("the event {}", event.id),
-            reason: error.to_string(),
-        })?;
+        let mut message = EventMessage::new(event)?;
+        let size = message.payload.len();
         let limit = self.client.server_info().max_payload;
-        if limit > 0 && payload.len() > Bus::event_bytes_max(limit) {
-            return Err(swirl_ports::Error::TooLarge {
+        if limit > 0 && size > Bus::event_bytes_max(limit) {
+            return Err(Error::TooLarge {
                 what: format!("the event {} of {}", event.id, event.source),
-                size: payload.len(),
+                size,
                 limit: Bus::event_bytes_max(limit),
             });
         }
-        let mut headers = HeaderMap::new();
-        headers.insert("content-type", CONTENT_TYPE);
-        headers.insert(
-            async_nats::header::NATS_MESSAGE_ID,
-            message_id(event).as_str(),
-        );
-        headers.insert(CORRELATED, self.streams.mark(&message_id(event)));
+        let mark = self.streams.mark(&message_id(event));
+        message.headers.insert(CORRELATED, mark);
         if let Some(trace) = TraceContext::of(event) {
-            headers.insert("traceparent", trace.to_string());
+            message.headers.insert("traceparent", trace.to_string());
         }
         let subject = self.subject.subject(event);
-        let payload = bytes::Bytes::from(payload);
-        for is_again in [false, true] {
-            let sent = self
-                .streams
-                .context
-                .publish_with_headers(subject.clone(), headers.clone(), payload.clone())
-                .await
-                .map_err(|error| unavailable(error.to_string()))?;
-            match sent.await {
-                Ok(_) => return Ok(()),
-                Err(error) if error.kind() == PublishErrorKind::StreamNotFound && !is_again => {
-                    // The streams may have been wiped.
-                    let made = self.streams.ensure().await;
-                    made.map_err(|error| unavailable(error.to_string()))?;
-                }
-                Err(error) if error.kind() == PublishErrorKind::StreamNotFound => {
-                    return self.is_for_subscribers(&subject).await;
-                }
-                Err(error) if is_too_large(&error) => {
-                    return Err(swirl_ports::Error::TooLarge {
-                        what: format!("for its stream, the event {} of {}", event.id, event.source),
-                        size: payload.len(),
-                        limit: payload.len().saturating_sub(1),
-                    });
-                }
-                Err(error) => return Err(unavailable(error.to_string())),
+        let streams = &self.streams;
+        let published = message.publish(&streams.context, &subject, streams.ensure());
+        match published.await? {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == PublishErrorKind::StreamNotFound => {
+                self.is_for_subscribers(&subject).await
             }
+            Err(error) if is_too_large(&error) => Err(Error::TooLarge {
+                what: format!("for its stream, the event {} of {}", event.id, event.source),
+                size,
+                limit: size.saturating_sub(1),
+            }),
+            Err(error) => Err(unavailable(error)),
         }
-        Ok(())
     }
 
     async fn bury(&self, event: &CloudEvent, reason: &str) -> Result<()> {
         let dead = DeadLetters::new(self.streams.clone());
         dead.bury_event(&self.subject.subject(event), event, reason)
             .await
-            .map_err(swirl_ports::Error::Unavailable)
+            .map_err(Error::Unavailable)
     }
 }
 

@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use async_nats::HeaderMap;
-use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy};
 use async_trait::async_trait;
-use bytes::Bytes;
 use swirl_model::CloudEvent;
-use swirl_ports::{Error, EventStream, Result};
+use swirl_ports::{EventStream, Result};
 
-use crate::message::{CONTENT_TYPE, message_id};
+use crate::message::{EventMessage, unavailable};
 use crate::streams::Streams;
 use crate::subject::tokens;
 
@@ -52,40 +49,17 @@ impl LifecycleStream {
 #[async_trait]
 impl EventStream for LifecycleStream {
     async fn append(&self, workflow: &str, event: &CloudEvent) -> Result<()> {
-        let unavailable = |error: String| Error::Unavailable(error);
-        let payload = serde_json::to_vec(event).map_err(|error| Error::Damaged {
-            what: format!("the event {}", event.id),
-            reason: error.to_string(),
-        })?;
-        let payload = Bytes::from(payload);
-        let mut headers = HeaderMap::new();
-        headers.insert("content-type", CONTENT_TYPE);
-        headers.insert(
-            async_nats::header::NATS_MESSAGE_ID,
-            message_id(event).as_str(),
-        );
+        let mut message = EventMessage::new(event)?;
         let stream = self.streams.lifecycle();
         // Only this stream may confirm an event.
-        headers.insert(async_nats::header::NATS_EXPECTED_STREAM, stream.as_str());
+        let expected = async_nats::header::NATS_EXPECTED_STREAM;
+        message.headers.insert(expected, stream.as_str());
         let workflow = tokens(workflow).replace('.', "_");
         let subject = format!("{workflow}.{}", tokens(&event.kind));
         let subject = self.streams.lifecycle_subject(&subject);
-        for is_again in [false, true] {
-            let sent = self
-                .streams
-                .context
-                .publish_with_headers(subject.clone(), headers.clone(), payload.clone())
-                .await
-                .map_err(|error| unavailable(error.to_string()))?;
-            match sent.await {
-                Ok(_) => return Ok(()),
-                Err(error) if error.kind() == PublishErrorKind::StreamNotFound && !is_again => {
-                    let made = self.streams.ensure_stream(self.wanted()).await;
-                    made.map_err(|error| unavailable(error.to_string()))?;
-                }
-                Err(error) => return Err(unavailable(error.to_string())),
-            }
-        }
-        Ok(())
+        let context = &self.streams.context;
+        let ensure = self.streams.ensure_stream(self.wanted());
+        let confirmed = message.publish(context, &subject, ensure).await?;
+        confirmed.map_err(unavailable)
     }
 }

@@ -1,6 +1,10 @@
-//! Events as messages: their format and ids.
+//! Events as messages: their format and ids, and how they are published.
 
+use async_nats::HeaderMap;
+use async_nats::jetstream::context::{Context, PublishError, PublishErrorKind};
+use bytes::Bytes;
 use swirl_model::CloudEvent;
+use swirl_ports::{Error, Result};
 
 pub(crate) const CONTENT_TYPE: &str = "application/cloudevents+json; charset=utf-8";
 
@@ -25,4 +29,61 @@ pub(crate) fn message_id_of(payload: &[u8]) -> Option<String> {
     }
     let named: Named<'_> = serde_json::from_slice(payload).ok()?;
     Some(id_of(&named.source, &named.id))
+}
+
+/// An event in the structured mode of the NATS protocol binding.
+pub(crate) struct EventMessage {
+    pub(crate) headers: HeaderMap,
+    pub(crate) payload: Bytes,
+}
+
+impl EventMessage {
+    pub(crate) fn new(event: &CloudEvent) -> Result<EventMessage> {
+        let payload = serde_json::to_vec(event).map_err(|error| Error::Damaged {
+            what: format!("the event {}", event.id),
+            reason: error.to_string(),
+        })?;
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", CONTENT_TYPE);
+        headers.insert(
+            async_nats::header::NATS_MESSAGE_ID,
+            message_id(event).as_str(),
+        );
+        Ok(EventMessage {
+            headers,
+            payload: payload.into(),
+        })
+    }
+
+    /// Publishes the event and waits for a stream's confirmation. If no stream confirms, `ensure` creates the streams,
+    /// which may have been wiped, and the event is published again. The inner error is that of the confirmation.
+    pub(crate) async fn publish(
+        &self,
+        context: &Context,
+        subject: &str,
+        ensure: impl Future<Output = std::result::Result<(), crate::Error>>,
+    ) -> Result<std::result::Result<(), PublishError>> {
+        match self.publish_once(context, subject).await? {
+            Err(error) if error.kind() == PublishErrorKind::StreamNotFound => {
+                ensure.await.map_err(unavailable)?;
+                self.publish_once(context, subject).await
+            }
+            confirmed => Ok(confirmed),
+        }
+    }
+
+    async fn publish_once(
+        &self,
+        context: &Context,
+        subject: &str,
+    ) -> Result<std::result::Result<(), PublishError>> {
+        let (headers, payload) = (self.headers.clone(), self.payload.clone());
+        let sent = context.publish_with_headers(subject.to_owned(), headers, payload);
+        let confirmed = sent.await.map_err(unavailable)?.await;
+        Ok(confirmed.map(drop))
+    }
+}
+
+pub(crate) fn unavailable(error: impl ToString) -> Error {
+    Error::Unavailable(error.to_string())
 }

@@ -49,7 +49,7 @@ impl Ctx<'_> {
             Ok(data) => self.action_done(Some(data)),
             Err(error) => self.action_failed(error),
         };
-        self.settle(step);
+        self.raise_failure(step);
         Ok(())
     }
 

@@ -65,7 +65,7 @@ impl Ctx<'_> {
             return;
         }
         let step = self.action_failed(error);
-        self.settle(step);
+        self.raise_failure(step);
     }
 
     /// The data of an event: its payload, or the whole event with `dataOnly: false`.

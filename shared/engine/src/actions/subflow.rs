@@ -93,7 +93,7 @@ impl Ctx<'_> {
                 self.action_failed_with(error, false)
             }
         };
-        self.settle(step);
+        self.raise_failure(step);
         Ok(())
     }
 

@@ -229,7 +229,7 @@ impl Ctx<'_> {
             }
             Some((_, BranchResult::Done { merges, .. })) => {
                 let step = self.entry_ended(entry, merges);
-                self.settle(step);
+                self.raise_failure(step);
             }
             Some((_, BranchResult::Failed(error))) => {
                 if error.code.as_deref() == Some("timeout") && self.is_last_timeout(&error) {

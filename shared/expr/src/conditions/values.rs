@@ -7,7 +7,6 @@ use jaq_json::{Num, Val};
 
 use super::dialect::Dialect;
 use super::op::Op;
-use crate::value::V;
 use crate::{meter, order, regexes, text as texts};
 
 /// The reason why there is no value, as a sentence.
@@ -177,20 +176,7 @@ pub(super) fn matches(text: &Val, pattern: &Val, whole: bool) -> Result<bool> {
     let Val::TStr(_) = text else {
         return Ok(false);
     };
-    let pattern = match whole {
-        true => V::from(format!("\\A(?:{source})\\z")),
-        false => V::new(pattern.clone()),
-    };
-    match regexes::test(&V::new(text.clone()), &pattern, &V::null()) {
-        Ok(found) => Ok(matches!(found.val, Val::Bool(true))),
-        Err(error) => {
-            let error = crate::value::Error::into_val(error);
-            Err(error
-                .as_str()
-                .unwrap_or("not a regular expression")
-                .to_owned())
-        }
-    }
+    regexes::holds(text, &source, whole)
 }
 
 pub(super) fn negative(value: &Val) -> Result<Val> {

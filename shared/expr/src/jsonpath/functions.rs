@@ -7,7 +7,6 @@ use jaq_json::{Num, Val};
 use super::ast::Function;
 use super::yielded::{Result, Yield, element, whole};
 use crate::meter;
-use crate::value::V;
 use crate::{order, regexes};
 
 /// A function's value, if it has one for these arguments.
@@ -193,18 +192,5 @@ pub(super) fn matches(text: &Val, pattern: &Val, whole: bool) -> Result<bool> {
             _ => Err("a regular expression must be a text".to_owned()),
         };
     };
-    let pattern = match whole {
-        true => V::from(format!("\\A(?:{})\\z", String::from_utf8_lossy(source))),
-        false => V::new(pattern.clone()),
-    };
-    match regexes::test(&V::new(text.clone()), &pattern, &V::null()) {
-        Ok(found) => Ok(matches!(found.val, Val::Bool(true))),
-        Err(error) => {
-            let error = crate::value::Error::into_val(error);
-            Err(error
-                .as_str()
-                .unwrap_or("not a regular expression")
-                .to_owned())
-        }
-    }
+    regexes::holds(text, &String::from_utf8_lossy(source), whole)
 }

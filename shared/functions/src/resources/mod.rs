@@ -68,7 +68,7 @@ pub enum Cause {
     #[error("it is not an http or https URL with a host")]
     Uri,
     #[error(
-        "nothing is fetched from the host `{host}`; allow it with `--allow-host {host}` or `http.allow_hosts`"
+        "documents of the host `{host}` may not be fetched; allow it with `--allow-host {host}` or `http.allow_hosts`"
     )]
     HostNotAllowed { host: String },
     #[error("the redirect to `{target}` isn't followed: {reason}")]
@@ -82,9 +82,9 @@ pub enum Cause {
     Unreachable(String),
     #[error("it has more than {limit} bytes")]
     TooLarge { limit: usize },
-    #[error("it wasn't there within {} s", limit.as_secs_f64())]
+    #[error("it did not arrive within {} s", limit.as_secs_f64())]
     Timeout { limit: Duration },
-    #[error("nothing waits for it any more")]
+    #[error("the request was cancelled")]
     Unwanted,
 }
 

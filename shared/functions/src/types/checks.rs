@@ -10,47 +10,40 @@ use serde_json::Value;
 use swirl_model::Data;
 use swirl_model::workflow::{ActionKind, Function, Template, Workflow};
 
-use super::{Compiled, Documents, Known, Settings, TYPES, word};
+use super::{Compiled, CompiledFunctions, Known, Settings};
 use crate::problem::{Problem, Site};
 
 /// The key in a function's `metadata` that switches off the checks of its calls.
 const CHECK: &str = "checkArguments";
 
 /// The functions of a definition, with the documents that describe them.
+#[derive(Debug)]
 pub struct Checks {
-    functions: HashMap<Arc<str>, Compiled>,
+    functions: CompiledFunctions,
+    /// The places of the functions, by name.
+    places: HashMap<Arc<str>, usize>,
     refused: Vec<Problem>,
 }
 
 impl Checks {
     /// The functions of the definition whose documents are available and readable.
     pub fn new(workflow: &Workflow, resources: &[(String, String)], settings: &Settings) -> Checks {
-        let documents = Documents {
-            resources,
-            settings,
-            for_checks: true,
-        };
-        let (mut functions, mut refused) = (HashMap::new(), Vec::new());
-        for kind in &TYPES {
-            let own: Vec<&Function> = workflow
-                .functions
-                .iter()
-                .filter(|function| word(&function.kind) == kind.word)
-                .collect();
-            for (function, result) in own.iter().zip((kind.compile)(&own, &documents)) {
-                match result {
-                    Ok(compiled) => {
-                        functions.insert(function.name.clone(), compiled);
-                    }
-                    Err(message) => refused.push(Problem {
-                        function: function.name.to_string(),
-                        message,
-                        site: Site::Operation,
-                    }),
-                }
-            }
+        let functions = CompiledFunctions::new(workflow, resources, settings);
+        let names = workflow.functions.iter().enumerate();
+        Checks {
+            places: names
+                .map(|(place, function)| (function.name.clone(), place))
+                .collect(),
+            refused: functions.problems(workflow),
+            functions,
         }
-        Checks { functions, refused }
+    }
+
+    /// The functions, for calls. Their documents are dropped.
+    pub fn into_functions(self) -> CompiledFunctions {
+        let mut functions = self.functions;
+        functions.release_documents();
+        functions
     }
 
     /// The reasons why functions cannot be called at all, including missing documents.
@@ -119,7 +112,8 @@ impl Checks {
         // An option for documents that are themselves wrong.
         let check = function.metadata.get(CHECK);
         let on = check.and_then(|check| check.as_bool()) != Some(false);
-        self.functions.get(&function.name).filter(|_| on)
+        let place = self.places.get(&function.name).filter(|_| on)?;
+        self.functions.get(*place)
     }
 
     /// The reasons why a call with these arguments would fail.
@@ -139,11 +133,5 @@ impl Checks {
             Some(compiled) => compiled.check_answer(&Known::from(Value::from(answer))),
             None => Vec::new(),
         }
-    }
-}
-
-impl std::fmt::Debug for Checks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Checks of {} functions", self.functions.len())
     }
 }

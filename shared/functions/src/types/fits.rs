@@ -39,15 +39,15 @@ pub(crate) enum Form {
 
 /// A value's location, for messages and pointers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct At<'a> {
+pub(crate) struct ValueLocation<'a> {
     /// A pointer relative to the arguments.
     pointer: &'a str,
     what: &'a str,
 }
 
-impl<'a> At<'a> {
-    pub(crate) fn new(pointer: &'a str, what: &'a str) -> At<'a> {
-        At { pointer, what }
+impl<'a> ValueLocation<'a> {
+    pub(crate) fn new(pointer: &'a str, what: &'a str) -> ValueLocation<'a> {
+        ValueLocation { pointer, what }
     }
 }
 
@@ -67,7 +67,12 @@ impl<'d> Fits<'d> {
     }
 
     /// The mismatches, as sentences about the value at `at`.
-    pub(crate) fn check(&self, schema: Node<'d>, value: &Known, at: At<'_>) -> Vec<Misfit> {
+    pub(crate) fn check(
+        &self,
+        schema: Node<'d>,
+        value: &Known,
+        at: ValueLocation<'_>,
+    ) -> Vec<Misfit> {
         let mut found = Vec::new();
         self.look(schema, value, at, DEPTH_MAX, &mut found);
         found
@@ -77,7 +82,7 @@ impl<'d> Fits<'d> {
         &self,
         schema: Node<'d>,
         value: &Known,
-        at: At<'_>,
+        at: ValueLocation<'_>,
         depth: u32,
         found: &mut Vec<Misfit>,
     ) {
@@ -130,7 +135,7 @@ impl<'d> Fits<'d> {
                             format!("{what}[{index}]"),
                             format!("{}/{index}", at.pointer),
                         );
-                        let at = At::new(&pointer, &what);
+                        let at = ValueLocation::new(&pointer, &what);
                         self.look(items.clone(), item, at, depth - 1, found);
                     }
                 }
@@ -246,7 +251,7 @@ impl<'d> Fits<'d> {
         &self,
         schema: &Node<'d>,
         members: &[(String, Known)],
-        at: At<'_>,
+        at: ValueLocation<'_>,
         depth: u32,
         found: &mut Vec<Misfit>,
     ) {
@@ -279,7 +284,7 @@ impl<'d> Fits<'d> {
             match declared(name) {
                 Some((_, schema)) => {
                     let what = member(what, name);
-                    let at = At::new(&pointer, &what);
+                    let at = ValueLocation::new(&pointer, &what);
                     self.look(schema.clone(), value, at, depth - 1, found);
                 }
                 // The finding about the missing name covers this one.
@@ -410,8 +415,11 @@ mod tests {
             at: "#".to_owned(),
             document: None,
         };
-        let found =
-            Fits::new(&document, form).check(node, &Known::from(value), At::new("/a", "`a`"));
+        let found = Fits::new(&document, form).check(
+            node,
+            &Known::from(value),
+            ValueLocation::new("/a", "`a`"),
+        );
         found.into_iter().map(|misfit| misfit.message).collect()
     }
 

@@ -3,7 +3,6 @@
 //! `expression` isn't here, because the engine evaluates it. Deployment checks a definition's function types against
 //! the table below. To add a type, add a folder and a line.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,11 +13,14 @@ use swirl_ports::CallRequest;
 use crate::CallError;
 use crate::auth::Auth;
 pub use checks::Checks;
+pub use compiled::CompiledFunctions;
+pub(crate) use compiled::no_caller;
 pub(crate) use known::Known;
 pub(crate) use misfit::Misfit;
 
 pub(crate) mod asyncapi;
 mod checks;
+mod compiled;
 pub mod custom;
 mod fits;
 mod graphql;
@@ -120,7 +122,7 @@ pub struct Settings {
 }
 
 /// A function that can be called.
-pub(crate) type Compiled = Arc<dyn CompiledFunction>;
+pub(crate) type Compiled = Box<dyn CompiledFunction>;
 
 /// A compiled function, or a sentence that says why it cannot be called.
 pub(crate) type CompileResult = Result<Compiled, String>;
@@ -134,6 +136,14 @@ pub(crate) trait CompiledFunction: Send + Sync {
         request: &CallRequest,
         context: &Context<'_>,
     ) -> Result<Data, CallError>;
+
+    /// Drops the documents that only checks need, before the function is kept for calls.
+    ///
+    /// # Errors
+    /// The reason why it cannot be called, although calls can be checked.
+    fn release_documents(&mut self) -> Result<(), String> {
+        Ok(())
+    }
 
     /// The reasons why a call with these arguments would fail, as far as they are known.
     fn check(&self, _arguments: &Known) -> Vec<Misfit> {
@@ -178,8 +188,6 @@ pub(crate) struct Context<'a> {
 pub(crate) struct Documents<'a> {
     pub(crate) resources: &'a [(String, String)],
     pub(crate) settings: &'a Settings,
-    /// Whether compiled functions keep their documents, so that arguments can be checked.
-    pub(crate) for_checks: bool,
 }
 
 impl<'a> Documents<'a> {

@@ -122,8 +122,8 @@ async fn other_hosts_are_contacted_only_if_allowed() {
     let error = resources().fetch(uri).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`http://example.invalid/openapi.json`: nothing is fetched from the host \
-         `example.invalid`; allow it with `--allow-host example.invalid` or `http.allow_hosts`"
+        "`http://example.invalid/openapi.json`: documents of the host \
+         `example.invalid` may not be fetched; allow it with `--allow-host example.invalid` or `http.allow_hosts`"
     );
     let hosts = Hosts::parse(&["example.invalid"]).unwrap();
     let options = HttpOptions {
@@ -246,15 +246,11 @@ async fn the_referring_document_decides_between_files_and_hosts() {
             assert!(error.contains(expected), "{uri}: {error}");
         }
         for (uri, base, expected) in [
-            (
-                "http://example.invalid/a",
-                None,
-                "nothing is fetched from the host",
-            ),
+            ("http://example.invalid/a", None, "documents of the host"),
             (
                 "//example.invalid/a",
                 Some(remote.as_str()),
-                "nothing is fetched from the host",
+                "documents of the host",
             ),
             (
                 "file://a.json",

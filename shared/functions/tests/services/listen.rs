@@ -203,6 +203,7 @@ async fn a_message_is_received_over_mqtt() {
     let (tell, hear) = (function(&text, "tell"), function(&text, "hear"));
     let mut wait = std::pin::pin!(hear.call(data!({})));
     begun(&mut wait).await;
+    broker.kill().unwrap();
     broker.restart().unwrap();
     let result = heard(wait, async || {
         let _ = tell.call(data!({"lumens": 4})).await;

@@ -40,6 +40,44 @@ impl StateKind {
             StateKind::Switch(_) | StateKind::SwitchEvents(_) => "switch",
         }
     }
+
+    /// The ways that a switch chooses from.
+    pub fn switch_ways(&self) -> Vec<&Next> {
+        let (conditions, default): (Vec<&Next>, _) = match self {
+            StateKind::Switch(switch) => {
+                let conditions = switch.conditions.iter().map(|condition| &condition.next);
+                (conditions.collect(), &switch.default)
+            }
+            StateKind::SwitchEvents(switch) => {
+                let conditions = switch.conditions.iter().map(|condition| &condition.next);
+                (conditions.collect(), &switch.default)
+            }
+            _ => return Vec::new(),
+        };
+        conditions.into_iter().chain(default).collect()
+    }
+
+    /// The lists of actions that the state itself runs. Those of states inside it aren't among them.
+    pub fn action_lists(&self) -> Vec<ListId> {
+        let of_body = |body: &Body| match body {
+            Body::Actions(list) => Some(*list),
+            Body::Flow(_) => None,
+        };
+        match self {
+            StateKind::Callback(callback) => vec![callback.actions],
+            StateKind::Event(event) => event.entries.iter().map(|entry| entry.actions).collect(),
+            StateKind::Foreach(foreach) => of_body(&foreach.body).into_iter().collect(),
+            StateKind::Operation(list) => vec![*list],
+            StateKind::Parallel(parallel) => {
+                let bodies = parallel.branches.iter().map(|branch| &branch.body);
+                bodies.filter_map(of_body).collect()
+            }
+            StateKind::Inject(_)
+            | StateKind::Sleep(_)
+            | StateKind::Switch(_)
+            | StateKind::SwitchEvents(_) => Vec::new(),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -102,28 +102,9 @@ pub fn attributes_to_keep(event: &CloudEvent, consumed: &[EventMatch]) -> BTreeS
 
 #[cfg(test)]
 mod tests {
-    use swirl_model::data;
-    use swirl_model::workflow::EventId;
-
+    use super::super::fixture::{event, filter};
     use super::*;
-
-    fn event(attributes: swirl_model::Data) -> CloudEvent {
-        let mut all = data!({"specversion": "1.0", "id": "1", "source": "/s", "type": "t"});
-        swirl_model::merge::merge_over(&mut all, &attributes);
-        serde_json::from_str(&all.to_string()).unwrap()
-    }
-
-    fn filter(correlation: &[(&str, Option<&str>)]) -> EventMatch {
-        let pair =
-            |(name, value): &(&str, Option<&str>)| (Arc::from(*name), value.map(str::to_owned));
-        EventMatch {
-            def: EventId(0),
-            source: None,
-            kind: Some("t".to_owned()),
-            correlation: correlation.iter().map(pair).collect(),
-            except: None,
-        }
-    }
+    use swirl_model::data;
 
     #[test]
     fn buckets_with_covers_the_bucket_of_each_wait() {

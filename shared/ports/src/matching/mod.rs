@@ -3,6 +3,8 @@
 
 mod buckets;
 mod fit;
+#[cfg(test)]
+mod fixture;
 mod listeners;
 mod sets;
 mod starts;

@@ -6,7 +6,7 @@ impl Graph {
     /// Moves everything as close to its neighbours as the order and the gaps allow.
     pub(super) fn straighten(&mut self) {
         for layer in 0..self.layers.len() {
-            self.settle(layer, &|graph, item| graph.items[item].x);
+            self.place_layer(layer, &|graph, item| graph.items[item].x);
         }
         for round in 0..ROUNDS {
             let down = round % 2 == 0;
@@ -17,7 +17,7 @@ impl Graph {
                     self.layers.len() - 1 - step
                 };
                 let last = round + 2 >= ROUNDS;
-                self.settle(layer, &|graph, item| {
+                self.place_layer(layer, &|graph, item| {
                     let sides: [&[usize]; 2] = match (last, down) {
                         (true, _) => [&graph.above[item], &graph.below[item]],
                         (_, true) => [&graph.above[item], &[]],
@@ -107,7 +107,7 @@ impl Graph {
 
     /// The positions nearest to the wanted ones (least squares) that keep the order and the gaps. Without the gaps this
     /// is isotonic regression, which is computed by pooling.
-    fn settle(&mut self, layer: usize, wanted: &dyn Fn(&Graph, usize) -> f64) {
+    fn place_layer(&mut self, layer: usize, wanted: &dyn Fn(&Graph, usize) -> f64) {
         let row = &self.layers[layer];
         let mut offset = 0.0;
         let mut offsets = Vec::with_capacity(row.len());

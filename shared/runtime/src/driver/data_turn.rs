@@ -57,10 +57,10 @@ impl Driver {
         if !takes_data_alone(&run, &decided) {
             return Ok(false);
         }
-        let settled = self.settle(&mut run, decided, None, &env).await;
+        let committed = self.commit_turn(&mut run, decided, None, &env).await;
         *lease = run.lease.clone();
         self.wake(std::mem::take(&mut run.next)).await;
-        match settled? {
+        match committed? {
             CommitOutcome::Released { .. } => Ok(true),
             CommitOutcome::Held if lease.is_taken() => {
                 Ok(matches!(self.release(&mut run).await?, Next::Done))

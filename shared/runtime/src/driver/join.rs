@@ -13,7 +13,7 @@ use swirl_ports::execution::Record;
 use swirl_ports::{Acquired, Held, InboxItem};
 use tracing::Instrument;
 
-use super::share::must_end;
+use super::admission::must_end;
 use super::{Driven, Driver, Run, Suspects, log_span};
 use crate::Error;
 

@@ -48,7 +48,7 @@ impl Driver {
             self.give_up(&run.lease).await;
             return Ok(Next::Done);
         }
-        match self.settle(run, decided, undo, &env).await? {
+        match self.commit_turn(run, decided, undo, &env).await? {
             CommitOutcome::Nothing(next) => Ok(next),
             CommitOutcome::Released { is_woken } => {
                 self.finish(run, yields && !is_woken).await;
@@ -60,7 +60,7 @@ impl Driver {
     }
 
     /// Commits a decision, and carries out its consequences.
-    pub(super) async fn settle(
+    pub(super) async fn commit_turn(
         &self,
         run: &mut Run,
         mut decided: Decided,

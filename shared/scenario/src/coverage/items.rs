@@ -1,8 +1,6 @@
 //! The parts of a definition that can run.
 
-use swirl_model::workflow::{
-    ActionKind, Body, Handler, ListId, Next, State, StateId, StateKind, Then, Workflow,
-};
+use swirl_model::workflow::{ActionKind, Handler, Next, State, StateId, StateKind, Then, Workflow};
 use swirl_spec::source::Node;
 
 /// The kind of a part.
@@ -166,7 +164,9 @@ impl Items<'_> {
                 .as_ref()
                 .is_some_and(|retry| some(retry.policy.retries_max))
         };
-        let actions = lists(state)
+        let actions = state
+            .kind
+            .action_lists()
             .into_iter()
             .flat_map(|list| &self.workflow[list].actions);
         let mut actions = actions.map(|id| &self.workflow[*id]);
@@ -206,7 +206,9 @@ impl Items<'_> {
                 .any(|branch| branch.timeout.is_some()),
             _ => false,
         };
-        let actions = lists(state)
+        let actions = state
+            .kind
+            .action_lists()
             .into_iter()
             .flat_map(|list| &self.workflow[list].actions);
         let mut actions = actions.map(|id| &self.workflow[*id]);
@@ -249,29 +251,6 @@ fn ways(state: &State) -> Vec<(Option<String>, &Next)> {
         _ => {}
     }
     ways
-}
-
-/// The lists of actions of a state.
-pub fn lists(state: &State) -> Vec<ListId> {
-    let of_body = |body: Body| match body {
-        Body::Actions(list) => Some(list),
-        Body::Flow(_) => None,
-    };
-    match &state.kind {
-        StateKind::Callback(callback) => vec![callback.actions],
-        StateKind::Event(event) => event.entries.iter().map(|entry| entry.actions).collect(),
-        StateKind::Operation(list) => vec![*list],
-        StateKind::Parallel(parallel) => parallel
-            .branches
-            .iter()
-            .filter_map(|branch| of_body(branch.body))
-            .collect(),
-        StateKind::Foreach(foreach) => of_body(foreach.body).into_iter().collect(),
-        StateKind::Inject(_)
-        | StateKind::Sleep(_)
-        | StateKind::Switch(_)
-        | StateKind::SwitchEvents(_) => Vec::new(),
-    }
 }
 
 /// The lines of the states, by name.

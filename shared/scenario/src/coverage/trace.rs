@@ -11,7 +11,7 @@ use swirl_model::workflow::{StateId, Workflow};
 use super::items::{Item, Key};
 
 /// A state of the main path that a scope is in or has just left.
-struct At {
+struct Visited {
     state: StateId,
     /// A handler has taken an error in this state.
     handled: bool,
@@ -24,12 +24,12 @@ pub(super) fn count(workflow: &Workflow, history: &[HistoryEntry], items: &mut [
             item.hits += 1;
         }
     };
-    let way = |at: &At, to: Option<StateId>| match at.handled {
+    let way = |at: &Visited, to: Option<StateId>| match at.handled {
         true => Key::ErrorPath(at.state, to),
         false => Key::Exit(at.state, to),
     };
     let known = |state: StateId| (state.0 as usize) < workflow.states.len();
-    let mut scopes: HashMap<ScopeId, At> = HashMap::new();
+    let mut scopes: HashMap<ScopeId, Visited> = HashMap::new();
     let mut is_completed = false;
     for entry in history {
         match &entry.event {
@@ -38,7 +38,7 @@ pub(super) fn count(workflow: &Workflow, history: &[HistoryEntry], items: &mut [
                 if *purpose != Purpose::Main {
                     continue;
                 }
-                let at = At {
+                let at = Visited {
                     state: *state,
                     handled: false,
                     failed: false,
@@ -87,7 +87,7 @@ pub(super) fn count(workflow: &Workflow, history: &[HistoryEntry], items: &mut [
 }
 
 /// The current state of a scope. For a branch without states of its own, it is the state that forked it.
-fn state_of(scopes: &HashMap<ScopeId, At>, scope: &ScopeId) -> Option<StateId> {
+fn state_of(scopes: &HashMap<ScopeId, Visited>, scope: &ScopeId) -> Option<StateId> {
     let mut id = scope.to_string();
     loop {
         if let Some(at) = scopes.get(&ScopeId::new(id.as_str())) {

@@ -12,7 +12,6 @@ use swirl_model::workflow::{Action, ActionKind, Function, StateId, StateKind, Wo
 use swirl_model::{Data, WorkflowError};
 
 use super::export::Recorded;
-use crate::coverage::lists;
 use crate::mock::is_sysout;
 
 /// The outcome of a recorded call.
@@ -331,7 +330,7 @@ fn action_of<'w>(workflow: &'w Workflow, state: Option<StateId>, name: &str) -> 
     let in_state = state
         .and_then(|state| workflow.states.get(state.0 as usize))
         .into_iter()
-        .flat_map(lists)
+        .flat_map(|state| state.kind.action_lists())
         .flat_map(|list| &workflow[list].actions)
         .map(|id| &workflow[*id]);
     let mut all = in_state.chain(&workflow.actions);

@@ -1,5 +1,7 @@
 //! The members of `$WORKFLOW` and `$CONST` that an expression names.
 
+use super::dialect::Dialect;
+
 /// A variable whose members are known when a definition is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Variable {
@@ -16,17 +18,27 @@ impl Variable {
     }
 }
 
-/// The members of `$WORKFLOW` (docs/language.md#decision-15); `key` is of edition 0.9.
-pub(super) const MEMBERS: [&str; 8] = [
+/// The members of `$WORKFLOW` (docs/language.md#decision-15).
+const MEMBERS: [&str; 8] = [
     "error",
     "id",
     "input",
     "instanceId",
-    "key",
+    KEY,
     "name",
     "startedAt",
     "version",
 ];
+
+/// Only in editions whose instances have keys.
+const KEY: &str = "key";
+
+/// The members of `$WORKFLOW` in an edition.
+pub(crate) fn members_of_workflow(dialect: &Dialect) -> Vec<&'static str> {
+    let has_key = dialect.parts.instance_key;
+    let known = MEMBERS.into_iter();
+    known.filter(|name| has_key || *name != KEY).collect()
+}
 
 /// The members that are named outside of quotes.
 pub(super) fn members(text: &str, of: Variable) -> impl Iterator<Item = &str> {

@@ -311,11 +311,12 @@ impl Ctx<'_> {
             let message = format!("the workflow has no constant '{name}': this is null");
             self.warn_at(location, codes::UNKNOWN_CONSTANT, message, hint);
         }
-        let missing = context::members(text, Variable::Workflow)
-            .filter(|name| !context::MEMBERS.contains(name));
+        let known = context::members_of_workflow(&self.dialect);
+        let missing =
+            context::members(text, Variable::Workflow).filter(|name| !known.contains(name));
         for name in missing {
-            let hint = did_you_mean(name, context::MEMBERS)
-                .unwrap_or_else(|| format!("it has {}", and(&context::MEMBERS)));
+            let hint = did_you_mean(name, known.iter().copied())
+                .unwrap_or_else(|| format!("it has {}", and(&known)));
             let message = format!("'$WORKFLOW' has no member '{name}': this is null");
             self.warn_at(location, codes::UNKNOWN_CONTEXT, message, hint);
         }
@@ -496,6 +497,10 @@ mod tests {
                 format!(
                     "warning unknown-constant {at}/condition 7\nwarning unknown-context {at}/condition 7"
                 ),
+            ),
+            (
+                "condition: '$WORKFLOW.key == 1', functionRef: f",
+                format!("warning unknown-context {at}/condition 7"),
             ),
             (
                 "condition: '$SECRETS.X == 1', functionRef: f",

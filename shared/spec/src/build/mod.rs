@@ -9,7 +9,7 @@ mod absent;
 pub(crate) mod advice;
 mod check;
 mod condition;
-mod context;
+pub(crate) mod context;
 mod correlation;
 pub(crate) mod ctx;
 pub(crate) mod dialect;

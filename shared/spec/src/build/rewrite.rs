@@ -1,7 +1,7 @@
 //! Editions as tables of differences: rules that turn a document of one edition into one that the reader of another
 //! edition understands, before it is read.
 //!
-//! A rule states where it applies and what it does there. Locations are kept (see `source::Node`), so findings refer to
+//! A rule states where it applies and what it changes there. Locations are kept (see `source::Node`), so findings refer to
 //! the document as it was written. With [`super::dialect::Dialect::own_names`] they also use its own property names.
 //! Anything without a rule stays unchanged.
 //!
@@ -26,19 +26,19 @@ use crate::source::Node;
 /// each member of an object), `**` for the location itself and everything below it. A step may end in a condition:
 /// `*[type=event]` are the items whose `type` is `event` (in any case), `*[type]` those with a `type`, `*[!type]` those
 /// without. The empty text is the document itself.
-pub(crate) type At = &'static str;
+pub(crate) type Selector = &'static str;
 
 /// A difference between two editions.
 #[derive(Clone, Copy)]
 pub(crate) struct Rule {
-    at: At,
-    what: What,
+    at: Selector,
+    change: Change,
     /// Properties that a function in [`Place::with`] understands.
     known: &'static [&'static str],
 }
 
 #[derive(Clone, Copy)]
-enum What {
+enum Change {
     Rename {
         from: &'static str,
         to: &'static str,
@@ -67,10 +67,10 @@ pub(crate) enum Value {
 
 /// The beginning of a rule. Its effect follows.
 #[derive(Clone, Copy)]
-pub(crate) struct Place(At);
+pub(crate) struct Place(Selector);
 
 impl Rule {
-    pub const fn at(at: At) -> Place {
+    pub const fn at(at: Selector) -> Place {
         Place(at)
     }
 }
@@ -79,48 +79,48 @@ impl Place {
     /// Renames the property `from` of the document's edition to the reader's `to`. A document with `to` is accepted
     /// with a warning; one with both is refused.
     pub const fn rename(self, from: &'static str, to: &'static str) -> Rule {
-        let what = What::Rename {
+        let change = Change::Rename {
             from,
             to,
             quiet: false,
         };
-        self.does(what)
+        self.does(change)
     }
 
     /// As [`Place::rename`], for an edition that has both names.
     pub const fn also(self, from: &'static str, to: &'static str) -> Rule {
-        let what = What::Rename {
+        let change = Change::Rename {
             from,
             to,
             quiet: true,
         };
-        self.does(what)
+        self.does(change)
     }
 
     /// Replaces the word `from` of a property with the reader's `to`, in any case.
     pub const fn word(self, property: &'static str, from: &'static str, to: &'static str) -> Rule {
-        self.does(What::Word { property, from, to })
+        self.does(Change::Word { property, from, to })
     }
 
     /// The default for an absent property, if it differs from the reader's default.
     pub const fn default(self, property: &'static str, value: Value) -> Rule {
-        self.does(What::Default { property, value })
+        self.does(Change::Default { property, value })
     }
 
     /// Properties that the reader knows but the document's edition doesn't have (docs/language.md#decision-1).
     pub const fn unknown(self, properties: &'static [&'static str]) -> Rule {
-        self.does(What::Unknown(properties))
+        self.does(Change::Unknown(properties))
     }
 
     /// Any other change: a function that changes the value at this location.
     pub const fn with(self, change: fn(&mut Ctx<'_>, &mut Node)) -> Rule {
-        self.does(What::With(change))
+        self.does(Change::With(change))
     }
 
-    const fn does(self, what: What) -> Rule {
+    const fn does(self, change: Change) -> Rule {
         Rule {
             at: self.0,
-            what,
+            change,
             known: &[],
         }
     }
@@ -134,18 +134,18 @@ impl Rule {
 
     /// The property names that the rule knows.
     pub fn names(&self) -> Vec<&'static str> {
-        match self.what {
-            What::Rename { from, to, .. } => vec![from, to],
-            What::Word { property, .. } | What::Default { property, .. } => vec![property],
-            What::Unknown(names) => names.to_vec(),
-            What::With(_) => self.known.to_vec(),
+        match self.change {
+            Change::Rename { from, to, .. } => vec![from, to],
+            Change::Word { property, .. } | Change::Default { property, .. } => vec![property],
+            Change::Unknown(names) => names.to_vec(),
+            Change::With(_) => self.known.to_vec(),
         }
     }
 
     /// The words of a property that the rule knows.
     pub fn words(&self) -> Vec<&'static str> {
-        match self.what {
-            What::Word { from, to, .. } => vec![from, to],
+        match self.change {
+            Change::Word { from, to, .. } => vec![from, to],
             _ => Vec::new(),
         }
     }
@@ -157,7 +157,7 @@ impl Ctx<'_> {
         self.rules = rules;
         self.written.note(root, &self.base, self.dialect.own_names);
         for rule in rules {
-            self.walk(root, rule.at, rule.what);
+            self.walk(root, rule.at, rule.change);
         }
     }
 
@@ -170,15 +170,15 @@ impl Ctx<'_> {
         for rule in self.rules {
             let first = rule.at.split(['/', '[']).nth(1);
             if rule.at.starts_with('/') && (first == Some(name) || first == Some("**")) {
-                self.walk(&mut holder, rule.at, rule.what);
+                self.walk(&mut holder, rule.at, rule.change);
             }
         }
         holder.take(name).unwrap_or(content)
     }
 
-    fn walk(&mut self, node: &mut Node, at: &'static str, what: What) {
+    fn walk(&mut self, node: &mut Node, at: &'static str, change: Change) {
         let Some(rest) = at.strip_prefix('/') else {
-            return self.change(node, what);
+            return self.change(node, change);
         };
         let (step, rest) = match rest.find('/') {
             Some(end) => rest.split_at(end),
@@ -191,16 +191,16 @@ impl Ctx<'_> {
         match name {
             "**" => {
                 for child in children(node) {
-                    self.walk(child, at, what);
+                    self.walk(child, at, change);
                 }
                 if holds(node, condition) {
-                    self.walk(node, rest, what);
+                    self.walk(node, rest, change);
                 }
             }
             "*" => {
                 for child in children(node) {
                     if holds(child, condition) {
-                        self.walk(child, rest, what);
+                        self.walk(child, rest, change);
                     }
                 }
             }
@@ -208,16 +208,16 @@ impl Ctx<'_> {
                 if let Some(child) = node.get_mut(name)
                     && holds(child, condition)
                 {
-                    self.walk(child, rest, what);
+                    self.walk(child, rest, change);
                 }
             }
         }
     }
 
-    fn change(&mut self, node: &mut Node, what: What) {
-        match what {
-            What::Rename { from, to, quiet } => self.rename(node, from, to, quiet),
-            What::Word { property, from, to } => {
+    fn change(&mut self, node: &mut Node, change: Change) {
+        match change {
+            Change::Rename { from, to, quiet } => self.rename(node, from, to, quiet),
+            Change::Word { property, from, to } => {
                 let Some(word) = node.get_mut(property) else {
                     return;
                 };
@@ -228,7 +228,7 @@ impl Ctx<'_> {
                     *word = word.text_here(to);
                 }
             }
-            What::Default { property, value } => {
+            Change::Default { property, value } => {
                 if node.members().is_some() && node.get(property).is_none() {
                     let value = match value {
                         Value::Bool(value) => node.bool_here(value),
@@ -237,12 +237,12 @@ impl Ctx<'_> {
                     node.put(property, value);
                 }
             }
-            What::Unknown(properties) => {
+            Change::Unknown(properties) => {
                 for name in properties {
                     self.unknown_here(node, name);
                 }
             }
-            What::With(change) => change(self, node),
+            Change::With(change) => change(self, node),
         }
     }
 

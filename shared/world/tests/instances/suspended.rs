@@ -44,7 +44,7 @@ fn world() -> World {
         .wait(async move { service.start(start).await })
         .unwrap()
         .unwrap();
-    world.settle().unwrap();
+    world.run_until_stalled().unwrap();
     world
 }
 
@@ -80,7 +80,7 @@ fn the_reconciler_hands_on_what_a_coordinator_left() {
         let service = world.service.clone();
         let swept = async move { service.sweep(&service).await };
         world.wait(swept).unwrap();
-        world.settle().unwrap();
+        world.run_until_stalled().unwrap();
     };
     for (on, expected) in [(true, &["deep", "middle", "top"][..]), (false, &[])] {
         // All that a coordinator did that died in the midst of it.

@@ -1,4 +1,4 @@
-//! What the console tells about many instances, about data and about the system itself.
+//! Pages of the console about many instances, about data and about the system itself.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;

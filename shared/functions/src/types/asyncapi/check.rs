@@ -3,7 +3,7 @@
 use super::arguments::{awaited, filled, no_place};
 use super::compile::Sending;
 use super::document::{Document, Side};
-use crate::types::fits::{self, At, Fits, Form, Resolve, nearest};
+use crate::types::fits::{self, Fits, Form, Resolve, ValueLocation, nearest};
 use crate::types::misfit::{below, messages};
 use crate::types::rest::Node;
 use crate::types::{Known, Misfit};
@@ -105,7 +105,8 @@ fn fits(
             true => "the payload".to_owned(),
             false => format!("the payload of `{}`", message.name),
         };
-        let problems = Fits::new(document, form).check(node, payload, At::new(at, &what));
+        let problems =
+            Fits::new(document, form).check(node, payload, ValueLocation::new(at, &what));
         if problems.is_empty() {
             return problems;
         }

@@ -1,7 +1,6 @@
 //! `asyncapi` as a function type: `operation` is `<URI of an AsyncAPI document>#<operation id>`.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -75,8 +74,8 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
             Ok((sending, document))
         });
         let (sending, document) = compiled.map_err(|reason| format!("`{uri}`: {reason}"))?;
-        let document = Some(document).filter(|_| documents.for_checks);
-        Ok(Arc::new(AsyncapiFunction { sending, document }) as Compiled)
+        let document = Some(document);
+        Ok(Box::new(AsyncapiFunction { sending, document }) as Compiled)
     };
     functions
         .iter()
@@ -155,6 +154,11 @@ impl CompiledFunction for AsyncapiFunction {
             }
             _ => Vec::new(),
         }
+    }
+
+    fn release_documents(&mut self) -> Result<(), String> {
+        self.document = None;
+        Ok(())
     }
 
     fn check(&self, arguments: &Known) -> Vec<Misfit> {

@@ -41,7 +41,7 @@ pub(super) async fn receive(
         if !incoming.has_begun() || error.kind != CallErrorKind::Connection {
             return Err(error);
         }
-        tracing::debug!(%error, "a wait for a message is taken up again");
+        tracing::debug!(%error, "a wait for a message is resumed");
         if begun.elapsed() > PAUSE_MAX {
             pause = PAUSE_MIN;
         }

@@ -1,8 +1,6 @@
 //! Operations of type `custom` that need no connector (docs/language.md#decision-99): `sysout` logs a message,
 //! `rest:METHOD:URL` and `http` call a service without a document.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use swirl_model::Data;
@@ -47,7 +45,7 @@ pub(super) fn find(operation: &str) -> Option<CompileResult> {
     let (word, rest) = operation.split_once(':').unwrap_or((operation, ""));
     match word.to_ascii_lowercase().as_str() {
         "rest" => Some(direct(operation, rest)),
-        "http" if rest.is_empty() => Some(Ok(Arc::new(Http) as Compiled)),
+        "http" if rest.is_empty() => Some(Ok(Box::new(Http) as Compiled)),
         _ => None,
     }
 }
@@ -65,7 +63,7 @@ fn sysout(operation: &str) -> CompileResult {
             LEVELS.join(", ")
         )
     })?;
-    Ok(Arc::new(Sysout { level }) as Compiled)
+    Ok(Box::new(Sysout { level }) as Compiled)
 }
 
 struct Sysout {
@@ -130,7 +128,7 @@ fn direct(operation: &str, rest: &str) -> CompileResult {
             names.push(name.to_owned());
         }
     }
-    Ok(Arc::new(Direct {
+    Ok(Box::new(Direct {
         id: operation.to_owned(),
         method,
         server: server.to_owned(),

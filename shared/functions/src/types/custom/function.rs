@@ -1,7 +1,5 @@
 //! Custom types as a function type. The connector of a type is looked up at deployment.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use swirl_model::Data;
 use swirl_model::workflow::Function;
@@ -56,7 +54,7 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
                  credentials as arguments"
             ));
         }
-        Ok(Arc::new(CustomFunction {
+        Ok(Box::new(CustomFunction {
             name: name.to_owned(),
             connector: connector.clone(),
         }) as Compiled)

@@ -52,7 +52,7 @@ struct GraphqlFunction {
 fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
     let mut schemas: HashMap<&str, Option<Arc<Schema>>> = HashMap::new();
     let mut schema_of = |function: &Function| {
-        let answer = documents.get(endpoint(function).filter(|_| documents.for_checks)?)?;
+        let answer = documents.get(endpoint(function)?)?;
         let known = schemas.entry(answer);
         let schema = known.or_insert_with(|| Schema::read(answer).ok().map(Arc::new));
         schema.clone()
@@ -62,7 +62,7 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
             schema: schema_of(function),
             ..read(function)?
         };
-        Ok(Arc::new(compiled) as Compiled)
+        Ok(Box::new(compiled) as Compiled)
     };
     functions.iter().map(|function| compile(function)).collect()
 }
@@ -190,6 +190,11 @@ impl CompiledFunction for GraphqlFunction {
             result
         };
         in_time(context.timeout, &self.what, exchange).await
+    }
+
+    fn release_documents(&mut self) -> Result<(), String> {
+        self.schema = None;
+        Ok(())
     }
 
     fn check(&self, arguments: &Known) -> Vec<Misfit> {

@@ -1,7 +1,5 @@
 //! `http` as a function type.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use swirl_model::Data;
 use swirl_model::workflow::Function;
@@ -28,7 +26,7 @@ fn compile(functions: &[&Function], _: &Documents<'_>) -> Vec<CompileResult> {
         .iter()
         .map(|function| {
             let template = Template::read(&function.operation)?;
-            Ok(Arc::new(HttpFunction(template)) as Compiled)
+            Ok(Box::new(HttpFunction(template)) as Compiled)
         })
         .collect()
 }

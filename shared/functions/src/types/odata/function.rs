@@ -1,7 +1,5 @@
 //! `odata` as a function type.
 
-use std::sync::Arc;
-
 use ::url::Url;
 use async_trait::async_trait;
 use reqwest::Method;
@@ -32,7 +30,7 @@ struct OdataFunction {
 fn compile(functions: &[&Function], _: &Documents<'_>) -> Vec<CompileResult> {
     functions
         .iter()
-        .map(|function| Ok(Arc::new(read(function)?) as Compiled))
+        .map(|function| Ok(Box::new(read(function)?) as Compiled))
         .collect()
 }
 

@@ -6,7 +6,7 @@ use super::node::Node;
 use super::openapi3;
 use super::operation::{BodyKind, Location, Operation, Parameter, RequestBody};
 use super::read::Format;
-use crate::types::fits::{self, At, Fits, Form, Resolve, did_you_mean, nearest};
+use crate::types::fits::{self, Fits, Form, Resolve, ValueLocation, did_you_mean, nearest};
 use crate::types::misfit::{below, messages};
 use crate::types::{Known, Misfit};
 
@@ -59,7 +59,7 @@ pub(super) fn arguments(
                     };
                     let what = format!("the argument `{}`", parameter.name);
                     let pointer = below("", name);
-                    let at = At::new(&pointer, &what);
+                    let at = ValueLocation::new(&pointer, &what);
                     problems.extend(Fits::new(document, form).check(schema, value, at));
                 }
             }
@@ -204,7 +204,8 @@ fn body(
     let Some(schema) = body_schema(document, found, body) else {
         return Vec::new();
     };
-    let mut misfits = Fits::new(document, form).check(schema, &value, At::new(&pointer, &what));
+    let mut misfits =
+        Fits::new(document, form).check(schema, &value, ValueLocation::new(&pointer, &what));
     if what.is_empty() {
         for Misfit { message, .. } in &mut misfits {
             *message = match message.starts_with('`') {
@@ -272,7 +273,7 @@ pub(super) fn answer(document: &OpenApi, id: &str, answer: &Known) -> Vec<String
             let Some(schema) = schema else {
                 return Vec::new();
             };
-            let at = At::new("", "the answer");
+            let at = ValueLocation::new("", "the answer");
             let problems = Fits::new(document, Form::Answered).check(schema, answer, at);
             if problems.is_empty() {
                 return Vec::new();

@@ -50,6 +50,11 @@ impl CompiledFunction for RestFunction {
             .await
     }
 
+    fn release_documents(&mut self) -> Result<(), String> {
+        self.document = None;
+        Ok(())
+    }
+
     fn check(&self, arguments: &Known) -> Vec<Misfit> {
         match &self.document {
             Some(document) => check::arguments(document, &self.operation, arguments),

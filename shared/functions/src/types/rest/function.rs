@@ -1,8 +1,5 @@
 //! `rest` as a function type: `operation` is `<URI of an OpenAPI document>#<operation id>`.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use swirl_model::workflow::Function;
 
 use super::described::RestFunction;
@@ -32,18 +29,15 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
             (!is_inline).then(|| operation(&mut library, function, documents))
         })
         .collect();
-    let read = match documents.for_checks {
-        true => library.shared(),
-        false => HashMap::new(),
-    };
+    let read = library.shared();
     let compiled = functions.iter().zip(operations);
     compiled
         .map(|(function, operation)| match operation {
-            None => inline::compile(function, documents.for_checks),
+            None => inline::compile(function),
             Some(operation) => {
                 let (uri, _) = parts(function)?;
                 let document = read.get(uri).cloned();
-                Ok(Arc::new(RestFunction::new(operation?, document)) as Compiled)
+                Ok(Box::new(RestFunction::new(operation?, document)) as Compiled)
             }
         })
         .collect()

@@ -43,7 +43,7 @@ pub(super) fn server(function: &Function) -> Result<Option<String>, String> {
     Ok(Some(text.to_owned()))
 }
 
-pub(super) fn compile(function: &Function, for_checks: bool) -> CompileResult {
+pub(super) fn compile(function: &Function) -> CompileResult {
     let mut paths: Value = serde_json::from_str(&function.operation)
         .map_err(|error| format!("the inline OpenAPI paths are not valid JSON: {error}"))?;
     let server = server(function)?;
@@ -67,12 +67,11 @@ pub(super) fn compile(function: &Function, for_checks: bool) -> CompileResult {
     let document = OpenApi::parse(document.to_string().as_bytes(), "inline:")
         .map_err(|error| error.to_string())?;
     let operation = document.operation(ID).map_err(|error| error.to_string())?;
-    let document = for_checks.then(|| Arc::new(document));
-    let described = RestFunction::new(operation, document);
+    let described = RestFunction::new(operation, Some(Arc::new(document)));
     if has_server {
-        return Ok(Arc::new(described));
+        return Ok(Box::new(described));
     }
-    Ok(Arc::new(NoServer {
+    Ok(Box::new(NoServer {
         name: function.name.to_string(),
         described,
     }))
@@ -93,6 +92,10 @@ impl CompiledFunction for NoServer {
             self.name
         );
         Err(CallError::arguments(message))
+    }
+
+    fn release_documents(&mut self) -> Result<(), String> {
+        self.described.release_documents()
     }
 
     fn check(&self, arguments: &Known) -> Vec<Misfit> {

@@ -19,7 +19,13 @@ pub(super) fn arguments(method: &MethodDescriptor, arguments: &Known) -> Vec<Mis
         let mut found = Vec::new();
         let message = method.input();
         if !method.is_client_streaming() {
-            look(&message, arguments, &At::root(), DEPTH_MAX, &mut found);
+            look(
+                &message,
+                arguments,
+                &ValueLocation::root(),
+                DEPTH_MAX,
+                &mut found,
+            );
         }
         if found.is_empty() {
             found.extend(requests(method, &Data::from(whole)).err().map(Misfit::from));
@@ -29,13 +35,19 @@ pub(super) fn arguments(method: &MethodDescriptor, arguments: &Known) -> Vec<Mis
     let message = method.input();
     let mut found = Vec::new();
     if !method.is_client_streaming() {
-        look(&message, arguments, &At::root(), DEPTH_MAX, &mut found);
+        look(
+            &message,
+            arguments,
+            &ValueLocation::root(),
+            DEPTH_MAX,
+            &mut found,
+        );
         return found;
     }
     match arguments.get(MESSAGES) {
         Some(Known::List(messages)) => {
             for (index, one) in messages.iter().enumerate() {
-                let at = At::root().below(MESSAGES).item(index);
+                let at = ValueLocation::root().below(MESSAGES).item(index);
                 look(&message, one, &at, DEPTH_MAX, &mut found);
             }
         }
@@ -60,32 +72,38 @@ pub(super) fn answer(method: &MethodDescriptor, answer: &Known) -> Vec<String> {
     match (method.is_server_streaming(), answer) {
         (true, Known::List(answers)) => {
             for (index, one) in answers.iter().enumerate() {
-                let at = At::root().item(index);
+                let at = ValueLocation::root().item(index);
                 look(&message, one, &at, DEPTH_MAX, &mut found);
             }
         }
         (true, _) => {}
-        (false, answer) => look(&message, answer, &At::root(), DEPTH_MAX, &mut found),
+        (false, answer) => look(
+            &message,
+            answer,
+            &ValueLocation::root(),
+            DEPTH_MAX,
+            &mut found,
+        ),
     }
     messages(found)
 }
 
 /// A value's location, as a name for messages and as a JSON pointer below the arguments.
-struct At {
+struct ValueLocation {
     name: String,
     pointer: String,
 }
 
-impl At {
-    fn root() -> At {
-        At {
+impl ValueLocation {
+    fn root() -> ValueLocation {
+        ValueLocation {
             name: String::new(),
             pointer: String::new(),
         }
     }
 
-    fn below(&self, name: &str) -> At {
-        At {
+    fn below(&self, name: &str) -> ValueLocation {
+        ValueLocation {
             name: match self.name.as_str() {
                 "" => name.to_owned(),
                 outer => format!("{outer}.{name}"),
@@ -94,8 +112,8 @@ impl At {
         }
     }
 
-    fn item(&self, index: usize) -> At {
-        At {
+    fn item(&self, index: usize) -> ValueLocation {
+        ValueLocation {
             name: format!("{}[{index}]", self.name),
             pointer: format!("{}/{index}", self.pointer),
         }
@@ -109,7 +127,7 @@ impl At {
 fn look(
     message: &MessageDescriptor,
     value: &Known,
-    at: &At,
+    at: &ValueLocation,
     depth: usize,
     found: &mut Vec<Misfit>,
 ) {
@@ -190,7 +208,13 @@ fn look(
     }
 }
 
-fn single(field: &FieldDescriptor, value: &Known, at: &At, depth: usize, found: &mut Vec<Misfit>) {
+fn single(
+    field: &FieldDescriptor,
+    value: &Known,
+    at: &ValueLocation,
+    depth: usize,
+    found: &mut Vec<Misfit>,
+) {
     let wanted = match (field.kind(), value) {
         (_, Known::Unknown | Known::Null) => return,
         (Kind::Message(message), value) => {

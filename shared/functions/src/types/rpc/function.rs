@@ -1,7 +1,6 @@
 //! `rpc` as a function type: `operation` is `<URI of a proto file>#<service>#<method>`.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use http::uri::PathAndQuery;
@@ -76,25 +75,31 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
             .and_then(|proto| proto.method(service, method))
             .map_err(|reason| format!("`{uri}`: {reason}"))?;
         let service = descriptor.parent_service();
-        let server = match server(
+        let found = server(
             function,
             &documents.settings.rpc_servers,
             service.full_name(),
             service.name(),
-        ) {
-            // A check makes no calls, and addresses of services are often configured only by the operator.
-            Err(_) if documents.for_checks => UNKNOWN_SERVER
-                .parse::<Server>()
-                .map_err(|error| error.to_string())?,
-            server => server?,
+        );
+        // A check makes no calls, and addresses of services are often configured only by the operator.
+        let (server, unaddressed) = match found {
+            Ok(server) => (server, None),
+            Err(reason) => {
+                let server = UNKNOWN_SERVER.parse::<Server>();
+                (server.map_err(|error| error.to_string())?, Some(reason))
+            }
         };
         let path = format!("/{}/{}", service.full_name(), descriptor.name());
         let path = PathAndQuery::try_from(path).map_err(|error| error.to_string())?;
-        Ok(Arc::new(RpcFunction(Method {
+        let method = Method {
             descriptor,
             path,
             server,
-        })) as Compiled)
+        };
+        Ok(Box::new(RpcFunction {
+            method,
+            unaddressed,
+        }) as Compiled)
     };
     functions
         .iter()
@@ -126,7 +131,11 @@ fn server(
     }
 }
 
-struct RpcFunction(Method);
+struct RpcFunction {
+    method: Method,
+    /// The reason why its service's address isn't known.
+    unaddressed: Option<String>,
+}
 
 #[async_trait]
 impl CompiledFunction for RpcFunction {
@@ -145,15 +154,19 @@ impl CompiledFunction for RpcFunction {
         };
         clients
             .rpc
-            .call(&self.0, &request.arguments, &context)
+            .call(&self.method, &request.arguments, &context)
             .await
     }
 
+    fn release_documents(&mut self) -> Result<(), String> {
+        self.unaddressed.take().map_or(Ok(()), Err)
+    }
+
     fn check(&self, arguments: &Known) -> Vec<Misfit> {
-        check::arguments(&self.0.descriptor, arguments)
+        check::arguments(&self.method.descriptor, arguments)
     }
 
     fn check_answer(&self, answer: &Known) -> Vec<String> {
-        check::answer(&self.0.descriptor, answer)
+        check::answer(&self.method.descriptor, answer)
     }
 }

@@ -61,31 +61,7 @@ fn schedule(ctx: &mut Ctx<'_>, node: &Node, by_event: bool) -> Option<Schedule> 
     let known = &["interval", "cron", "directInvoke", "timezone"];
     let obj = ctx.object(node, "a schedule", known)?;
     let deny = ctx.word(obj, "directInvoke", &["allow", "deny"]) == Some("deny");
-    let timezone = ctx.opt_string(obj, "timezone");
-    let mut zone = Zone::utc();
-    if let (Some(name), Some(node)) = (&timezone, obj.get("timezone")) {
-        match Zone::parse(name) {
-            Ok(known) => zone = known,
-            Err(error) => ctx.error(
-                node,
-                codes::BAD_TIME_ZONE,
-                error.to_string(),
-                "use a name of the IANA database, such as 'Europe/Berlin'".to_owned(),
-            ),
-        }
-    }
-    let when = match (obj.get("interval"), obj.get("cron")) {
-        (Some(_), Some(_)) => {
-            ctx.exclusive(obj, "a schedule", &["interval", "cron"]);
-            return None;
-        }
-        (None, None) => {
-            ctx.missing(obj, "a schedule", &["interval", "cron"]);
-            return None;
-        }
-        (Some(node), None) => interval(ctx, node, &zone)?,
-        (None, Some(node)) => ctx.cron(node, &zone)?,
-    };
+    let (when, timezone) = ctx.times(obj, interval)?;
     // Events start instances only within the window, even if other starts are allowed outside of it.
     if let (When::Window(text), false, false) = (&when, deny, by_event) {
         let message = format!(

@@ -79,6 +79,20 @@ impl Ctx<'_> {
             return None;
         }
         let obj = self.object(node, "'schedule'", &["interval", "cron", "timezone"])?;
+        let (when, timezone) = self.times(obj, Ctx::interval)?;
+        Some(Schedule {
+            when,
+            timezone,
+            exclusive: false,
+        })
+    }
+
+    /// The times of a schedule, and its time zone.
+    pub fn times(
+        &mut self,
+        obj: Obj<'_>,
+        interval: impl FnOnce(&mut Self, &Node, &Zone) -> Option<When>,
+    ) -> Option<(When, Option<String>)> {
         let timezone = self.opt_string(obj, "timezone");
         let mut zone = Zone::utc();
         if let (Some(name), Some(node)) = (&timezone, obj.get("timezone")) {
@@ -101,14 +115,10 @@ impl Ctx<'_> {
                 self.missing(obj, "a schedule", &["interval", "cron"]);
                 return None;
             }
-            (Some(node), None) => self.interval(node, &zone)?,
+            (Some(node), None) => interval(self, node, &zone)?,
             (None, Some(node)) => self.cron(node, &zone)?,
         };
-        Some(Schedule {
-            when,
-            timezone,
-            exclusive: false,
-        })
+        Some((when, timezone))
     }
 
     /// It always repeats: without `R/`, it is read as if it had it (docs/language.md#decision-42).

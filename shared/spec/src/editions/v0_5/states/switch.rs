@@ -7,9 +7,9 @@ use swirl_model::workflow::{
 use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
-use crate::build::references::EventUse;
 use crate::codes;
 use crate::editions::v0_5::{filter, next};
+use crate::editions::v0_8::states::switch;
 use crate::source::Node;
 
 pub(super) const KIND: StateReader = StateReader {
@@ -102,32 +102,7 @@ fn on_data(ctx: &mut Ctx<'_>, node: &Node) -> Option<Condition> {
 }
 
 fn on_event(ctx: &mut Ctx<'_>, node: &Node) -> Option<EventCondition> {
-    let known = &[
-        "name",
-        "eventRef",
-        "transition",
-        "end",
-        "eventDataFilter",
-        "metadata",
-    ];
-    let obj = ctx.object(node, "an event condition", known)?;
-    ctx.metadata(obj);
-    let name = ctx.opt_string(obj, "name");
-    let filter = filter::event(ctx, obj);
-    let event = match obj.get("eventRef") {
-        Some(node) => ctx.event(node, "'eventRef'", EventUse::Consume),
-        None => {
-            ctx.missing(obj, "an event condition", &["eventRef"]);
-            None
-        }
-    };
-    let next = way(ctx, obj, "an event condition");
-    Some(EventCondition {
-        name,
-        event: event?,
-        filter,
-        next: next?,
-    })
+    switch::on_event(ctx, node, filter::event, way)
 }
 
 /// In a compensating state, an end ends only the compensation of that state.

@@ -7,7 +7,7 @@ mod inject;
 mod operation;
 mod parallel;
 mod sleep;
-mod switch;
+pub(crate) mod switch;
 
 pub(crate) use foreach::{DEFAULT_PARAM, is_variable, meant_param};
 use swirl_model::workflow::{Period, StateKind};

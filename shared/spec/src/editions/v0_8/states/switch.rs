@@ -2,7 +2,7 @@
 //! Data Conditions", "Switch State Event Conditions").
 
 use swirl_model::workflow::{
-    Condition, EventCondition, Next, StateKind, Switch, SwitchEvents, Test,
+    Condition, EventCondition, EventFilter, Next, StateKind, Switch, SwitchEvents, Test,
 };
 
 use super::{Done, StateReader};
@@ -68,7 +68,10 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
         }
         (None, Some(node)) => {
             let items = ctx.full_list(node, "'eventConditions'")?;
-            let conditions: Vec<_> = items.iter().map(|item| on_event(ctx, item)).collect();
+            let conditions: Vec<_> = items
+                .iter()
+                .map(|item| on_event(ctx, item, Ctx::event_filter, next))
+                .collect();
             let conditions = conditions.into_iter().collect::<Option<_>>()?;
             StateKind::SwitchEvents(SwitchEvents {
                 conditions,
@@ -87,7 +90,7 @@ fn on_all(ctx: &mut Ctx<'_>, obj: Obj<'_>) {
         on_data(ctx, item);
     }
     for item in items("eventConditions") {
-        on_event(ctx, item);
+        on_event(ctx, item, Ctx::event_filter, next);
     }
 }
 
@@ -125,7 +128,13 @@ fn on_data(ctx: &mut Ctx<'_>, node: &Node) -> Option<Condition> {
     })
 }
 
-fn on_event(ctx: &mut Ctx<'_>, node: &Node) -> Option<EventCondition> {
+/// `filter` and `next` read these properties as the edition has them.
+pub(in crate::editions) fn on_event<'a>(
+    ctx: &mut Ctx<'a>,
+    node: &Node,
+    filter: impl FnOnce(&mut Ctx<'a>, Obj<'_>) -> EventFilter,
+    next: impl FnOnce(&mut Ctx<'a>, Obj<'_>, &str) -> Option<Next>,
+) -> Option<EventCondition> {
     let known = &[
         "name",
         "eventRef",
@@ -137,7 +146,7 @@ fn on_event(ctx: &mut Ctx<'_>, node: &Node) -> Option<EventCondition> {
     let obj = ctx.object(node, "an event condition", known)?;
     ctx.metadata(obj);
     let name = ctx.opt_string(obj, "name");
-    let filter = ctx.event_filter(obj);
+    let filter = filter(ctx, obj);
     let event = match obj.get("eventRef") {
         Some(node) => ctx.event(node, "'eventRef'", EventUse::Consume),
         None => {

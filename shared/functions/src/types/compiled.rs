@@ -1,0 +1,92 @@
+//! The functions of a definition, compiled.
+
+use swirl_model::workflow::{Function, FunctionKind, Workflow};
+
+use super::{CompileResult, Compiled, Documents, Settings, TYPES, word};
+use crate::problem::{Problem, Site};
+
+/// The functions of a definition as their types have compiled them, in the order of the definition.
+#[derive(Default)]
+pub struct CompiledFunctions(Vec<CompileResult>);
+
+impl CompiledFunctions {
+    /// `resources`: the documents that the functions refer to, by URI.
+    pub fn new(
+        workflow: &Workflow,
+        resources: &[(String, String)],
+        settings: &Settings,
+    ) -> CompiledFunctions {
+        let documents = Documents {
+            resources,
+            settings,
+        };
+        let functions = workflow.functions.iter();
+        let mut results: Vec<CompileResult> = functions
+            .map(|function| Err(no_caller(&function.kind)))
+            .collect();
+        for kind in &TYPES {
+            let (places, own): (Vec<usize>, Vec<&Function>) = (workflow.functions.iter())
+                .enumerate()
+                .filter(|(_, function)| word(&function.kind) == kind.word)
+                .unzip();
+            for (place, result) in places.into_iter().zip((kind.compile)(&own, &documents)) {
+                results[place] = result;
+            }
+        }
+        CompiledFunctions(results)
+    }
+
+    /// Drops the documents that only checks need.
+    pub(crate) fn release_documents(&mut self) {
+        for result in &mut self.0 {
+            if let Ok(function) = result
+                && let Err(reason) = function.release_documents()
+            {
+                *result = Err(reason);
+            }
+        }
+    }
+
+    /// The functions that cannot be called. Those of type `expression` are evaluated by the engine.
+    pub fn problems(&self, workflow: &Workflow) -> Vec<Problem> {
+        let functions = workflow.functions.iter().zip(&self.0);
+        let refused = functions.filter_map(|(function, result)| {
+            let is_called = function.kind != FunctionKind::Expression;
+            let message = result.as_ref().err().filter(|_| is_called)?.clone();
+            Some(Problem {
+                function: function.name.to_string(),
+                message,
+                site: Site::Operation,
+            })
+        });
+        refused.collect()
+    }
+
+    pub(crate) fn get(&self, place: usize) -> Option<&Compiled> {
+        self.0.get(place)?.as_ref().ok()
+    }
+
+    /// All functions, without those that cannot be called.
+    pub(crate) fn into_callable(self) -> impl Iterator<Item = Option<Compiled>> {
+        self.0.into_iter().map(Result::ok)
+    }
+}
+
+/// The reason why functions of a type that isn't in the table cannot be called.
+pub(crate) fn no_caller(kind: &FunctionKind) -> String {
+    let known: Vec<_> = TYPES
+        .iter()
+        .map(|known| format!("`{}`", known.word))
+        .collect();
+    format!(
+        "functions of type `{}` aren't called by this version; it calls {}",
+        kind.as_str(),
+        known.join(", ")
+    )
+}
+
+impl std::fmt::Debug for CompiledFunctions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} compiled functions", self.0.len())
+    }
+}
