@@ -15,8 +15,8 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::asking::{Asking, Follows, Refusal};
 
-/// The maximum number of viewers; the pages of others look for changes by themselves.
-const VIEWERS_MAX: usize = 4_096;
+/// The default for the maximum number of viewers; the pages of others look for changes by themselves.
+pub const VIEWERS_MAX: usize = 4_096;
 /// How often an instance is asked for, and how much less often while the API fails.
 const EVERY: Duration = Duration::from_secs(1);
 const EVERY_MAX: Duration = Duration::from_secs(15);
@@ -49,10 +49,10 @@ impl Drop for Watched {
 }
 
 impl Hints {
-    pub fn new(is_stopping: Arc<dyn Fn() -> bool + Send + Sync>) -> Hints {
+    pub fn new(viewers_max: usize, is_stopping: Arc<dyn Fn() -> bool + Send + Sync>) -> Hints {
         Hints {
             watched: Mutex::default(),
-            room: Arc::new(Semaphore::new(VIEWERS_MAX)),
+            room: Arc::new(Semaphore::new(viewers_max)),
             is_stopping,
         }
     }

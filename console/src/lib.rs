@@ -26,5 +26,6 @@ mod words;
 
 pub use asking::{CameFrom, Follows};
 pub use console::Console;
+pub use hints::VIEWERS_MAX;
 pub use provider::{Flow, Granted, Provider, ProviderError, Renewal, Returned};
 pub use routes::router;
