@@ -64,6 +64,8 @@ pub fn deed(action: &str) -> &'static str {
         "schedule-pause" => "paused a schedule",
         "schedule-resume" => "resumed a schedule",
         "skip" => "skipped a step",
+        "view-remove" => "removed a saved view",
+        "view-save" => "saved a view",
         _ => "did something that this version doesn't know",
     }
 }
