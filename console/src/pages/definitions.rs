@@ -109,6 +109,7 @@ struct Editor {
     /// Of the style sheets of the editor.
     nonce: String,
     document: String,
+    reason: String,
     refused: String,
     told: String,
     findings: Vec<Finding>,
@@ -146,6 +147,7 @@ pub async fn editor(visitor: Visitor) -> Answer {
         shell,
         nonce: draw()?,
         document: String::new(),
+        reason: String::new(),
         refused: String::new(),
         told: NOTHING_YET.to_owned(),
         findings: Vec::new(),
@@ -206,9 +208,10 @@ pub async fn check(visitor: Visitor, form: Form) -> Answer {
 
 pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
     let document = document(&form);
+    let query = [&[NAME], &*form.reason()].concat();
     let sent = visitor
         .asking
-        .post(&["definitions"], &[NAME], &[], &document);
+        .post(&["definitions"], &query, &[], &document);
     match sent.await {
         Ok(body) => {
             let (id, version) = (text(&body, "id"), text(&body, "version"));
@@ -233,6 +236,7 @@ pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
                 nonce: draw()?,
                 told: String::new(),
                 findings: findings(&refusal.body, &document),
+                reason: form.get("reason").to_owned(),
                 refused: refusal.detail,
                 document,
             };

@@ -73,7 +73,7 @@ pub async fn check(dev: &Dev) {
     edited(dev, &browser).await;
     definitions(dev, &browser).await;
     events(dev, &browser).await;
-    schedules(&browser).await;
+    schedules(dev, &browser).await;
     batches(dev, &browser).await;
     ticked(dev, &browser).await;
     views(&browser).await;
@@ -238,20 +238,28 @@ async fn definitions(dev: &Dev, browser: &Browser<'_>) {
         &["class=\"chart\"", "onEvents", "Start an instance"],
     );
     let wrong = DOCUMENT.replace("end: true", "edn: true");
-    let refused = browser.send("/definitions", &[("document", &wrong)]).await;
+    let reason = ("reason", "ordered by Ann");
+    let fields = [("document", wrong.as_str()), reason];
+    let refused = browser.send("/definitions", &fields).await;
     assert_eq!(refused.status, 422);
     has(
         &refused.text,
-        &["line 6", "unknown-property", "edn", "id: written"],
+        &[
+            "line 6",
+            "unknown-property",
+            "edn",
+            "id: written",
+            "value=\"ordered by Ann\"",
+        ],
     );
     while_it_is_written(dev, browser).await;
-    let deployed = browser
-        .send(
-            "/definitions",
-            &[("document", &DOCUMENT.replace('\n', "\r\n"))],
-        )
-        .await;
+    let document = DOCUMENT.replace('\n', "\r\n");
+    let fields = [("document", document.as_str()), reason];
+    let deployed = browser.send("/definitions", &fields).await;
     assert_eq!(deployed.status, 200, "{}", deployed.text);
+    let path = "/api/v1/audit?action=deploy&subject=written";
+    let log = dev.get(path).await.is(200);
+    assert_eq!(log["entries"][0]["reason"], "ordered by Ann", "{log:#}");
     has(
         &deployed.text,
         &["The definition is deployed.", "id: written"],
@@ -542,30 +550,70 @@ async fn events(dev: &Dev, browser: &Browser<'_>) {
     assert_eq!(none.status, 404);
 }
 
-async fn schedules(browser: &Browser<'_>) {
+async fn schedules(dev: &Dev, browser: &Browser<'_>) {
     has(
         &browser.page("/schedules").await,
         &["hourly", "0 * * * *", "Starts next", "Backfill a period"],
     );
-    let paused = browser.send("/schedules/hourly/pause", &[]).await;
+    let act = async |action: &str, reason: &str| {
+        let path = format!("/schedules/hourly/{action}");
+        let answer = browser.send(&path, &[("reason", reason)]).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.text
+    };
     has(
-        &paused.text,
+        &act("pause", "the printer is broken").await,
         &["The schedule is paused.", "Would start next", "Resume"],
     );
-    browser.send("/schedules/hourly/resume", &[]).await;
-    let time = [
-        ("from", "2024-02-01T00:00"),
-        ("to", "2024-02-01T02:00"),
-        ("do", "show"),
-    ];
-    let shown = browser.send("/schedules/hourly/backfill", &time).await;
-    assert_eq!(
-        shown.text.matches("would be started</td>").count(),
-        2,
-        "{}",
-        shown.text
+    has(
+        &act("resume", " ").await,
+        &["The schedule starts instances again."],
     );
-    let fired = browser.send("/schedules/hourly/fire", &[]).await;
-    assert_eq!(fired.status, 200);
-    has(&fired.text, &["An instance is started."]);
+    let backfill = async |what: &str| {
+        let fields = [
+            ("from", "2024-02-01T00:00"),
+            ("to", "2024-02-01T02:00"),
+            ("reason", "\"missed\""),
+            ("do", what),
+        ];
+        browser
+            .send("/schedules/hourly/backfill", &fields)
+            .await
+            .text
+    };
+    let shown = backfill("show").await;
+    let count = shown.matches("would be started</td>").count();
+    assert_eq!(count, 2, "{shown}");
+    // The form that starts them has the same fields.
+    has(
+        &shown,
+        &[
+            "name=\"from\" value=\"2024-02-01T00:00\"",
+            "value=\"&#34;missed&#34;\"",
+            "Start these",
+        ],
+    );
+    let begun = backfill("start").await;
+    assert_eq!(begun.matches(">started</td>").count(), 2, "{begun}");
+    let again = backfill("show").await;
+    assert!(!again.contains("Start these"), "{again}");
+    has(
+        &act("fire", "a test").await,
+        &["An instance is started."],
+    );
+    let path = "/api/v1/audit?kind=schedule&subject=hourly&limit=4";
+    let page = dev.get(path).await.is(200);
+    let entries = page["entries"].as_array().unwrap().iter();
+    let entries: Vec<_> = entries
+        .map(|one| json!([one["action"], one["reason"]]))
+        .collect();
+    assert_eq!(
+        entries,
+        [
+            json!(["schedule-fire", "a test"]),
+            json!(["schedule-backfill", "\"missed\""]),
+            json!(["schedule-resume", null]),
+            json!(["schedule-pause", "the printer is broken"]),
+        ]
+    );
 }
