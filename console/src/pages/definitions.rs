@@ -128,7 +128,7 @@ struct Finding {
     place: String,
     /// The number of that line; 0 if there is none.
     number: u64,
-    /// The line of the document that it is about; empty if it is about none.
+    /// The text of that line; empty if there is none.
     line: String,
     code: String,
     message: String,
@@ -163,7 +163,7 @@ impl Editor {
     }
 }
 
-/// Browsers end lines as mail does.
+/// Browsers end lines with CR LF.
 fn document(form: &Form) -> String {
     form.get("document").replace("\r\n", "\n")
 }

@@ -148,7 +148,7 @@ fn explained(body: &Value) -> Explained {
     let starts = list(body, "starts").iter().map(|row| {
         let with = match row["alone"] == true {
             true => "",
-            false => ", together with others that have to come",
+            false => ", together with other events that haven't arrived yet",
         };
         format!("{} (as “{}”){with}", of(row), text(row, "event"))
     });

@@ -1,4 +1,4 @@
-//! Schedules: their next starts, pausing, a start out of turn, and backfills of a past period.
+//! Schedules: their next starts, pausing, an extra start, and backfills of a past period.
 
 use askama::Template;
 use axum::extract::{Path, Query};
@@ -80,7 +80,7 @@ fn row(row: &Value) -> Row {
         _ if by_events => "starts nothing: the workflow begins with events",
         Some("cron") => "by a cron expression",
         Some("interval") => "at each interval",
-        _ => "says when somebody may start one",
+        _ => "limits when instances may be started",
     };
     let next = list(row, "next").iter().filter_map(Value::as_str);
     Row {

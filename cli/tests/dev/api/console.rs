@@ -83,7 +83,7 @@ pub async fn check(dev: &Dev) {
         &[
             "This server is ready",
             "Memory of this process",
-            "All 2 checks are passed.",
+            "All 2 checks passed.",
             "None is late.",
         ],
     );
@@ -382,7 +382,7 @@ async fn batches(dev: &Dev, browser: &Browser<'_>) {
     has(
         &page,
         &[
-            "1 of 1 instances had their turn",
+            "1 of 1 instances processed",
             "Done: 1. Refused: 0. Failed: 0.",
             "1 cancelled",
             "a &#60;b&#62;batch&#60;/b&#62;",

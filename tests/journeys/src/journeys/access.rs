@@ -188,7 +188,7 @@ pub async fn dead_letter(stage: Stage) -> Result<()> {
     browser.open("/events").await?;
     enter(browser, cluster.api.token.as_deref().context("no token")?).await?;
     browser.shows(&["Dead letters", "org.example.paid"]).await?;
-    browser.press(&format!("{number} look at it")).await?;
+    browser.press(&format!("{number}, show it")).await?;
     browser
         .shows(&["not a CloudEvent", "swirl.events.bank", "/bank"])
         .await?;

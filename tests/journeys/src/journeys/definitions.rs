@@ -11,7 +11,7 @@ pub async fn correct(stage: Stage) -> Result<()> {
     let browser = &stage.browser;
     browser.open("/").await?;
     browser.shows(&["Nothing has run yet"]).await?;
-    browser.press("Look at the definitions").await?;
+    browser.press("Show the definitions").await?;
     browser.press("Deploy a definition").await?;
     let label = "Document, in YAML or JSON";
     let good = greeting("1.0.0", "Hello");
