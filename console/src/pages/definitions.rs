@@ -208,7 +208,7 @@ pub async fn check(visitor: Visitor, form: Form) -> Answer {
 
 pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
     let document = document(&form);
-    let query = [&[NAME], &*form.reason()].concat();
+    let query = [&[NAME][..], &*form.reason()].concat();
     let sent = visitor
         .asking
         .post(&["definitions"], &query, &[], &document);

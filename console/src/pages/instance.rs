@@ -387,8 +387,7 @@ pub async fn operate(
     Path((id, action)): Path<(String, String)>,
     form: Form,
 ) -> Answer {
-    let reason = form.given("reason").map(|reason| ("reason", reason));
-    let query: Vec<(&str, &str)> = reason.into_iter().collect();
+    let query = form.reason();
     let json_type = [("content-type", "application/json")];
     let mut word = action.as_str();
     let body = match word {
