@@ -189,7 +189,10 @@ fn subject(subject: &Value, action: &str) -> (String, String) {
             format!("dead letter {id}"),
             format!("/console/dead-letters/{path}"),
         ),
-        "view" => (format!("saved view “{id}”"), "/console/instances".to_owned()),
+        "view" => (
+            format!("saved view “{id}”"),
+            "/console/instances".to_owned(),
+        ),
         kind => (format!("{kind} {id}"), String::new()),
     };
     let is_gone = matches!(

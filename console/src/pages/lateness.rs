@@ -51,10 +51,7 @@ pub fn facts(system: &Value) -> Vec<Fact> {
             name: "Lifecycle events",
             text: match count {
                 0 => "All are published.".to_owned(),
-                1 => format!(
-                    "1 instance has unpublished ones, for {}.",
-                    shown(lag)
-                ),
+                1 => format!("1 instance has unpublished ones, for {}.", shown(lag)),
                 count => format!(
                     "{count} instances have unpublished ones, the oldest for {}.",
                     shown(lag)

@@ -46,7 +46,10 @@ struct Check {
 const FIGURES: [(&str, &str); 6] = [
     ("swirl_instances", "Stored instances"),
     ("swirl_running_instances", "Running instances"),
-    ("swirl_queue_pending", "Messages that are waiting for a process"),
+    (
+        "swirl_queue_pending",
+        "Messages that are waiting for a process",
+    ),
     (
         "swirl_queue_oldest_seconds",
         "How long the oldest of them has been waiting, in seconds",

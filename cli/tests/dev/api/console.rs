@@ -597,10 +597,7 @@ async fn schedules(dev: &Dev, browser: &Browser<'_>) {
     assert_eq!(begun.matches(">started</td>").count(), 2, "{begun}");
     let again = backfill("show").await;
     assert!(!again.contains("Start these"), "{again}");
-    has(
-        &act("fire", "a test").await,
-        &["An instance is started."],
-    );
+    has(&act("fire", "a test").await, &["An instance is started."]);
     let path = "/api/v1/audit?kind=schedule&subject=hourly&limit=4";
     let page = dev.get(path).await.is(200);
     let entries = page["entries"].as_array().unwrap().iter();

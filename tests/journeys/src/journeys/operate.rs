@@ -64,7 +64,8 @@ pub async fn pause_schedule(stage: Stage) -> Result<()> {
         .await?;
     browser.lacks("‖ paused").await?;
     browser.press("Backfill a period…").await?;
-    let period = "const [from, to] = document.querySelectorAll('details[open] [type=datetime-local]');
+    let period =
+        "const [from, to] = document.querySelectorAll('details[open] [type=datetime-local]');
         from.value = '2024-02-01T00:00';
         to.value = '2024-02-01T02:00';";
     browser.run(period).await?;
