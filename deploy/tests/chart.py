@@ -153,10 +153,10 @@ def renders(known):
             assert ("ScaledObject" in kinds) == (values is KEDA), kinds
             assert ("Ingress" in kinds and "ServiceMonitor" in kinds) == (values is MOST), kinds
             assert ("NetworkPolicy" in kinds) == (values is not OFF), kinds
+            keeps_visitors(objects["Service", "demo-swirl"]["spec"], values)
             for service in (document for (kind, _), document in objects.items() if kind == "Service"):
                 pods = [d["spec"]["template"]["metadata"]["labels"] for (k, _), d in objects.items() if k == "Deployment"]
                 assert any(service["spec"]["selector"].items() <= labels.items() for labels in pods), service
-                keeps_visitors(service["spec"], values)
         both = {"worker": {**KEDA["worker"], "autoscaling": {"enabled": True}}}
         nowhere = {"worker": {"keda": {"enabled": True}}}
         for wrong in [both, nowhere]:
