@@ -74,11 +74,11 @@ impl Node {
         }
     }
 
-    /// Records arguments, results, events and state data in the history. Call it before the start. A worker then runs
-    /// all instances, since only a driver records.
-    pub fn records_all(&mut self) {
+    /// Sets which data the history keeps, unless a definition says otherwise. Call it before the start. A worker then
+    /// runs all instances, since only a driver records.
+    pub fn records(&mut self, recording: Recording) {
         if let Some(driver) = Arc::get_mut(&mut self.driver) {
-            driver.settings.recording = Recording::All;
+            driver.settings.recording = recording;
             self.service.runs_inline = false;
             driver.effects = Arc::new(self.service.clone());
         }

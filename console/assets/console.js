@@ -1,4 +1,4 @@
-// Pages are whole without this: it makes instants readable, and looks for news.
+// Pages are complete without this script: it makes instants readable, and looks for changes.
 
 const units = [['day', 86400], ['hour', 3600], ['minute', 60], ['second', 1]];
 const near = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });

@@ -36,9 +36,9 @@ async function check() {
     const body = new URLSearchParams(new FormData(field.form));
     const answer = await fetch(field.dataset.check, { method: 'POST', body, redirect: 'error' });
     if (answer.ok) show(await answer.text());
-    else told.textContent = 'It cannot be checked while you write: load the page again.';
+    else told.textContent = 'Checking has stopped: reload the page.';
   } catch {
-    told.textContent = 'The server cannot be reached. It is asked again when you go on writing.';
+    told.textContent = 'The server cannot be reached. The check is made again when you continue writing.';
   }
   underWay = false;
   if (outdated) later();

@@ -78,24 +78,24 @@ impl IntoResponse for Failure {
         }
         let (title, help) = match self.status {
             StatusCode::FORBIDDEN => (
-                "You may not do this",
+                "You are not allowed to do this",
                 "Ask the operator of this server for a token with the role named above, and sign in with it.",
             ),
             StatusCode::NOT_FOUND => (
                 "There is nothing here",
-                "It may have been removed after its time, or the address has a mistake in it.",
+                "It may have been removed when its time was over, or there is a mistake in the address.",
             ),
             StatusCode::CONFLICT => (
                 "That is not possible now",
-                "Things have moved on, or somebody else was faster. Go back, load the page again, and look.",
+                "Things have changed, or somebody else was faster. Go back, reload the page, and look again.",
             ),
             StatusCode::SERVICE_UNAVAILABLE => (
                 "The server cannot answer now",
-                "Try again in a moment. If it stays like this, look at the server's log.",
+                "Try again in a moment. If that doesn't help, the server's log says more.",
             ),
             status if status.is_client_error() => (
-                "This was not understood",
-                "Go back, and correct what is named above.",
+                "The request was not understood",
+                "Go back, and correct what the message names.",
             ),
             _ => (
                 "Something went wrong",

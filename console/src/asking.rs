@@ -14,12 +14,12 @@ use url::form_urlencoded::Serializer;
 /// The largest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// The number of rows of a listing that are requested at a time, and the number of requests: nobody
-/// reads more on one page.
+/// The number of rows of a listing that are requested at a time, and the largest number of requests. Nobody reads more
+/// on one page.
 const PAGE: &str = "1000";
 const PAGES_MAX: usize = 20;
 
-/// As RFC 3986 has it for a segment of a path.
+/// The characters that RFC 3986 allows in a segment of a path.
 const KEPT: AsciiSet = NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -42,8 +42,7 @@ pub struct Asking {
     pub follows: Option<Follows>,
 }
 
-/// The address of a visitor: set by the server that mounts the console, and sent with each request to the
-/// API.
+/// The address of a visitor, set by the server that mounts the console, and passed on with each request to the API.
 #[derive(Debug, Clone, Copy)]
 pub struct CameFrom(pub IpAddr);
 
@@ -52,7 +51,7 @@ pub struct CameFrom(pub IpAddr);
 #[derive(Debug, Clone)]
 pub struct Follows(pub Arc<str>);
 
-/// The API refuses, or failed.
+/// The API refused the request, or failed.
 #[derive(Debug)]
 pub struct Refusal {
     pub status: StatusCode,
@@ -123,13 +122,13 @@ impl Asking {
         body: &str,
     ) -> Result<Vec<u8>, Refusal> {
         let mut uri = match path {
-            // At the root.
+            // A path outside the API.
             [one] if one.starts_with('/') => (*one).to_owned(),
             path => path.iter().fold("/api/v1".to_owned(), |uri, part| {
                 format!("{uri}/{}", segment(part))
             }),
         };
-        // A server that isn't ready is an answer, too.
+        // There, 503 is an answer, too: the server isn't ready.
         let is_root = path.first().is_some_and(|one| one.starts_with('/'));
         if !query.is_empty() {
             let query = Serializer::new(String::new()).extend_pairs(query).finish();

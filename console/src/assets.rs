@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 const CSS: &str = include_str!("../assets/console.css");
 const SCRIPT: &str = include_str!("../assets/console.js");
 const EDITOR: &str = include_str!("../assets/editor.js");
-/// Made by `console/editor/build.js`, with the licences that its packages want to be passed on.
+/// Built by `console/editor/build.js`. The licences of its packages have to be passed on with it.
 const CODEMIRROR: &str = include_str!("../assets/codemirror.js");
 const LICENCES: &str = include_str!("../assets/codemirror.licences.txt");
 const ICON: &str = include_str!("../assets/icon.svg");

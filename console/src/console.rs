@@ -26,13 +26,15 @@ pub struct Console {
 }
 
 impl Console {
-    /// Over the router of the API. `secure`: it is reached over TLS. `is_stopping`: whether the server is about to stop.
+    /// Over the router of the API. `secure`: it is reached over TLS. `viewers_max`: how many pages may get hints.
+    /// `is_stopping`: whether the server is about to stop.
     ///
     /// # Errors
     /// Random numbers are unavailable.
     pub fn new(
         api: Router,
         secure: bool,
+        viewers_max: usize,
         is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
     ) -> Result<Console, String> {
         let mut key = [0u8; 32];
@@ -44,7 +46,7 @@ impl Console {
             pending: Arc::default(),
             secure,
             key: Arc::new(key),
-            hints: Arc::new(Hints::new(is_stopping)),
+            hints: Arc::new(Hints::new(viewers_max, is_stopping)),
         })
     }
 

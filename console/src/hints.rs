@@ -1,7 +1,6 @@
 //! Hints for pages that show an instance while it runs: an event stream says when the instance has changed, and the page
-//! then loads itself again. However many viewers an instance has, one task asks for its changes, and only while there
-//! are any. It asks as one of them, another one each time, so a viewer whose token is no longer accepted gets no more
-//! hints.
+//! then reloads itself. However many viewers an instance has, one task polls it for changes, and only while there are
+//! viewers. The task uses their tokens in turn, so a viewer whose token is no longer accepted gets no more hints.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,13 +14,13 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::asking::{Asking, Follows, Refusal};
 
-/// The maximum number of viewers; the pages of others look for changes by themselves.
-const VIEWERS_MAX: usize = 4_096;
-/// How often an instance is asked for, and how much less often while the API fails.
+/// The default for the maximum number of viewers; the pages of others look for changes by themselves.
+pub const VIEWERS_MAX: usize = 4_096;
+/// The interval of polling an instance, and its upper bound while the API fails.
 const EVERY: Duration = Duration::from_secs(1);
 const EVERY_MAX: Duration = Duration::from_secs(15);
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// How long a stream lasts: the browser then begins another one, and its visitor is checked again.
+/// How long a stream lasts. The browser then begins another one, for which its visitor is checked again.
 const LASTS: Duration = Duration::from_secs(10 * 60);
 /// The header by which a page names the hint that it follows.
 const SEEN: &str = "x-swirl-seen";
@@ -30,7 +29,7 @@ const SEEN: &str = "x-swirl-seen";
 pub(crate) struct Hints {
     watched: Mutex<HashMap<String, Watched>>,
     room: Arc<Semaphore>,
-    /// Whether the server is about to stop: streams must not hold it up.
+    /// Whether the server is about to stop. Streams must not delay that.
     is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -49,10 +48,10 @@ impl Drop for Watched {
 }
 
 impl Hints {
-    pub fn new(is_stopping: Arc<dyn Fn() -> bool + Send + Sync>) -> Hints {
+    pub fn new(viewers_max: usize, is_stopping: Arc<dyn Fn() -> bool + Send + Sync>) -> Hints {
         Hints {
             watched: Mutex::default(),
-            room: Arc::new(Semaphore::new(VIEWERS_MAX)),
+            room: Arc::new(Semaphore::new(viewers_max)),
             is_stopping,
         }
     }
@@ -69,7 +68,7 @@ impl Hints {
         (*current == *seen && !seen.is_empty()).then_some(Follows(current))
     }
 
-    /// A further viewer; `None`: there are too many.
+    /// Adds a viewer; `None`: there are too many.
     pub fn join(self: &Arc<Self>, id: &str, asking: Asking) -> Option<Viewer> {
         let permit = self.room.clone().try_acquire_owned().ok()?;
         let mut all = self.lock();
@@ -94,14 +93,14 @@ impl Hints {
         })
     }
 
-    /// The viewer to ask as: each in turn.
+    /// The viewer whose token is used in this turn.
     fn someone(&self, id: &str, turn: usize) -> Option<(u64, Asking)> {
         let all = self.lock();
         let viewers = &all.get(id)?.viewers;
         viewers.get(turn.checked_rem(viewers.len())?).cloned()
     }
 
-    /// The last one takes the task with it.
+    /// Removes a viewer. With the last one the task ends.
     fn leave(&self, id: &str, number: u64) {
         let mut all = self.lock();
         if let Some(watched) = all.get_mut(id) {
@@ -154,7 +153,7 @@ impl Viewer {
     }
 }
 
-/// Asks for an instance until nobody watches it, or it is gone.
+/// Polls an instance until nobody watches it, or it is gone.
 async fn watch_instance(hints: Arc<Hints>, id: String) {
     let (mut turn, mut every) = (0, EVERY);
     while !(hints.is_stopping)() {
@@ -178,7 +177,7 @@ async fn watch_instance(hints: Arc<Hints>, id: String) {
                 let mut all = hints.lock();
                 if let Some(watched) = all.get_mut(&id) {
                     watched.viewers.retain(|(other, _)| *other != number);
-                    // The one that is left out notices.
+                    // Wakes the stream of the removed viewer, which then ends.
                     watched.news.send_modify(|_| {});
                     if watched.viewers.is_empty() {
                         all.remove(&id);

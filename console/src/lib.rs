@@ -4,8 +4,8 @@
 //! to the visitor's own token, and each form becomes a request to it. So there is no second way in: roles,
 //! checks and refusals are those of the API ([why](../../docs/adr/0018-console-asks-the-api.md)).
 //!
-//! Pages are complete without script. The one script makes instants readable, and loads a page again when there
-//! is news: of an instance a hint says so, other pages look every few seconds.
+//! Pages are complete without scripts. One script makes instants readable, and reloads a page when something has
+//! changed: pages of instances get hints, other pages look every few seconds. The editor of definitions has another.
 
 mod answer;
 mod asking;
@@ -26,5 +26,6 @@ mod words;
 
 pub use asking::{CameFrom, Follows};
 pub use console::Console;
+pub use hints::VIEWERS_MAX;
 pub use provider::{Flow, Granted, Provider, ProviderError, Renewal, Returned};
 pub use routes::router;

@@ -10,8 +10,8 @@ use crate::provider::Flow;
 
 /// How long a visitor may take at the provider.
 const LASTS: Duration = Duration::from_secs(5 * 60);
-/// The maximum number of sign-ins. Beyond it, the oldest one goes of the address that has most of them, so that nobody
-/// can keep others from signing in.
+/// The maximum number of sign-ins. Beyond it, the address with most of them loses its oldest one, so that nobody can
+/// keep others from signing in.
 const PENDING_MAX: usize = 4_096;
 
 #[derive(Default)]
@@ -28,7 +28,7 @@ pub struct Begun {
     at: Instant,
 }
 
-/// The key that a sign-in is kept under.
+/// The key of a sign-in.
 fn key(state: &str) -> [u8; 32] {
     *blake3::hash(state.as_bytes()).as_bytes()
 }

@@ -53,7 +53,7 @@ pub struct Flow {
 #[derive(Debug, Clone)]
 pub struct Returned {
     pub code: String,
-    /// The provider that says so (RFC 9207).
+    /// The provider that the parameters come from (RFC 9207).
     pub issuer: Option<String>,
 }
 
@@ -76,7 +76,7 @@ pub struct Renewal {
     pub subject: String,
 }
 
-/// Sentences without secrets and internal addresses: visitors see them.
+/// Visitors see these sentences, so they contain no secrets and no internal addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProviderError {
     /// Trying again can help. The log says more.

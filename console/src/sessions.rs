@@ -1,5 +1,5 @@
 //! Sessions of signed-in visitors. A browser has only a random name; the token that belongs to it stays
-//! here, in memory. After a restart of the process, or at another one, visitors sign in again.
+//! here, in memory. After a restart of the process, or if another process answers, visitors sign in again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ const IDLE: Duration = Duration::from_secs(60 * 60);
 const SESSIONS_MAX: usize = 10_000;
 /// How long before its end a token is renewed; half of its time if that is shorter.
 const AHEAD: Duration = Duration::from_secs(30);
-/// How long the provider is left alone after it didn't answer.
+/// How long the provider isn't asked again after it didn't answer.
 const PAUSE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl Grant {
     }
 }
 
-/// The key that a session is kept under: a hash, so that memory contains no usable names.
+/// The key of a session: a hash, so that memory contains no usable names.
 fn key(name: &str) -> [u8; 32] {
     *blake3::hash(name.as_bytes()).as_bytes()
 }
@@ -184,7 +184,7 @@ mod tests {
             "it has lasted long enough"
         );
         sessions.begin("a", "token".to_owned(), now);
-        assert_eq!(token(&sessions, "a", now + IDLE * 2), None, "it lay idle");
+        assert_eq!(token(&sessions, "a", now + IDLE * 2), None, "it was idle");
         for number in 0..=SESSIONS_MAX {
             let at = now + Duration::from_nanos(number as u64);
             sessions.begin(&number.to_string(), "token".to_owned(), at);
@@ -219,7 +219,7 @@ mod tests {
         let later = now + Duration::from_secs(270);
         assert_eq!(due(later).as_deref(), Some("one-refresh"));
         sessions.not_renewed("a", true, later);
-        assert_eq!(due(later), None, "the provider is left alone for a while");
+        assert_eq!(due(later), None, "the provider isn't asked for a while");
         assert!(due(later + PAUSE).is_some());
         sessions.renew("a", granted("two", None), later);
         assert_eq!(due(later), None);

@@ -62,7 +62,7 @@ impl Shell {
         self
     }
 
-    /// The page of this instance is notified of changes.
+    /// Lets the page of this instance be notified of changes.
     #[must_use]
     pub fn with_hints(mut self, id: &str) -> Shell {
         self.hints = format!("/console/instances/{}/hints", segment(id));
@@ -76,27 +76,28 @@ impl Shell {
     }
 }
 
-/// The address may hold any word: only known ones are shown.
+/// Anybody can put any word into an address, so only known ones lead to a sentence.
 fn done(word: &str) -> &'static str {
     match word {
         "cancel" => "The instance is being cancelled.",
         "suspend" => "The instance is suspended.",
         "resume" => "It continues.",
         "retry" => "The instance continues at the step that failed.",
-        "skip" => "The result was taken, and the instance continues after the step that failed.",
+        "skip" => "The result was accepted, and the instance continues after the step that failed.",
         "rerun" => "The instance continues at the state that you chose.",
         "migrate" => "The instance is moved to the other version.",
         "started" => "The instance is started.",
         "deployed" => "The definition is deployed.",
         "unchanged" => "This definition was deployed before: nothing has changed.",
         "deleted" => "The version is deleted: no new instances of it start.",
-        "batch" => "The batch is created, and carried out from now on.",
+        "batch" => "The batch is created, and begins now.",
         "batch-pause" => "The batch is paused.",
         "batch-resume" => "The batch continues.",
         "batch-stop" => "The batch is stopped.",
         "view-saved" => "The view is saved, for everybody who uses this namespace.",
         "view-removed" => "The view is removed.",
-        "pause" => "The schedule is paused.",
+        "schedule-pause" => "The schedule is paused.",
+        "schedule-resume" => "The schedule starts instances again.",
         "fire" => "An instance is started.",
         "sent-again" => "The message was sent again.",
         "dropped" => "The message was dropped.",

@@ -56,7 +56,7 @@ pub fn timeline(history: &Value, now: Timestamp, ended: bool) -> Option<String> 
     let scale = (WIDTH - NAME - 90.0) / at.max(1.0);
     let height = ROW * bars.len() as f64 + 8.0;
     let mut svg = format!(
-        "<svg class=\"timeline\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"How long the instance was in which state\">"
+        "<svg class=\"timeline\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"The time that the instance spent in each state\">"
     );
     for (row, bar) in bars.iter().enumerate() {
         let to = bar.to.unwrap_or(end);
@@ -94,7 +94,7 @@ fn short(name: &str) -> String {
 
 fn bars(history: &Value) -> Vec<Bar> {
     let mut bars: Vec<Bar> = Vec::new();
-    // The open bar of a scope.
+    // The bar of a scope that is still open.
     let mut open: BTreeMap<String, usize> = BTreeMap::new();
     for entry in list(history, "entries") {
         let at = Timestamp::parse(&text(entry, "at")).map_or(0, |at| at.0);

@@ -15,7 +15,7 @@ pub fn tree(value: &Value) -> String {
     let mut left = NODES_MAX;
     node(&mut html, None, value, 0, &mut left);
     if left == 0 {
-        html.push_str("<p class=\"dim\">This is not all: it is too much for a page. The API has the rest.</p>");
+        html.push_str("<p class=\"dim\">This is not all: there is too much for one page. The API has the rest.</p>");
     }
     html.push_str("</div>");
     html

@@ -16,7 +16,7 @@ const COOKIE: &str = "swirl_console";
 /// The largest form, in bytes: one with a definition in it.
 const FORM_BYTES_MAX: usize = 4 << 20;
 
-/// Allows only our own files, and forms that are sent to us.
+/// Allows only the console's own files, and forms only to the console.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
      connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -43,7 +43,7 @@ fn cookie(name: &str, secure: bool) -> String {
     format!("{COOKIE}={name}; Path=/console; HttpOnly; SameSite=Lax{secure}")
 }
 
-/// Gives each browser a name, and each answer its headers.
+/// Gives each browser a name, and each answer its security headers.
 pub async fn enter(State(console): State<Console>, mut request: Request, next: Next) -> Response {
     let known = named(request.headers());
     let name = match known.clone().map_or_else(draw, Ok) {
@@ -127,7 +127,7 @@ impl FromRequestParts<Console> for Visitor {
 
     async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Failure> {
         let Some(Ticket(name)) = parts.extensions.get::<Ticket>().cloned() else {
-            let detail = "the console is not set up: a layer is missing";
+            let detail = "the console is set up wrongly: a layer is missing";
             return Err(Failure::new(StatusCode::INTERNAL_SERVER_ERROR, detail));
         };
         let asking = Asking {

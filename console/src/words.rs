@@ -56,14 +56,16 @@ pub fn deed(action: &str) -> &'static str {
         "edit" => "edited its data and continued it",
         "migrate" => "moved it to another version",
         "remove" => "removed it",
-        "rerun" => "took it back to a state",
+        "rerun" => "sent it back to a state",
         "resume" => "resumed it",
         "retry" => "tried again",
         "schedule-backfill" => "backfilled a past period",
-        "schedule-fire" => "started an instance out of turn",
+        "schedule-fire" => "started an extra instance",
         "schedule-pause" => "paused a schedule",
         "schedule-resume" => "resumed a schedule",
         "skip" => "skipped a step",
+        "view-remove" => "removed a saved view",
+        "view-save" => "saved a view",
         _ => "did something that this version doesn't know",
     }
 }
@@ -146,12 +148,12 @@ pub fn timer(kind: &str) -> &'static str {
     match kind.replace('_', "").to_ascii_lowercase().as_str() {
         "sleep" | "pause" => "it continues",
         "retrydelay" => "it tries again",
-        "state" => "the state's time is over",
-        "action" => "the action's time is over",
+        "state" => "the state times out",
+        "action" => "the action times out",
         "event" | "consumeevent" | "entry" => "it stops waiting for the event",
-        "workflow" => "the instance's time is over",
-        "branch" => "the branch's time is over",
-        _ => "its time is over",
+        "workflow" => "the instance times out",
+        "branch" => "the branch times out",
+        _ => "its time limit ends",
     }
 }
 

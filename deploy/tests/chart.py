@@ -51,7 +51,13 @@ MOST = {
     },
 }
 KEDA = {**LEAST, "worker": {"keda": {"enabled": True, "monitoringEndpoint": "nats.messaging.svc:8222"}}}
-OFF = {**LEAST, "auth": {"mode": "off"}, "egressPolicy": {"enabled": False}, "serviceAccount": {"create": False}}
+OFF = {
+    **LEAST,
+    "auth": {"mode": "off"},
+    "egressPolicy": {"enabled": False},
+    "serviceAccount": {"create": False},
+    "service": {"sessionAffinity": "None"},
+}
 
 
 def renderer(folder):
@@ -124,6 +130,13 @@ def pods_are_sound(document, known):
                 assert any(path == at or path.startswith(f"{at}/") for at in paths), f"{name}: nothing at {path}"
 
 
+def keeps_visitors(spec, values):
+    """A visitor of the console stays with the coordinator that has the session."""
+    affinity = values.get("service", {}).get("sessionAffinity", "ClientIP")
+    config = {"clientIP": {"timeoutSeconds": 10800}} if affinity == "ClientIP" else None
+    assert spec["sessionAffinity"] == affinity and spec.get("sessionAffinityConfig") == config, spec
+
+
 def renders(known):
     """`known`: variables of the environment that Swirl reads."""
     with tempfile.TemporaryDirectory() as folder:
@@ -140,6 +153,7 @@ def renders(known):
             assert ("ScaledObject" in kinds) == (values is KEDA), kinds
             assert ("Ingress" in kinds and "ServiceMonitor" in kinds) == (values is MOST), kinds
             assert ("NetworkPolicy" in kinds) == (values is not OFF), kinds
+            keeps_visitors(objects["Service", "demo-swirl"]["spec"], values)
             for service in (document for (kind, _), document in objects.items() if kind == "Service"):
                 pods = [d["spec"]["template"]["metadata"]["labels"] for (k, _), d in objects.items() if k == "Deployment"]
                 assert any(service["spec"]["selector"].items() <= labels.items() for labels in pods), service

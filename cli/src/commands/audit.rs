@@ -9,8 +9,8 @@ use crate::terminal::Terminal;
 
 /// Lists the actions of operators, newest first.
 ///
-/// Each line says who did what, when and why: actions on instances, batches, definitions, schedules and dead letters. A
-/// batch is one line; the histories of its instances have the rest. A coordinator keeps the newest 10,000
+/// Each line says who did what, when and why: actions on instances, batches, definitions, schedules, dead letters and
+/// saved views. A batch is one line; the histories of its instances have the rest. A coordinator keeps the newest 10,000
 /// ('coordinator.keep_audit_max').
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
 
-    /// Only actions on objects of this kind: instance, batch, definition, schedule or dead-letter.
+    /// Only actions on objects of this kind: instance, batch, definition, schedule, dead-letter or view.
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
 

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use swirl_coordinator::access::Access;
 use swirl_coordinator::api::Api;
 use swirl_coordinator::server::Server;
 use swirl_deployment::DocumentReader;
+use swirl_runtime::Recording;
 use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
 
@@ -39,6 +41,7 @@ Examples:
   swirl dev                                     # the definitions of this folder
   swirl dev workflows --listen 127.0.0.1:9000
   swirl dev workflows --memory                  # nothing outlives the process
+  swirl dev --history-data errors               # histories as small as on a cluster
   SWIRL_LOG=info,swirl_cli=debug swirl dev      # each step of each instance")]
 pub struct Args {
     /// The folder of the definitions.
@@ -70,6 +73,12 @@ pub struct Args {
     #[arg(long)]
     memory: bool,
 
+    /// The data that histories keep, besides what happened: nothing, the arguments of failed calls, or the arguments and
+    /// results of all calls, the events, and the state data with which each state begins. A definition may override
+    /// this.
+    #[arg(long, value_name = "DATA", default_value = Recording::All.as_str(), value_parser = recording())]
+    history_data: Recording,
+
     /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Other secrets are read from the environment, as
     /// SWIRL_SECRET_NAME.
     #[arg(long, value_name = "NAME=VALUE")]
@@ -96,6 +105,11 @@ pub struct Args {
 
     #[command(flatten)]
     given: GivenArgs,
+}
+
+fn recording() -> impl TypedValueParser<Value = Recording> {
+    let words = PossibleValuesParser::new(Recording::ALL.map(Recording::as_str));
+    words.try_map(|word| word.parse::<Recording>())
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
@@ -159,7 +173,7 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     let trusted = reader.trusted(&args.folder);
     let telemetry = Telemetry::new(&telemetry(args), node.store.clone())?;
     node.observed_by(telemetry.clone());
-    node.records_all();
+    node.records(args.history_data);
     let metrics = telemetry.metrics().clone();
     let insight = DevInsight::new(&node, store.clone(), address);
     let api = Api::new(

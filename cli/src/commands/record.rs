@@ -25,8 +25,8 @@ const INSTANCES_MAX: usize = 1000;
 /// the same outcome, also of sub-workflows. Values of secrets are replaced by '***'. Before the file is written, a run
 /// in virtual time is compared with the recording.
 ///
-/// The answers of calls and the events are in the history only if 'history.data' is 'all'. 'swirl dev' always keeps
-/// them; SWIRL_HISTORY_DATA=all sets it for workers and coordinators.
+/// The answers of calls and the events are in the history only if 'history.data' is 'all'. 'swirl dev' keeps them
+/// unless '--history-data' says otherwise; SWIRL_HISTORY_DATA=all sets it for workers and coordinators.
 ///
 /// Exit code 0 if the scenario passes, 1 if it fails or the history is incomplete, 2 if the server could not be reached
 /// or a file could not be written.

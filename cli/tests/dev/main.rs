@@ -12,4 +12,5 @@ mod origins;
 mod patience;
 mod process;
 mod record;
+mod recorded;
 mod secrets;

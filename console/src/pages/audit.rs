@@ -15,7 +15,7 @@ use crate::words::{deed, short};
 /// How many are on a page.
 const PAGE: &str = "100";
 
-const ACTIONS: [&str; 20] = [
+const ACTIONS: [&str; 22] = [
     "batch",
     "batch-pause",
     "batch-resume",
@@ -36,9 +36,18 @@ const ACTIONS: [&str; 20] = [
     "schedule-pause",
     "schedule-resume",
     "skip",
+    "view-remove",
+    "view-save",
 ];
 
-const KINDS: [&str; 5] = ["batch", "dead-letter", "definition", "instance", "schedule"];
+const KINDS: [(&str, &str); 6] = [
+    ("batch", "batch"),
+    ("dead-letter", "dead letter"),
+    ("definition", "definition"),
+    ("instance", "instance"),
+    ("schedule", "schedule"),
+    ("view", "saved view"),
+];
 
 #[derive(Template)]
 #[template(path = "audit.html")]
@@ -127,7 +136,7 @@ pub async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Answer {
         chosen: value == chosen,
     };
     let actions = ACTIONS.map(|action| choice(action, &asked.action, deed(action).to_owned()));
-    let kinds = KINDS.map(|kind| choice(kind, &asked.kind, kind.replace('-', " ")));
+    let kinds = KINDS.map(|(kind, word)| choice(kind, &asked.kind, word.to_owned()));
     page(&Page {
         shell: match asked.after.is_empty() {
             true => shell.with_news(),
@@ -179,6 +188,10 @@ fn subject(subject: &Value, action: &str) -> (String, String) {
         "dead-letter" => (
             format!("dead letter {id}"),
             format!("/console/dead-letters/{path}"),
+        ),
+        "view" => (
+            format!("saved view “{id}”"),
+            "/console/instances".to_owned(),
         ),
         kind => (format!("{kind} {id}"), String::new()),
     };

@@ -1,4 +1,4 @@
-//! Batches: what one would act on, its progress, and what became of each instance.
+//! Batches: the instances that one would act on, its progress, and the outcome for each instance.
 
 use askama::Template;
 use axum::extract::{Path, Query};
@@ -107,7 +107,7 @@ struct Misfit {
     path: String,
 }
 
-/// The fields of a form, which the page of the dry run has again.
+/// The fields of a form. The page of the dry run repeats them.
 struct Asked {
     operation: String,
     query: String,
@@ -220,7 +220,7 @@ pub async fn show(
     let shell = Shell::new(&visitor, "batches", "Batch").await?;
     let asking = &visitor.asking;
     let mut found = asking.get(&["batches", &id], &[]).await?;
-    // Each of its instances is looked at for this: not for a page that is loaded again every few seconds.
+    // This reads each of its instances, which is too much for a page that reloads itself every few seconds.
     if found["endedAt"].is_string() {
         let query = [("afterwards", "true")];
         found = asking.get(&["batches", &id], &query).await?;

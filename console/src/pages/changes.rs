@@ -10,7 +10,7 @@ pub struct Comparison {
     pub summary: String,
     /// Why the changes are not known; otherwise empty.
     pub missing: &'static str,
-    /// How to have data recorded; only where that helps.
+    /// Nothing is recorded: the page says how to change that.
     pub is_off: bool,
     pub rows: Vec<Row>,
     pub is_cut: bool,
@@ -35,12 +35,12 @@ pub fn comparisons(found: &Value) -> Vec<Comparison> {
     all
 }
 
-/// A sentence about a state before that cannot be shown; empty if there is nothing to say.
+/// A sentence about a previous state that cannot be shown; empty if there is nothing to say.
 pub fn note(found: &Value) -> &'static str {
     match (found["first"] == true, found["complete"] == false) {
-        (true, _) => "There is no state before this one.",
+        (true, _) => "There is no previous state.",
         (_, true) => {
-            "The state before began too long ago in the history: this page doesn't look for it."
+            "The previous state began too far back in the history for this page to look for it."
         }
         _ => "",
     }
@@ -50,7 +50,7 @@ fn comparison(one: &Value) -> Comparison {
     let (from, to) = (text(&one["from"], "state"), &one["to"]);
     let line = text(&one["from"], "line");
     let title = match (to["line"].as_u64(), to["ended"] == true) {
-        (Some(end), _) => format!("In “{from}”, the state before (lines {line} to {end})"),
+        (Some(end), _) => format!("In “{from}”, the previous state (lines {line} to {end})"),
         (None, true) => format!("In “{from}”, the last state (from line {line})"),
         (None, false) => format!("Since “{from}” began (line {line})"),
     };
@@ -59,7 +59,7 @@ fn comparison(one: &Value) -> Comparison {
         None => "",
         Some("no-longer-kept") => "The data of these states is no longer kept.",
         Some("too-long") => "The data is longer than the history keeps (history.data_bytes).",
-        Some(_) => "The history has no data of these states, so the changes are not known.",
+        Some(_) => "The history has no data for these states, so the changes are unknown.",
     };
     let is_cut = one["complete"] == false;
     Comparison {
@@ -99,7 +99,7 @@ fn row(change: &Value) -> Row {
         },
         kind,
         path: match text(change, "path") {
-            path if path.is_empty() => "all of it".to_owned(),
+            path if path.is_empty() => "the whole data".to_owned(),
             path => path,
         },
         before: text(change, "before"),
@@ -132,14 +132,14 @@ mod tests {
             [
                 ("Since “Ship” began (line 9)", "nothing"),
                 (
-                    "In “Charge”, the state before (lines 5 to 9)",
+                    "In “Charge”, the previous state (lines 5 to 9)",
                     "1 added, 1 changed, and more"
                 ),
             ]
         );
         assert_eq!(
             (all[1].rows[0].sign, all[1].rows[1].path.as_str()),
-            ("+", "all of it")
+            ("+", "the whole data")
         );
         assert_eq!(note(&found), "");
     }
@@ -153,7 +153,7 @@ mod tests {
         assert!(one("not-recorded").is_off);
         assert!(one("no-longer-kept").missing.contains("no longer kept"));
         assert!(!one("too-long").is_off && one("too-long").summary.is_empty());
-        assert!(note(&json!({"first": true})).contains("no state before"));
-        assert!(note(&json!({"first": false, "complete": false})).contains("too long ago"));
+        assert!(note(&json!({"first": true})).contains("no previous state"));
+        assert!(note(&json!({"first": false, "complete": false})).contains("too far back"));
     }
 }

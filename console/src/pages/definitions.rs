@@ -109,6 +109,7 @@ struct Editor {
     /// Of the style sheets of the editor.
     nonce: String,
     document: String,
+    reason: String,
     refused: String,
     told: String,
     findings: Vec<Finding>,
@@ -127,7 +128,7 @@ struct Finding {
     place: String,
     /// The number of that line; 0 if there is none.
     number: u64,
-    /// The line of the document that it is about; empty if it is about none.
+    /// The text of that line; empty if there is none.
     line: String,
     code: String,
     message: String,
@@ -146,6 +147,7 @@ pub async fn editor(visitor: Visitor) -> Answer {
         shell,
         nonce: draw()?,
         document: String::new(),
+        reason: String::new(),
         refused: String::new(),
         told: NOTHING_YET.to_owned(),
         findings: Vec::new(),
@@ -161,7 +163,7 @@ impl Editor {
     }
 }
 
-/// Browsers end lines as mail does.
+/// Browsers end lines with CR LF.
 fn document(form: &Form) -> String {
     form.get("document").replace("\r\n", "\n")
 }
@@ -206,9 +208,10 @@ pub async fn check(visitor: Visitor, form: Form) -> Answer {
 
 pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
     let document = document(&form);
+    let query = [&[NAME][..], &*form.reason()].concat();
     let sent = visitor
         .asking
-        .post(&["definitions"], &[NAME], &[], &document);
+        .post(&["definitions"], &query, &[], &document);
     match sent.await {
         Ok(body) => {
             let (id, version) = (text(&body, "id"), text(&body, "version"));
@@ -233,6 +236,7 @@ pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
                 nonce: draw()?,
                 told: String::new(),
                 findings: findings(&refusal.body, &document),
+                reason: form.get("reason").to_owned(),
                 refused: refusal.detail,
                 document,
             };

@@ -18,14 +18,14 @@ struct Page {
     shell: Shell,
     draft: String,
     refused: String,
-    sent: Option<Came>,
+    sent: Option<Received>,
     explained: Option<Explained>,
-    recent: Vec<Came>,
+    recent: Vec<Received>,
     letters: Vec<Letter>,
 }
 
 /// An event and its effects.
-struct Came {
+struct Received {
     at: String,
     id: String,
     source: String,
@@ -101,7 +101,7 @@ impl Page {
             refused: String::new(),
             sent: None,
             explained: None,
-            recent: list(&recent, "events").iter().map(came).collect(),
+            recent: list(&recent, "events").iter().map(received).collect(),
             letters: list(&letters, "deadLetters").iter().map(letter).collect(),
         })
     }
@@ -115,7 +115,7 @@ fn link(word: &str, id: &str) -> Link {
     }
 }
 
-fn came(event: &Value) -> Came {
+fn received(event: &Value) -> Received {
     let texts = |name: &str| {
         let all = list(event, name).iter().filter_map(Value::as_str);
         all.map(str::to_owned).collect::<Vec<_>>()
@@ -130,7 +130,7 @@ fn came(event: &Value) -> Came {
         })
         .collect();
     reached.extend(texts("instances").iter().map(|id| link("reached", id)));
-    Came {
+    Received {
         at: text(event, "at"),
         id: text(event, "id"),
         source: text(event, "source"),
@@ -148,7 +148,7 @@ fn explained(body: &Value) -> Explained {
     let starts = list(body, "starts").iter().map(|row| {
         let with = match row["alone"] == true {
             true => "",
-            false => ", together with others that have to come",
+            false => ", together with other events that haven't arrived yet",
         };
         format!("{} (as “{}”){with}", of(row), text(row, "event"))
     });
@@ -214,7 +214,7 @@ pub async fn send(visitor: Visitor, form: Form) -> Answer {
     page.draft = event;
     let mut status = StatusCode::OK;
     match answer {
-        Ok(body) if is_sent => page.sent = list(&body, "accepted").first().map(came),
+        Ok(body) if is_sent => page.sent = list(&body, "accepted").first().map(received),
         Ok(body) => page.explained = Some(explained(&body)),
         Err(refusal)
             if refusal.status.is_client_error()

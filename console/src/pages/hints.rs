@@ -16,6 +16,9 @@ use crate::visitor::Visitor;
 /// Proxies close connections without traffic.
 const ALIVE: Duration = Duration::from_secs(20);
 
+/// The answer to a viewer for whom there is no room.
+const FULL: &str = "too many pages follow instances here: this one looks for changes by itself\n";
+
 pub async fn stream(
     visitor: Visitor,
     Path(id): Path<String>,
@@ -26,7 +29,7 @@ pub async fn stream(
         return refusal.status.into_response();
     }
     let Some(viewer) = console.hints.join(&id, visitor.asking) else {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+        return (StatusCode::SERVICE_UNAVAILABLE, FULL).into_response();
     };
     let hints = unfold(viewer, async |mut viewer| {
         let seen = viewer.hint().await?;

@@ -160,7 +160,7 @@ pub async fn show(
     };
     let shell = match look.from.or(look.at) {
         None if !has_ended => shell.with_hints(&id),
-        // An action that was accepted just now may not be carried out yet.
+        // An action that was accepted just now may not have been carried out yet.
         None if look.done.is_some() && pill.class == "faulted" => shell.with_news(),
         _ => shell,
     };
@@ -387,8 +387,7 @@ pub async fn operate(
     Path((id, action)): Path<(String, String)>,
     form: Form,
 ) -> Answer {
-    let reason = form.given("reason").map(|reason| ("reason", reason));
-    let query: Vec<(&str, &str)> = reason.into_iter().collect();
+    let query = form.reason();
     let json_type = [("content-type", "application/json")];
     let mut word = action.as_str();
     let body = match word {
@@ -424,8 +423,8 @@ fn parsed(what: &str, text: &str) -> Result<Value, Failure> {
     })
 }
 
-/// The body for an instance that continues with what was changed in the form. Data that is as it was is left out: the
-/// instance may have failed where nothing else fits.
+/// The body for an instance that continues with the changes made in the form. Unchanged data is left out: the instance
+/// may have failed where no other data can be set.
 async fn edited(visitor: &Visitor, id: &str, form: &Form) -> Result<String, Failure> {
     let mut body = json!({});
     if let Some(data) = form.given("data") {

@@ -133,7 +133,7 @@ impl Asked {
         let mut parts = Vec::new();
         for (name, value) in self.given() {
             parts.push(match (name, value) {
-                // Whether an instance waits is in no query.
+                // The query language has no word for waiting.
                 ("status", "waiting") => return None,
                 ("status", "suspended") => "suspended = true".to_owned(),
                 ("status", word) => format!("status = {word}"),
@@ -238,7 +238,7 @@ fn row(row: &Value) -> Row {
         id,
         workflow: text(row, "workflow"),
         version: text(row, "version"),
-        // A key drawn by the client says nothing.
+        // A random key says nothing.
         key: if key.starts_with("drawn-") {
             String::new()
         } else {

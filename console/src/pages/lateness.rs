@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::answer::{list, text};
 
-/// Later than that is worth a look, in milliseconds.
+/// A lateness above this is marked, in milliseconds.
 const LATE_MS: i64 = 10_000;
 
 /// A sentence about something that may be late.
@@ -31,7 +31,7 @@ pub fn facts(system: &Value) -> Vec<Fact> {
     if system["queues"].is_null() {
         facts.push(Fact {
             name: "Tasks",
-            text: "How much waits is not known now.".to_owned(),
+            text: "It is not known now how many are waiting.".to_owned(),
             is_late: false,
         });
     }
@@ -51,12 +51,9 @@ pub fn facts(system: &Value) -> Vec<Fact> {
             name: "Lifecycle events",
             text: match count {
                 0 => "All are published.".to_owned(),
-                1 => format!(
-                    "Those of 1 instance are not published yet, for {}.",
-                    shown(lag)
-                ),
+                1 => format!("1 instance has unpublished ones, for {}.", shown(lag)),
                 count => format!(
-                    "Those of {count} instances are not published yet, the oldest for {}.",
+                    "{count} instances have unpublished ones, the oldest for {}.",
                     shown(lag)
                 ),
             },
@@ -125,7 +122,7 @@ pub fn lacking(processes: &[Process]) -> &'static str {
     };
     let is_cluster = processes.iter().any(|one| one.role == "coordinator");
     match is_cluster && !has("worker") {
-        true => "No worker is alive: instances that need one wait until a worker starts.",
+        true => "No worker is running: instances that need one wait until a worker starts.",
         false => "",
     }
 }
@@ -158,7 +155,7 @@ mod tests {
                 fact("Timers", "The earliest one is 2 h late.", true),
                 fact(
                     "Lifecycle events",
-                    "Those of 2 instances are not published yet, the oldest for 3 min.",
+                    "2 instances have unpublished ones, the oldest for 3 min.",
                     true
                 ),
             ]

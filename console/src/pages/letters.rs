@@ -51,19 +51,17 @@ pub async fn show(visitor: Visitor, Path(number): Path<String>) -> Answer {
 pub async fn act(
     visitor: Visitor,
     Path((number, action)): Path<(String, String)>,
-    _: Form,
+    form: Form,
 ) -> Answer {
     let done = match action.as_str() {
         "retry" => {
             let path = ["dead-letters", number.as_str(), "retry"];
-            visitor.asking.post(&path, &[], &[], "").await?;
+            visitor.asking.post(&path, &form.reason(), &[], "").await?;
             "sent-again"
         }
         "drop" => {
-            visitor
-                .asking
-                .delete(&["dead-letters", &number], &[])
-                .await?;
+            let path = ["dead-letters", number.as_str()];
+            visitor.asking.delete(&path, &form.reason()).await?;
             "dropped"
         }
         _ => return Err(Failure::not_found("unknown action")),

@@ -8,8 +8,8 @@ use crate::answer::Failure;
 use crate::console::Console;
 use crate::visitor::is_secure;
 
-/// A page that leads to another one. A redirect would not do: it belongs to the request of the other site that led
-/// here, which the server refuses for all other pages.
+/// A page that leads to another one. A redirect would count as a request of the site that the browser comes from, which
+/// the server refuses for all other pages.
 #[derive(Template)]
 #[template(path = "onwards.html")]
 pub struct Onwards {

@@ -50,7 +50,7 @@ pub async fn begin(
     go_to(&address)
 }
 
-const NO_PROVIDER: &str = "this server has no provider to sign in at: it takes tokens only";
+const NO_PROVIDER: &str = "this server has no provider to sign in at: it accepts only tokens";
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -116,7 +116,7 @@ async fn enter(console: &Console, visitor: Visitor, next: &str, granted: Granted
     console.sessions.begin_granted(&name, granted, now);
     let onwards = Onwards {
         title: "You are signed in",
-        link: "Go on to the console".to_owned(),
+        link: "Continue to the console".to_owned(),
         to: next.to_owned(),
     };
     renamed(page(&onwards)?, name)

@@ -1,4 +1,4 @@
-//! Schedules: their next starts, pausing, a start out of turn, and backfills of a past period.
+//! Schedules: their next starts, pausing, an extra start, and backfills of a past period.
 
 use askama::Template;
 use axum::extract::{Path, Query};
@@ -34,8 +34,15 @@ struct Row {
 
 struct Filled {
     workflow: String,
+    path: String,
     dry_run: bool,
     starts: Vec<Start>,
+    /// Not all of them were there already.
+    has_new: bool,
+    /// The fields of the form, for the one that starts what a dry run has shown.
+    from: String,
+    to: String,
+    reason: String,
 }
 
 struct Start {
@@ -73,7 +80,7 @@ fn row(row: &Value) -> Row {
         _ if by_events => "starts nothing: the workflow begins with events",
         Some("cron") => "by a cron expression",
         Some("interval") => "at each interval",
-        _ => "says when somebody may start one",
+        _ => "limits when instances may be started",
     };
     let next = list(row, "next").iter().filter_map(Value::as_str);
     Row {
@@ -95,13 +102,14 @@ pub async fn act(
     form: Form,
 ) -> Answer {
     let path = ["workflows", workflow.as_str(), "schedule", action.as_str()];
+    let reason = form.reason();
     match action.as_str() {
         "pause" | "resume" => {
-            visitor.asking.post(&path, &[], &[], "").await?;
-            go_to(&format!("/console/schedules?done={action}"))
+            visitor.asking.post(&path, &reason, &[], "").await?;
+            go_to(&format!("/console/schedules?done=schedule-{action}"))
         }
         "fire" => {
-            let body = visitor.asking.post(&path, &[], &[], "").await?;
+            let body = visitor.asking.post(&path, &reason, &[], "").await?;
             let id = segment(&text(&body, "id"));
             go_to(&format!("/console/instances/{id}?done=fire"))
         }
@@ -114,7 +122,8 @@ pub async fn act(
             });
             let headers = [("content-type", "application/json")];
             let time = time.to_string();
-            let body = visitor.asking.post(&path, &[], &headers, &time).await?;
+            let asked = visitor.asking.post(&path, &reason, &headers, &time);
+            let body = asked.await?;
             let starts = list(&body, "starts").iter().map(|start| {
                 let id = text(start, "id");
                 Start {
@@ -125,10 +134,16 @@ pub async fn act(
                 }
             });
             let mut page = Page::new(&visitor).await?;
+            let starts: Vec<Start> = starts.collect();
             page.filled = Some(Filled {
+                path: segment(&workflow),
                 workflow,
                 dry_run,
-                starts: starts.collect(),
+                has_new: starts.iter().any(|start| start.new),
+                starts,
+                from: form.get("from").to_owned(),
+                to: form.get("to").to_owned(),
+                reason: form.get("reason").to_owned(),
             });
             with_status(StatusCode::OK, &page)
         }

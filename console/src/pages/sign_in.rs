@@ -133,7 +133,7 @@ async fn at_provider(
     let to = provider.end(ended.hint.as_deref(), &back).await?;
     Some(Onwards {
         title: "You are signed out of Swirl",
-        link: format!("Sign out of {}, too", provider.name()),
+        link: format!("Sign out of {} as well", provider.name()),
         to,
     })
 }

@@ -44,12 +44,15 @@ struct Check {
 
 /// The figures that are shown, with their names.
 const FIGURES: [(&str, &str); 6] = [
-    ("swirl_instances", "Instances that are kept"),
+    ("swirl_instances", "Stored instances"),
     ("swirl_running_instances", "Running instances"),
-    ("swirl_queue_pending", "Messages that wait for a process"),
+    (
+        "swirl_queue_pending",
+        "Messages that are waiting for a process",
+    ),
     (
         "swirl_queue_oldest_seconds",
-        "Seconds that the oldest of them waits",
+        "How long the oldest of them has been waiting, in seconds",
     ),
     (
         "process_memory_usage_bytes",
@@ -101,7 +104,7 @@ impl Checks {
 fn check(one: &Value) -> Check {
     let (class, sign, word) = match one["status"].as_str().unwrap_or_default() {
         "ok" => ("good", "✓", "all right"),
-        "warning" => ("warning", "!", "look at it"),
+        "warning" => ("warning", "!", "unusual"),
         _ => ("bad", "✕", "wrong"),
     };
     Check {
@@ -146,12 +149,12 @@ mod tests {
         let found = serde_json::json!({"checkedAt": "2024-01-31T09:00:00.000Z", "running": false, "checks": [
             {"check": "redis", "status": "ok", "message": "Redis 7.2", "hint": null},
             {"check": "redis-eviction", "status": "warning", "message": "may evict", "hint": "set noeviction"},
-            {"check": "nats", "status": "error", "message": "no answer", "hint": "look at it"},
+            {"check": "nats", "status": "error", "message": "no answer", "hint": "unusual"},
         ]});
         let checks = Checks::new(true, &found);
         assert_eq!((checks.errors, checks.warnings), (1, 1));
         let words: Vec<&str> = checks.rows.iter().map(|row| row.word).collect();
-        assert_eq!(words, ["all right", "look at it", "wrong"]);
+        assert_eq!(words, ["all right", "unusual", "wrong"]);
         assert_eq!(checks.rows[1].hint, "set noeviction");
         assert!(Checks::new(false, &Value::Null).at.is_empty());
     }

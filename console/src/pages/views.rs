@@ -31,7 +31,7 @@ pub async fn save(visitor: Visitor, form: Form) -> Answer {
 pub async fn remove(visitor: Visitor, form: Form) -> Answer {
     visitor
         .asking
-        .delete(&["views", form.get("name")], &[])
+        .delete(&["views", form.get("name")], &form.reason())
         .await?;
     go_to(&address(&[("done", "view-removed")]))
 }

@@ -22,7 +22,14 @@ use super::request::Parameters;
 const SEEN_MAX: usize = 20_000;
 const AT_ONCE: usize = 500;
 
-const KINDS: [&str; 5] = ["batch", "dead-letter", "definition", "instance", "schedule"];
+const KINDS: [&str; 6] = [
+    "batch",
+    "dead-letter",
+    "definition",
+    "instance",
+    "schedule",
+    "view",
+];
 
 /// The actions of a request that are still to be written.
 #[derive(Clone, Default)]

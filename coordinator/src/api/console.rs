@@ -8,9 +8,9 @@ use axum::http::{Method, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{Redirect, Response};
 use axum::routing::get;
-use swirl_console::{CameFrom, Console, Provider};
+use swirl_console::{CameFrom, Console};
 
-use super::answered;
+use super::{Api, answered};
 use crate::server::Peer;
 
 /// The pages that the provider leads back to, after signing in and out.
@@ -28,20 +28,16 @@ pub(super) fn is_return(request: &Request) -> bool {
         && !headers.contains_key(header::ORIGIN)
 }
 
-/// The console's pages, and the API for all other paths. `secure`: browsers connect over TLS. `provider`: where
-/// visitors can sign in.
-pub(super) fn mount(
-    api: Router,
-    secure: bool,
-    provider: Option<Arc<dyn Provider>>,
-    is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
-) -> Router {
-    let asked = api.clone().layer(from_fn(restore_address));
-    let console = match Console::new(asked, secure, is_stopping) {
-        Ok(console) => console.with_provider(provider),
+/// The console's pages, and the routes of the API for all other paths. `secure`: browsers connect over TLS.
+pub(super) fn mount(routes: Router, api: &Api, secure: bool) -> Router {
+    let asked = routes.clone().layer(from_fn(restore_address));
+    let stopping = api.clone();
+    let is_stopping = Arc::new(move || stopping.is_stopping());
+    let console = match Console::new(asked, secure, api.viewers_max, is_stopping) {
+        Ok(console) => console.with_provider(api.access.provider()),
         Err(error) => {
             tracing::error!(error, "there is no console: random numbers are unavailable");
-            return api;
+            return routes;
         }
     };
     let note = from_fn(|request, next| answered::note("/console", request, next));
@@ -51,7 +47,7 @@ pub(super) fn mount(
     Router::new()
         .nest("/console/", pages)
         .route("/console", get(async || Redirect::permanent("/console/")))
-        .fallback_service(api)
+        .fallback_service(routes)
 }
 
 /// Passes on the address that a page is requested from.

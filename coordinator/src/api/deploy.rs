@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
+use swirl_console::VIEWERS_MAX;
 use swirl_deployment::{Deployer, Outcome, Reader, Source};
 use swirl_ports::{Batches, InstanceQueries, SavedViews};
 use swirl_service::{Auditing, BatchLimits, Batching, Error, Service};
@@ -42,6 +43,8 @@ pub struct Api {
     pub(super) views: Option<Arc<dyn SavedViews>>,
     pub(super) insight: Option<Arc<dyn Insight>>,
     pub(super) checks: Option<Checks>,
+    /// How many pages of the console may get hints.
+    pub(super) viewers_max: usize,
 }
 
 /// Metrics in the text format of Prometheus; `None` if they are unavailable now.
@@ -76,6 +79,7 @@ impl Api {
             views: None,
             insight: None,
             checks: None,
+            viewers_max: VIEWERS_MAX,
         }
     }
 
@@ -111,6 +115,13 @@ impl Api {
     #[must_use]
     pub fn with_views(mut self, views: Arc<dyn SavedViews>) -> Api {
         self.views = Some(views);
+        self
+    }
+
+    /// Sets how many pages of the console may get hints about changes; further ones look for changes by themselves.
+    #[must_use]
+    pub fn with_viewers_max(mut self, viewers_max: usize) -> Api {
+        self.viewers_max = viewers_max;
         self
     }
 

@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 
 use axum::extract::{Request, State};
 use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
@@ -74,9 +74,22 @@ pub(super) async fn authorize(
         request.extensions_mut().insert(caller.clone());
     }
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let is_action = matches!(need, Need::Deploy | Need::Operate) && !method.is_safe();
+    if is_action {
+        // Before the action: if the process dies, its entry in the audit log may be missing.
+        let by = caller.name.as_str();
+        tracing::info!(by, %method, path, "a change begins");
+    }
     let response = match need {
-        // An action that has begun leaves its entry even if the client doesn't wait for the answer.
-        Need::Operate => {
+        // The deployment of a client that has gone is given up, because its references may be slow to fetch.
+        Need::Deploy if method != Method::DELETE => {
+            let named = (!api.access.is_open()).then_some(&*caller.name);
+            let mut response = next.run(request).await;
+            audit::write(&api, named, &mut response).await;
+            response
+        }
+        // Any other action that has begun leaves its entry even if the client doesn't wait for the answer.
+        Need::Deploy | Need::Operate => {
             let named = (!api.access.is_open()).then(|| caller.name.clone());
             let run = async move {
                 let mut response = next.run(request).await;
@@ -91,23 +104,14 @@ pub(super) async fn authorize(
                 },
             }
         }
-        Need::Deploy => {
-            let named = (!api.access.is_open()).then_some(&*caller.name);
-            let mut response = next.run(request).await;
-            audit::write(&api, named, &mut response).await;
-            response
-        }
         Need::Nothing | Need::Read | Need::Start => next.run(request).await,
     };
     let status = response.status().as_u16();
     let by = caller.name.as_str();
-    match need {
-        _ if method.is_safe() => {}
-        Need::Deploy | Need::Operate => {
-            tracing::info!(by, %method, path, status, "a change was requested")
-        }
-        Need::Start => tracing::debug!(by, %method, path, status, "a change was requested"),
-        Need::Nothing | Need::Read => {}
+    if is_action {
+        tracing::info!(by, %method, path, status, "a change was requested");
+    } else if need == Need::Start && !method.is_safe() {
+        tracing::debug!(by, %method, path, status, "a change was requested");
     }
     response
 }

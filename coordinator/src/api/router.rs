@@ -227,10 +227,7 @@ pub fn router(api: Api, secure: bool) -> Router {
     let router = Router::new()
         .fallback_service(router)
         .layer(from_fn(gate::namespace));
-    let stopping = api.clone();
-    let is_stopping = Arc::new(move || stopping.is_stopping());
-    let provider = api.access.provider();
-    console::mount(router, secure, provider, is_stopping).layer(from_fn_with_state(api, guard))
+    console::mount(router, &api, secure).layer(from_fn_with_state(api, guard))
 }
 
 async fn guard(State(api): State<Api>, mut request: Request, next: Next) -> Response {

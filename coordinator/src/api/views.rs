@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use swirl_ports::{SavedView, SavedViews, VIEWS_MAX};
+use swirl_service::{Audited, Operator};
 
+use super::audit::audited;
 use super::listing::{self, ListingQuery};
+use super::operate::Asker;
 use super::problem::{Problem, cut};
 use super::{Api, request};
-use crate::access::Caller;
 
 /// The largest body, in bytes.
 const BODY_BYTES_MAX: usize = 16 << 10;
@@ -41,7 +43,7 @@ pub async fn list(State(api): State<Api>) -> Result<Json<Value>, Problem> {
 /// Saves a view in place of the one with its name.
 pub async fn save(
     State(api): State<Api>,
-    caller: Option<Extension<Caller>>,
+    Asker(operator): Asker,
     body: Body,
 ) -> Result<Response, Problem> {
     let store = store(&api)?;
@@ -58,7 +60,7 @@ pub async fn save(
         status: asked.status.filter(|status| !status.is_empty()),
         key: part("key", asked.key)?,
         query: asked.query.filter(|query| !query.trim().is_empty()),
-        by: caller.map(|Extension(caller)| caller.name),
+        by: operator.name.clone(),
         saved_at: api.service.clock.now(),
     };
     let search = listing::Query::of(&view);
@@ -68,22 +70,64 @@ pub async fn save(
     }
     // Refused as the listing would be.
     ListingQuery::new(&api, &search).await?;
+    let before = find(&*store, &view.name).await?;
     if !store.save_view(&view).await? {
         let detail = format!("there are {VIEWS_MAX} saved views: remove one first");
         return Err(Problem::conflict("too-many-views", detail));
     }
-    Ok((StatusCode::CREATED, Json(shown(&view))).into_response())
+    let mut entry = entry("view-save", &view, &operator);
+    if let Some(before) = before {
+        entry = entry.with("replaced", search_of(&before));
+    }
+    let response = (StatusCode::CREATED, Json(shown(&view))).into_response();
+    Ok(audited(response, entry))
 }
 
 pub async fn remove(
     State(api): State<Api>,
     Path(name): Path<String>,
-) -> Result<Json<Value>, Problem> {
-    if !store(&api)?.remove_view(&name).await? {
+    Asker(operator): Asker,
+) -> Result<Response, Problem> {
+    let unknown = || {
         let detail = format!("there is no saved view '{}'", cut(&name));
-        return Err(Problem::not_found("unknown-view", detail));
+        Problem::not_found("unknown-view", detail)
+    };
+    let store = store(&api)?;
+    let view = find(&*store, &name).await?.ok_or_else(unknown)?;
+    if !store.remove_view(&name).await? {
+        return Err(unknown());
     }
-    Ok(Json(json!({"name": name})))
+    let response = Json(json!({"name": name})).into_response();
+    Ok(audited(response, entry("view-remove", &view, &operator)))
+}
+
+async fn find(store: &dyn SavedViews, name: &str) -> Result<Option<SavedView>, Problem> {
+    let views = store.views().await?;
+    Ok(views.into_iter().find(|view| view.name == name))
+}
+
+/// The entry in the audit log. With the search in it, a view that was replaced or removed can be restored.
+fn entry(action: &'static str, view: &SavedView, operator: &Operator) -> Audited {
+    Audited::new(action, "view", &*view.name)
+        .because(operator.reason.as_deref())
+        .with("search", search_of(view))
+}
+
+/// The search of a view on one line.
+fn search_of(view: &SavedView) -> String {
+    let parts = parts(view).into_iter();
+    let given = parts.filter_map(|(name, part)| Some(format!("{name} '{}'", part.as_ref()?)));
+    given.collect::<Vec<_>>().join(", ")
+}
+
+/// The parts of a search, as requests name them.
+fn parts(view: &SavedView) -> [(&'static str, &Option<String>); 4] {
+    [
+        ("workflow", &view.workflow),
+        ("status", &view.status),
+        ("key", &view.key),
+        ("query", &view.query),
+    ]
 }
 
 fn name(asked: &str) -> Result<String, Problem> {
@@ -112,12 +156,7 @@ fn shown(view: &SavedView) -> Value {
         "by": view.by,
         "savedAt": format!("{:.3}", view.saved_at),
     });
-    for (name, part) in [
-        ("workflow", &view.workflow),
-        ("status", &view.status),
-        ("key", &view.key),
-        ("query", &view.query),
-    ] {
+    for (name, part) in parts(view) {
         if let Some(part) = part {
             shown[name] = json!(part);
         }

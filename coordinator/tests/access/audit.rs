@@ -157,7 +157,10 @@ impl AuditLog for Slow {
 }
 
 async fn slow() -> (Arc<Slow>, Running) {
-    let setup = Setup::new(guarded(None));
+    let setup = Setup {
+        reader: Arc::new(Reads),
+        ..Setup::new(guarded(None))
+    };
     setup.store.create(instance("i")).await.unwrap();
     let slow = Arc::new(Slow {
         store: setup.store.clone(),
@@ -193,6 +196,33 @@ async fn a_client_that_goes_away_leaves_an_entry() {
         found.first().cloned()
     });
     assert_eq!(entry.await.action, "suspend");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_leaves_an_entry_as_well() {
+    let (log, running) = slow().await;
+    log.permits.add_permits(1);
+    let deploy = "/definitions";
+    let (status, body) = send(&running, Method::POST, deploy, "deployer", DOCUMENT).await;
+    assert_eq!(status, 201, "{body}");
+    let request = client().delete(running.url("/api/v1/definitions/w/1"));
+    let asked = tokio::spawn(request.bearer_auth("deployer-token").send());
+    eventually("that it is deleted", async || {
+        let found = send(&running, Method::GET, "/definitions/w/1", "viewer", "").await;
+        (found.0 == 404).then_some(())
+    })
+    .await;
+    assert!(!asked.is_finished(), "the answer waits for the entry");
+    asked.abort();
+    assert!(asked.await.unwrap_err().is_cancelled());
+    // Time has to pass: the server notices that the connection is closed.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    log.permits.add_permits(1);
+    eventually("the entry", async || {
+        let found = log.store.audit(None, 10).await.unwrap();
+        (found[0].action == "delete").then_some(())
+    })
+    .await;
 }
 
 /// An operator has to be able to cancel instances while the log cannot be written.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use swirl_console::VIEWERS_MAX;
 use swirl_coordinator::access::{Access, Oidc, Token, TokenEntry, Tokens, hash};
 use swirl_coordinator::api::{Api, ReadDocument, Reader, Source};
 use swirl_coordinator::server::{Server, Tls};
@@ -118,6 +119,7 @@ pub struct Setup {
     /// The audit log; `None`: the store's.
     pub audit: Option<Arc<dyn AuditLog>>,
     pub keep_audit_max: usize,
+    pub viewers_max: usize,
 }
 
 impl Setup {
@@ -139,6 +141,7 @@ impl Setup {
             limits: BatchLimits::default(),
             audit: None,
             keep_audit_max: AUDIT_KEPT,
+            viewers_max: VIEWERS_MAX,
         }
     }
 
@@ -167,6 +170,7 @@ impl Setup {
         let queries = self.queries.unwrap_or(store);
         let api = Api::new(service, queries, self.reader, self.access).with_origins(&self.origins);
         let api = api.with_batches(&batching).with_views(self.store.clone());
+        let api = api.with_viewers_max(self.viewers_max);
         let api = api.with_auditing(Auditing {
             store: self.audit.unwrap_or(self.store),
             keep_max: self.keep_audit_max,

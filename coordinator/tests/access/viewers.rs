@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures::future::join_all;
 use reqwest::{Client, Response, StatusCode};
+use swirl_console::VIEWERS_MAX;
 use swirl_coordinator::access::Access;
 use swirl_embedded::Embedded;
 use swirl_model::event::{Event, HistoryEntry};
@@ -79,6 +80,14 @@ impl InstanceQueries for Counted {
 
 /// A server with an instance that waits, and the counter of reads.
 async fn with_instance(access: Access) -> (Running, Arc<Embedded>, Arc<AtomicUsize>) {
+    with_room(access, VIEWERS_MAX).await
+}
+
+/// Like [`with_instance`], with room for few viewers.
+async fn with_room(
+    access: Access,
+    viewers_max: usize,
+) -> (Running, Arc<Embedded>, Arc<AtomicUsize>) {
     let store = Arc::new(Embedded::memory());
     let reads = Arc::new(AtomicUsize::new(0));
     let queries = Counted {
@@ -90,6 +99,7 @@ async fn with_instance(access: Access) -> (Running, Arc<Embedded>, Arc<AtomicUsi
         queries: Some(Arc::new(queries)),
         reader: Arc::new(Reads),
         address_max: 2 * VIEWERS,
+        viewers_max,
         ..Setup::new(access)
     };
     let running = setup.start().await;
@@ -215,6 +225,41 @@ async fn hints_are_for_those_who_may_see_the_instance() {
         StatusCode::NOT_FOUND
     );
     drop(store);
+}
+
+/// A page without hints looks for changes by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_too_many_is_told_so_and_one_that_leaves_makes_room() {
+    let (running, store, _) = with_room(Access::open("shop"), 3).await;
+    let client = client();
+    let mut streams = join_all((0..3).map(|_| watch(&running, &client))).await;
+    join_all(streams.iter_mut().map(hint)).await;
+    let ask = async || {
+        let stream = client.get(running.url("/console/instances/i/hints"));
+        stream.send().await.unwrap()
+    };
+
+    // A browser gives up a stream with any other status than 200, and its page then looks every few seconds.
+    let refused = ask().await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let told = refused.text().await.unwrap();
+    assert!(told.starts_with("too many pages"), "{told}");
+    let page = load(&running, &client, "").await;
+    assert!(page.contains("data-live=\"3\""), "{page}");
+
+    // The others still get theirs.
+    change(&store, 2_000).await;
+    let seen = join_all(streams.iter_mut().map(hint)).await;
+    assert!(seen.iter().all(|one| *one == seen[0]), "{seen:?}");
+
+    streams.pop();
+    let joined = async || {
+        let stream = ask().await;
+        (stream.status() == StatusCode::OK).then_some(stream)
+    };
+    let mut stream = eventually("there is room again", joined).await;
+    hint(&mut stream).await;
+    assert_eq!(ask().await.status(), StatusCode::SERVICE_UNAVAILABLE);
 }
 
 /// A made-up hint shares no response.

@@ -1,4 +1,5 @@
-//! The audit log: the operators' actions across instances, batches, definitions, schedules and dead letters.
+//! The audit log: the operators' actions across instances, batches, definitions, schedules, dead letters and saved
+//! views.
 //!
 //! It is bounded: each new entry removes the oldest ones beyond the number that the caller keeps. The histories of
 //! instances have the actions on them as well, for as long as the instances are kept.

@@ -16,7 +16,7 @@ use crate::draw_name;
 pub const AUDIT_KEPT: usize = 10_000;
 
 /// The actions that leave an entry.
-pub const AUDITED: [&str; 20] = [
+pub const AUDITED: [&str; 22] = [
     "batch",
     "batch-pause",
     "batch-resume",
@@ -37,6 +37,8 @@ pub const AUDITED: [&str; 20] = [
     "schedule-pause",
     "schedule-resume",
     "skip",
+    "view-remove",
+    "view-save",
 ];
 
 /// The longest detail of an entry, in characters.

@@ -74,7 +74,7 @@ async fn of_a_waiter(dev: &Dev) {
     let page = dev.get(&format!("/console/instances/{id}")).await.text;
     for words in [
         "What changed in the data",
-        "In “Begin”, the state before",
+        "In “Begin”, the previous state",
         "1 added",
         "<code>/begun</code>",
     ] {

@@ -1,5 +1,7 @@
 //! The console over HTTP, without a browser: each page shows the current state, and each form works.
 
+mod schedules;
+
 use std::cell::RefCell;
 
 use reqwest::Method;
@@ -73,7 +75,7 @@ pub async fn check(dev: &Dev) {
     edited(dev, &browser).await;
     definitions(dev, &browser).await;
     events(dev, &browser).await;
-    schedules(&browser).await;
+    schedules::check(dev, &browser).await;
     batches(dev, &browser).await;
     ticked(dev, &browser).await;
     views(&browser).await;
@@ -83,7 +85,7 @@ pub async fn check(dev: &Dev) {
         &[
             "This server is ready",
             "Memory of this process",
-            "All 2 checks are passed.",
+            "All 2 checks passed.",
             "None is late.",
         ],
     );
@@ -238,20 +240,28 @@ async fn definitions(dev: &Dev, browser: &Browser<'_>) {
         &["class=\"chart\"", "onEvents", "Start an instance"],
     );
     let wrong = DOCUMENT.replace("end: true", "edn: true");
-    let refused = browser.send("/definitions", &[("document", &wrong)]).await;
+    let reason = ("reason", "ordered by Ann");
+    let fields = [("document", wrong.as_str()), reason];
+    let refused = browser.send("/definitions", &fields).await;
     assert_eq!(refused.status, 422);
     has(
         &refused.text,
-        &["line 6", "unknown-property", "edn", "id: written"],
+        &[
+            "line 6",
+            "unknown-property",
+            "edn",
+            "id: written",
+            "value=\"ordered by Ann\"",
+        ],
     );
     while_it_is_written(dev, browser).await;
-    let deployed = browser
-        .send(
-            "/definitions",
-            &[("document", &DOCUMENT.replace('\n', "\r\n"))],
-        )
-        .await;
+    let document = DOCUMENT.replace('\n', "\r\n");
+    let fields = [("document", document.as_str()), reason];
+    let deployed = browser.send("/definitions", &fields).await;
     assert_eq!(deployed.status, 200, "{}", deployed.text);
+    let path = "/api/v1/audit?action=deploy&subject=written";
+    let log = dev.get(path).await.is(200);
+    assert_eq!(log["entries"][0]["reason"], "ordered by Ann", "{log:#}");
     has(
         &deployed.text,
         &["The definition is deployed.", "id: written"],
@@ -374,7 +384,7 @@ async fn batches(dev: &Dev, browser: &Browser<'_>) {
     has(
         &page,
         &[
-            "1 of 1 instances had their turn",
+            "1 of 1 instances processed",
             "Done: 1. Refused: 0. Failed: 0.",
             "1 cancelled",
             "a &#60;b&#62;batch&#60;/b&#62;",
@@ -540,32 +550,4 @@ async fn events(dev: &Dev, browser: &Browser<'_>) {
     has(&wrong.text, &["role=\"alert\"", "specversion"]);
     let none = dev.get("/console/dead-letters/7").await;
     assert_eq!(none.status, 404);
-}
-
-async fn schedules(browser: &Browser<'_>) {
-    has(
-        &browser.page("/schedules").await,
-        &["hourly", "0 * * * *", "Starts next", "Backfill a period"],
-    );
-    let paused = browser.send("/schedules/hourly/pause", &[]).await;
-    has(
-        &paused.text,
-        &["The schedule is paused.", "Would start next", "Resume"],
-    );
-    browser.send("/schedules/hourly/resume", &[]).await;
-    let time = [
-        ("from", "2024-02-01T00:00"),
-        ("to", "2024-02-01T02:00"),
-        ("do", "show"),
-    ];
-    let shown = browser.send("/schedules/hourly/backfill", &time).await;
-    assert_eq!(
-        shown.text.matches("would be started</td>").count(),
-        2,
-        "{}",
-        shown.text
-    );
-    let fired = browser.send("/schedules/hourly/fire", &[]).await;
-    assert_eq!(fired.status, 200);
-    has(&fired.text, &["An instance is started."]);
 }

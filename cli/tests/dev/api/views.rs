@@ -36,7 +36,8 @@ pub async fn check(dev: &Dev) {
         "{saved:#}"
     );
     let again = json!({"name": "Late / orders", "status": "waiting"});
-    save(dev, &again).await.is(201);
+    let path = "/api/v1/views?reason=only%20waiting%20ones";
+    dev.post(path, &[JSON], again.to_string()).await.is(201);
     save(dev, &json!({"name": "a", "key": "k"})).await.is(201);
     let found = dev.get("/api/v1/views").await.is(200);
     assert_eq!(found["views"][0]["status"], "waiting", "it is replaced");
@@ -50,7 +51,42 @@ pub async fn check(dev: &Dev) {
     remove(dev, "Late%20%2F%20orders")
         .await
         .refused(404, "unknown-view");
-    remove(dev, "a").await.is(200);
+    remove(dev, "a?reason=not%20needed").await.is(200);
+    audited(dev).await;
+}
+
+/// Each change is in the audit log, with the search that it replaced or removed.
+async fn audited(dev: &Dev) {
+    let entries = async |subject: &str| {
+        let path = format!("/api/v1/audit?kind=view&subject={subject}");
+        let page = dev.get(&path).await.is(200);
+        let entries = page["entries"].as_array().unwrap().iter();
+        let shown = entries.map(|one| json!([one["action"], one["reason"], one["details"]]));
+        shown.collect::<Vec<_>>()
+    };
+    let waiting = "status 'waiting'";
+    let old = "workflow 'waiter', query 'started < -1h'";
+    assert_eq!(
+        entries("Late%20%2F%20orders").await,
+        [
+            json!(["view-remove", null, {"search": waiting}]),
+            json!(["view-save", "only waiting ones", {"search": waiting, "replaced": old}]),
+            json!(["view-save", null, {"search": old}]),
+        ]
+    );
+    let (known, k) = ("key 'known'", "key 'k'");
+    assert_eq!(
+        entries("a").await,
+        [
+            json!(["view-remove", "not needed", {"search": known}]),
+            json!(["view-save", null, {"search": known, "replaced": k}]),
+            json!(["view-save", null, {"search": k}]),
+        ]
+    );
+    let refused = ["n", "one%20more"];
+    for name in refused {
+        assert!(entries(name).await.is_empty(), "{name}");
+    }
 }
 
 async fn refusals(dev: &Dev) {

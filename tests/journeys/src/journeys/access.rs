@@ -188,12 +188,16 @@ pub async fn dead_letter(stage: Stage) -> Result<()> {
     browser.open("/events").await?;
     enter(browser, cluster.api.token.as_deref().context("no token")?).await?;
     browser.shows(&["Dead letters", "org.example.paid"]).await?;
-    browser.press(&format!("{number} look at it")).await?;
+    browser.press(&format!("{number}, show it")).await?;
     browser
         .shows(&["not a CloudEvent", "swirl.events.bank", "/bank"])
         .await?;
     // It still has none, so it becomes a dead letter again, with another number.
-    browser.press("Send again").await?;
+    browser.press("Send again…").await?;
+    browser
+        .fill("Reason, for the audit log", "perhaps it has an id now")
+        .await?;
+    browser.press("Send it again").await?;
     browser.shows(&["The message was sent again."]).await?;
     let next = until("another number", async || {
         let next = letter().await?;
@@ -201,8 +205,21 @@ pub async fn dead_letter(stage: Stage) -> Result<()> {
     });
     let next = next.await?;
     browser.open(&format!("/dead-letters/{next}")).await?;
-    browser.press("Drop").await?;
+    browser.press("Drop…").await?;
+    browser
+        .fill("Reason, for the audit log", "the bank sends it anew")
+        .await?;
+    browser.press("Drop the message").await?;
     browser
         .shows(&["The message was dropped.", "There are no dead letters."])
+        .await?;
+    browser.press("Audit").await?;
+    browser
+        .shows(&[
+            "sent a dead letter again",
+            "perhaps it has an id now",
+            "dropped a dead letter",
+            "the bank sends it anew",
+        ])
         .await
 }

@@ -11,12 +11,14 @@ pub async fn correct(stage: Stage) -> Result<()> {
     let browser = &stage.browser;
     browser.open("/").await?;
     browser.shows(&["Nothing has run yet"]).await?;
-    browser.press("Look at the definitions").await?;
+    browser.press("Show the definitions").await?;
     browser.press("Deploy a definition").await?;
     let label = "Document, in YAML or JSON";
     let good = greeting("1.0.0", "Hello");
     let wrong = good.replace("end: true", "transition: Nowhere");
     browser.fill(label, &wrong).await?;
+    let reason = "Reason, for the audit log";
+    browser.fill(reason, "the first one").await?;
     browser.press_refused("Check and deploy", 422).await?;
     browser
         .shows(&["unknown-state", "line 5", "Nowhere"])
@@ -24,6 +26,8 @@ pub async fn correct(stage: Stage) -> Result<()> {
     browser.picture("console-findings.png", 640).await?;
     let kept = browser.filled(label).await?;
     ensure!(kept.trim() == wrong.trim(), "the draft is lost: {kept}");
+    let kept = browser.filled(reason).await?;
+    ensure!(kept == "the first one", "the reason is lost: {kept}");
     browser.fill(label, &good).await?;
     browser.press("Check and deploy").await?;
     browser
@@ -36,6 +40,8 @@ pub async fn correct(stage: Stage) -> Result<()> {
     ensure!(browser.has("svg.chart").await?, "there is no picture");
     let listed = dev.api.get("/definitions").await?;
     ensure!(listed["definitions"][0]["id"] == "greeting", "{listed}");
+    let log = dev.api.get("/audit").await?;
+    ensure!(log["entries"][0]["reason"] == "the first one", "{log}");
     Ok(())
 }
 
@@ -107,6 +113,9 @@ pub async fn keyboard(stage: Stage) -> Result<()> {
     browser.keys(Key::Escape).await?;
     ensure!(!browser.has(".cm-search").await?, "the search stays open");
     browser.keys(Key::Escape).await?;
+    browser.keys(Key::Tab).await?;
+    let there = browser.run("return document.activeElement.name").await?;
+    ensure!(there == "reason", "Tab leads to {there}");
     browser.keys(Key::Tab).await?;
     let there = at().await?;
     ensure!(there == "Check and deploy", "Tab leads to {there}");

@@ -60,7 +60,7 @@ pub async fn inspect(stage: Stage) -> Result<()> {
     let id = orders(&dev).await?;
     let browser = &stage.browser;
     browser.open("/").await?;
-    browser.press("Look at the newest").await?;
+    browser.press("Show the newest").await?;
     browser
         .shows(&[
             &id,
@@ -153,7 +153,7 @@ pub async fn batch(stage: Stage) -> Result<()> {
     browser.press("Try again").await?;
     browser
         .shows(&[
-            "20 of 20 instances had their turn",
+            "20 of 20 instances processed",
             "Done: 20. Refused: 0. Failed: 0.",
         ])
         .await?;

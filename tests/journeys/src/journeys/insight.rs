@@ -32,7 +32,7 @@ pub async fn states(stage: Stage) -> Result<()> {
     );
     browser.open("/definitions/order/1.0.0").await?;
     browser
-        .shows(&["Counted are all 2 instances", "✕ 2"])
+        .shows(&["This counts all 2 instances", "✕ 2"])
         .await?;
     ensure!(
         browser.has("svg.chart .card.ailing").await?,
@@ -60,7 +60,7 @@ pub async fn changes(stage: Stage) -> Result<()> {
             "What changed in the data",
             "In “Ship”, the last state",
             "/tracking",
-            "In “Charge”, the state before",
+            "In “Charge”, the previous state",
             "+ added",
             "/payment",
         ])
@@ -74,7 +74,7 @@ pub async fn changes(stage: Stage) -> Result<()> {
     let charge = charge.context("it never came to Charge")? + 1;
     browser.press(&charge.to_string()).await?;
     browser
-        .shows(&["In “Check”, the state before", "1 added", "/checked"])
+        .shows(&["In “Check”, the previous state", "1 added", "/checked"])
         .await?;
     browser.lacks("/payment").await?;
     browser.check().await
@@ -95,13 +95,13 @@ pub async fn system(stage: Stage) -> Result<()> {
             "Processes",
             "coordinator",
             "worker",
-            "Runs since",
+            "Running since",
         ])
         .await?;
     browser.check().await?;
     browser.open("/system").await?;
     browser
-        .shows(&["This server is ready", "they need the role operator"])
+        .shows(&["This server is ready", "only visitors with the role operator see them"])
         .await?;
     browser.press("Sign out").await?;
     browser.open("/system").await?;
@@ -122,7 +122,7 @@ pub async fn of_dev(stage: Stage) -> Result<()> {
         .await?;
     browser.open("/system").await?;
     browser
-        .shows(&["All 2 checks are passed.", "instances are kept in"])
+        .shows(&["All 2 checks passed.", "instances are kept in"])
         .await?;
     browser.check().await
 }

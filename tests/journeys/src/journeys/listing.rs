@@ -52,7 +52,7 @@ pub async fn tick(stage: Stage) -> Result<()> {
     let address = browser.address().await?;
     browser.go(&address).await?;
     browser
-        .shows(&["2 of 2 instances had their turn", "ordered twice"])
+        .shows(&["2 of 2 instances processed", "ordered twice"])
         .await?;
     for id in &ids[2..] {
         let found = dev.api.waiting(id).await?;

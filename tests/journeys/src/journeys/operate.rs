@@ -41,18 +41,53 @@ pub async fn pause_schedule(stage: Stage) -> Result<()> {
     browser
         .shows(&["hourly", "0 * * * *", "Starts next:"])
         .await?;
-    browser.press("Pause").await?;
+    browser.press("Pause…").await?;
+    browser
+        .fill("Reason, for the audit log", "the printer is broken")
+        .await?;
+    browser.press("Pause the schedule").await?;
     browser
         .shows(&["The schedule is paused.", "‖ paused", "Would start next:"])
         .await?;
     let found = dev.api.get("/schedules").await?;
     anyhow::ensure!(found["schedules"][0]["paused"] == true, "{found:#}");
-    browser.press("Start one now").await?;
+    browser.press("Start one now…").await?;
+    browser.press("Start it").await?;
     browser
         .shows(&["An instance is started.", "✓ completed"])
         .await?;
     browser.press("Schedules").await?;
-    browser.press("Resume").await?;
-    browser.shows(&["Starts next:"]).await?;
-    browser.lacks("‖ paused").await
+    browser.press("Resume…").await?;
+    browser.press("Resume the schedule").await?;
+    browser
+        .shows(&["The schedule starts instances again.", "Starts next:"])
+        .await?;
+    browser.lacks("‖ paused").await?;
+    browser.press("Backfill a period…").await?;
+    let period =
+        "const [from, to] = document.querySelectorAll('details[open] [type=datetime-local]');
+        from.value = '2024-02-01T00:00';
+        to.value = '2024-02-01T02:00';";
+    browser.run(period).await?;
+    browser
+        .fill("Reason, for the audit log", "the printer is repaired")
+        .await?;
+    browser.press("Show what would be started").await?;
+    browser.shows(&["hourly: what would be started"]).await?;
+    let label = "Reason, for the audit log";
+    anyhow::ensure!(
+        browser.filled(label).await? == "the printer is repaired",
+        "the reason is lost"
+    );
+    browser.press("Start these").await?;
+    browser.shows(&["hourly: what was started"]).await?;
+    browser.press("Audit").await?;
+    browser
+        .shows(&[
+            "paused a schedule",
+            "the printer is broken",
+            "backfilled a past period",
+            "the printer is repaired",
+        ])
+        .await
 }

@@ -61,7 +61,7 @@ pub async fn steps(stage: Stage) -> Result<()> {
     browser.press("Skip the step…").await?;
     browser.fill("Result", "{\"payment\": 7}").await?;
     browser.press("Skip the step").await?;
-    browser.shows(&["The result was taken"]).await?;
+    browser.shows(&["The result was accepted"]).await?;
     dev.api.completed(&id).await?;
     browser.open(&format!("/instances/{id}")).await?;
     browser.shows(&["✓ completed"]).await?;

@@ -205,7 +205,7 @@ pub async fn without_scripts(stage: Stage) -> Result<()> {
         .fill("Reason, for the history", "paid in cash")
         .await?;
     browser.press("Skip the step").await?;
-    browser.shows(&["The result was taken"]).await?;
+    browser.shows(&["The result was accepted"]).await?;
     let done = dev.api.completed(&id).await?;
     ensure!(done["output"]["payment"] == 77, "{done:#}");
     browser.open(&format!("/instances/{id}")).await?;
