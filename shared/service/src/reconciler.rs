@@ -3,16 +3,23 @@
 
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use futures::future::join;
+use futures::stream;
+use swirl_model::event::Command;
 use swirl_model::time::Timestamp;
+use swirl_ports::OutboxEntry;
 use swirl_runtime::{Effects, flush};
 
+use crate::pending::is_counted;
 use crate::{Error, Service};
 
 /// The number of scopes that a sweep takes at a time.
 const SWEEP_MAX: usize = 10_000;
-/// The number of pending effects that a sweep takes at a time. They are carried out one after another.
+/// The number of pending effects that a sweep takes at a time.
 const EFFECTS_MAX: usize = 4_000;
+/// The number of instances whose effects are carried out at once, those of each one after another.
+const INSTANCES_AT_ONCE: usize = 32;
 /// While the queue is full, one sweep in this many still puts some scopes into it, because their tasks may have been
 /// lost.
 const PATIENCE: usize = 30;
@@ -21,6 +28,11 @@ const SOME: usize = 500;
 /// Most scopes have a task that waits already, and a workflow with few scopes shouldn't suffer from the others.
 const LOOKED_AT: usize = 10_000;
 const FEW: usize = 100;
+
+/// Thousands of these may wait for the start rate of their workflow, and the other effects shouldn't wait for them.
+fn is_unawaited_start(entry: &OutboxEntry) -> bool {
+    matches!(&entry.command, Command::Start(start) if is_counted(start))
+}
 
 impl Service {
     /// Puts scopes that should be running into the queue, carries out pending effects, and drops everything older than
@@ -32,7 +44,14 @@ impl Service {
 
     async fn sweep_effects(&self, effects: &dyn Effects) -> Result<(), Error> {
         let outbox = self.store.unflushed(EFFECTS_MAX).await?;
-        flush(&*self.store, effects, outbox).await;
+        let of_instances = outbox.chunk_by(|one, next| one.instance == next.instance);
+        let mut of_instances: Vec<_> = of_instances.map(<[_]>::to_vec).collect();
+        of_instances.sort_by_key(|outbox| outbox.iter().all(is_unawaited_start));
+        stream::iter(of_instances)
+            .for_each_concurrent(INSTANCES_AT_ONCE, |outbox| {
+                flush(&*self.store, effects, outbox)
+            })
+            .await;
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -28,6 +29,42 @@ impl Effects for Stuck {
     async fn carry_out(&self, _: &InstanceId, _: &Command) -> Result<(), Error> {
         std::future::pending().await
     }
+}
+
+/// Another system doesn't answer the first time.
+#[derive(Default)]
+struct StuckFirst(AtomicUsize);
+
+#[async_trait]
+impl Effects for StuckFirst {
+    async fn carry_out(&self, _: &InstanceId, _: &Command) -> Result<(), Error> {
+        if self.0.fetch_add(1, Ordering::Relaxed) == 0 {
+            return std::future::pending().await;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_effect_that_waits_holds_up_no_other() {
+    let mut world = fixture::world(&[DOCUMENT], |_| Mock::Unknown);
+    let (service, store) = (world.service.clone(), world.store.clone());
+    world.wait(async move {
+        for request in ["one", "other", "third"] {
+            let mut start = fixture::start_of("w");
+            start.request = request.to_owned();
+            let Started::New(id) = service.start(start).await.unwrap().unwrap() else {
+                panic!("it has ended already")
+            };
+            store.suspend(&id, true, Timestamp(0)).await.unwrap();
+        }
+    });
+    let effects = StuckFirst::default();
+    assert!(world.service.sweep(&effects).now_or_never().is_none());
+    assert_eq!(effects.0.load(Ordering::Relaxed), 3);
+    let store = world.store.clone();
+    let left = world.wait(async move { store.unflushed(10).await.unwrap().len() });
+    assert_eq!(left, 1);
 }
 
 #[test]
