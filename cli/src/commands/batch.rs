@@ -175,9 +175,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             let answer = client.get_pages(&["batches"], &[], "batches");
             answer.await?.show(terminal, listed)
         }),
-        Task::Show(of) => of.server.run(async |client| {
+        Task::Show(batch) => batch.server.run(async |client| {
             let query = [("afterwards", "true")];
-            let answer = client.get(&["batches", &of.id], &query).await?;
+            let answer = client.get(&["batches", &batch.id], &query).await?;
             answer.show(terminal, described)
         }),
         Task::Results(results) => results.run(terminal),

@@ -234,7 +234,7 @@ fn reason(given: Option<&str>) -> Vec<(&str, &str)> {
     given.map(|reason| ("reason", reason)).into_iter().collect()
 }
 
-impl Of {
+impl InstanceArgs {
     fn ask(&self, action: &str, body: String, terminal: &Terminal) -> anyhow::Result<u8> {
         self.server.run(async |client| {
             let id = client.instance(&self.id).await?;

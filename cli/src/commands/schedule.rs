@@ -81,13 +81,13 @@ struct Backfill {
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     match &args.task {
         Task::List(list) => list.run(terminal),
-        Task::Pause(of) => of.post("pause", terminal, |body| {
+        Task::Pause(target) => target.post("pause", terminal, |body| {
             format!("the schedule of {} is paused\n", shown(&body["id"]))
         }),
-        Task::Resume(of) => of.post("resume", terminal, |body| {
+        Task::Resume(target) => target.post("resume", terminal, |body| {
             format!("the schedule of {} is resumed\n", shown(&body["id"]))
         }),
-        Task::Fire(of) => of.fire(terminal),
+        Task::Fire(target) => target.fire(terminal),
         Task::Backfill(backfill) => backfill.run(terminal),
     }
 }
@@ -106,7 +106,7 @@ impl List {
     }
 }
 
-impl Of {
+impl ScheduleArgs {
     fn post(
         &self,
         word: &str,
