@@ -21,8 +21,8 @@ use super::file::{Scenario, WorkflowSource};
 use super::run::read_all;
 use super::{Observed, RunError, Runner};
 pub use html::html;
-pub use items::{Item, ItemKind};
 pub(crate) use items::lines_of_states;
+pub use items::{Item, ItemKind};
 pub use lcov::lcov;
 
 /// A definition and its coverage.

@@ -101,7 +101,10 @@ pub async fn system(stage: Stage) -> Result<()> {
     browser.check().await?;
     browser.open("/system").await?;
     browser
-        .shows(&["This server is ready", "only visitors with the role operator see them"])
+        .shows(&[
+            "This server is ready",
+            "only visitors with the role operator see them",
+        ])
         .await?;
     browser.press("Sign out").await?;
     browser.open("/system").await?;
