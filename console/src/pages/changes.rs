@@ -38,7 +38,7 @@ pub fn comparisons(found: &Value) -> Vec<Comparison> {
 /// A sentence about a previous state that cannot be shown; empty if there is nothing to say.
 pub fn note(found: &Value) -> &'static str {
     match (found["first"] == true, found["complete"] == false) {
-        (true, _) => "There is no previous state.",
+        (true, _) => "This is the first state.",
         (_, true) => {
             "The previous state began too far back in the history for this page to look for it."
         }

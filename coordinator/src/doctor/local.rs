@@ -111,7 +111,7 @@ async fn access(report: &mut Report, config: &Config) {
                 let hint = "'swirl token create' makes one";
                 report.warning(
                     "auth.tokens",
-                    "no one can use the API: there is no token",
+                    "no one can use the API: no token is configured",
                     hint,
                 );
             }

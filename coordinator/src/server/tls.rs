@@ -179,10 +179,10 @@ mod tests {
         let (first, second) = (pair(), pair());
         std::fs::write(&cert, "nothing").unwrap();
         std::fs::write(&key, &first.1).unwrap();
-        assert!(load().is_err_and(|error| error.contains("no certificate")));
+        assert!(load().is_err_and(|error| error.contains("no PEM certificate")));
         std::fs::write(&cert, &first.0).unwrap();
         std::fs::write(&key, &first.0).unwrap();
-        assert!(load().is_err_and(|error| error.contains("no private key")));
+        assert!(load().is_err_and(|error| error.contains("no PEM private key")));
         std::fs::write(&key, &first.1).unwrap();
         let tls = Tls::load(&cert, &key).unwrap();
         assert_eq!(tls.look(), Ok(false));

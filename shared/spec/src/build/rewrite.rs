@@ -51,18 +51,10 @@ enum Change {
     },
     Default {
         property: &'static str,
-        value: Value,
+        value: &'static str,
     },
     Unknown(&'static [&'static str]),
     With(fn(&mut Ctx<'_>, &mut Node)),
-}
-
-/// A value that a rule inserts.
-#[derive(Clone, Copy)]
-pub(crate) enum Value {
-    #[allow(dead_code, reason = "for tables to come")]
-    Bool(bool),
-    Text(&'static str),
 }
 
 /// The beginning of a rule. Its effect follows.
@@ -103,7 +95,7 @@ impl Place {
     }
 
     /// The default for an absent property, if it differs from the reader's default.
-    pub const fn default(self, property: &'static str, value: Value) -> Rule {
+    pub const fn default(self, property: &'static str, value: &'static str) -> Rule {
         self.does(Change::Default { property, value })
     }
 
@@ -230,11 +222,7 @@ impl Ctx<'_> {
             }
             Change::Default { property, value } => {
                 if node.members().is_some() && node.get(property).is_none() {
-                    let value = match value {
-                        Value::Bool(value) => node.bool_here(value),
-                        Value::Text(text) => node.text_here(text),
-                    };
-                    node.put(property, value);
+                    node.put(property, node.text_here(value));
                 }
             }
             Change::Unknown(properties) => {
@@ -324,7 +312,7 @@ mod tests {
         Rule::at("/states/*/onErrors/*").rename("error", "errorRef"),
         Rule::at("/states/*").word("type", "delay", "sleep"),
         Rule::at("/states/*[type=sleep]").rename("timeDelay", "duration"),
-        Rule::at("/functions/*").default("type", Value::Text("rest")),
+        Rule::at("/functions/*").default("type", "rest"),
         Rule::at("/**/functionRef").rename("parameters", "arguments"),
         Rule::at("").unknown(&["auth"]),
         Rule::at("/states/*[!name]").with(|_, node| {

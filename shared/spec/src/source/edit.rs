@@ -11,11 +11,6 @@ impl Node {
         self.here(Value::String(text.into()))
     }
 
-    /// A boolean with the location of this value.
-    pub fn bool_here(&self, value: bool) -> Node {
-        self.here(Value::Bool(value, value.to_string().into()))
-    }
-
     /// A list with the location of this value.
     pub fn list_here(&self, items: Vec<Node>) -> Node {
         self.here(Value::Array(items))

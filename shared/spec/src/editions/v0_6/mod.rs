@@ -11,7 +11,7 @@ use super::v0_7::{function_word, name_for_id, start_missing, state_ids, state_wo
 use super::v0_8::loose::{in_action, in_entry, in_state};
 use crate::build::ctx::Ctx;
 use crate::build::dialect::{Dialect, Parts};
-use crate::build::rewrite::{Rule, Value};
+use crate::build::rewrite::Rule;
 use crate::source::Node;
 
 /// jq in `${ }`, with older rules for words and retries (docs/language.md#decision-4 and #decision-20).
@@ -63,7 +63,7 @@ pub(super) const RULES: &[Rule] = &[
         .knowing(&["dataInputPath", "dataResultsPath"]),
     Rule::at("/states/**/eventDataFilter").with(snapshots::event_filter),
     Rule::at("").also("schemaVersion", "specVersion"),
-    Rule::at("").default("specVersion", Value::Text("0.6")),
+    Rule::at("").default("specVersion", "0.6"),
     Rule::at("")
         .with(states::exec_timeout)
         .knowing(&["execTimeout"]),
