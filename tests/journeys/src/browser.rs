@@ -307,9 +307,41 @@ impl Browser {
         self.run("scrollTo(0, 0); document.activeElement.blur()")
             .await?;
         self.driver.screenshot(&folder.join(name)).await?;
+        self.as_before().await
+    }
+
+    /// Like [`picture`](Browser::picture), of the part of the page that a selector names.
+    pub async fn picture_of(&self, name: &str, selector: &str) -> Result<()> {
+        let Some(folder) = self.pictures.as_ref().filter(|_| self.scripts) else {
+            return Ok(());
+        };
+        self.resize(1280, 1000).await?;
+        let part = self.driver.find(By::Css(selector)).await?;
+        part.scroll_into_view().await?;
+        part.screenshot(&folder.join(name)).await?;
+        self.as_before().await
+    }
+
+    /// Ends [`resize`](Browser::resize).
+    async fn as_before(&self) -> Result<()> {
         let cdp = self.driver.cdp();
         cdp.send_raw("Emulation.clearDeviceMetricsOverride", json!({}))
             .await?;
+        Ok(())
+    }
+
+    /// Replaces words on the page before a picture: the names of this machine and its folders.
+    pub async fn reword(&self, words: &[(&str, &str)]) -> Result<()> {
+        if self.pictures.is_none() || !self.scripts {
+            return Ok(());
+        }
+        let script = "const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+            while (texts.nextNode()) {
+              for (const [from, to] of arguments[0]) {
+                texts.currentNode.data = texts.currentNode.data.replaceAll(from, to);
+              }
+            }";
+        self.driver.execute(script, [json!(words)]).await?;
         Ok(())
     }
 }

@@ -147,10 +147,15 @@ pub struct Cluster {
     pub nats: String,
     _processes: [Process; 2],
     _servers: (RedisServer, NatsServer),
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Cluster {
+    /// The folder with the files of its processes.
+    pub fn folder(&self) -> String {
+        self.folder.path().display().to_string()
+    }
+
     pub async fn start(swirl: PathBuf, client: Client) -> Result<Cluster> {
         let login = Login::start().await?;
         tokio::task::spawn_blocking(move || Cluster::start_here(&swirl, client, login)).await?
@@ -210,7 +215,7 @@ impl Cluster {
             nats: nats.url(),
             _processes: [coordinator, worker],
             _servers: (redis, nats),
-            _folder: folder,
+            folder,
         })
     }
 }

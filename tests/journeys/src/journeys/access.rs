@@ -108,7 +108,7 @@ pub async fn watch(stage: Stage) -> Result<()> {
             "tracking",
         ])
         .await?;
-    browser.picture("console-instance.png", 1180).await?;
+    browser.picture("console-instance.png", 975).await?;
     cluster.api.send(&event("delivered", "/carrier")).await?;
     browser.shows(&["✓ completed", "Output"]).await?;
     let mark = browser.run("return window.mark").await?;

@@ -4,8 +4,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use super::access::enter;
-use crate::definitions::{APPROVAL, ORDER};
+use crate::definitions::{APPROVAL, DELIVERY, ORDER};
 use crate::stage::Stage;
+use crate::wait::until;
 
 /// How many instances are in each state.
 pub async fn states(stage: Stage) -> Result<()> {
@@ -44,7 +45,29 @@ pub async fn states(stage: Stage) -> Result<()> {
     let said = said.as_str().unwrap_or_default();
     ensure!(said.contains("2 failed"), "not in words: {said}");
     browser.press("Show those that failed in Charge").await?;
-    browser.shows(&["✕ faulted", "Charge"]).await
+    browser.shows(&["✕ faulted", "Charge"]).await?;
+    dev.api.deploy(&stage.document(DELIVERY)).await?;
+    for number in 0..8 {
+        // Three are in stock.
+        let quantity = if number < 2 { 4 } else { 1 };
+        let input = json!({"order": format!("d-{number}"), "item": "lamp", "quantity": quantity});
+        let id = dev.api.start("delivery", &input).await?;
+        match number {
+            ..2 => dev.api.faulted(&id).await?,
+            _ => dev.api.waiting(&id).await?,
+        };
+    }
+    let paid = json!({"specversion": "1.0", "id": "1", "source": "/bank",
+        "type": "org.example.paid", "order": "d-2"});
+    dev.api.send(&paid).await?;
+    until("the two states that are waited in", async || {
+        browser.open("/definitions/delivery/1.0.0").await?;
+        let text = browser.text().await?;
+        let is_there = text.contains("Await delivery 1 1") && text.contains("Await payment 5 5");
+        Ok(if is_there { Ok(()) } else { Err(text) })
+    })
+    .await?;
+    browser.picture("console-states.png", 700).await
 }
 
 /// Works with and without scripts.
@@ -66,6 +89,9 @@ pub async fn changes(stage: Stage) -> Result<()> {
         ])
         .await?;
     browser.check().await?;
+    browser
+        .picture_of("console-changes.png", "#changes")
+        .await?;
     let history = dev.api.get(&format!("/instances/{id}/history")).await?;
     let entries = history["entries"].as_array().context("no history")?;
     let charge = entries
@@ -99,6 +125,10 @@ pub async fn system(stage: Stage) -> Result<()> {
         ])
         .await?;
     browser.check().await?;
+    let host = cluster.api.get("/system").await?["processes"][0]["host"].clone();
+    let host = host.as_str().unwrap_or("none");
+    browser.reword(&[(host, "swirl-1")]).await?;
+    browser.picture("console-overview.png", 760).await?;
     browser.open("/system").await?;
     browser
         .shows(&[
@@ -112,7 +142,12 @@ pub async fn system(stage: Stage) -> Result<()> {
     browser
         .shows(&["checks", "redis-namespace", "nats-stream", "auth.tokens"])
         .await?;
-    browser.check().await
+    browser.check().await?;
+    let folder = cluster.folder();
+    browser
+        .reword(&[(&folder, "/etc/swirl"), (host, "swirl-1")])
+        .await?;
+    browser.picture("console-system.png", 820).await
 }
 
 /// The same of a single process.

@@ -102,6 +102,7 @@ pub async fn views(stage: Stage) -> Result<()> {
     browser.shows(&["◷ waiting"]).await?;
     let query = browser.filled("Query").await?;
     ensure!(query == "workflow = approval and started > -1h", "{query}");
+    browser.picture("console-views.png", 460).await?;
     ensure!(
         browser.has(".views a[aria-current]").await?,
         "the view isn't marked"
