@@ -153,7 +153,7 @@ mod tests {
         assert!(one("not-recorded").is_off);
         assert!(one("no-longer-kept").missing.contains("no longer kept"));
         assert!(!one("too-long").is_off && one("too-long").summary.is_empty());
-        assert!(note(&json!({"first": true})).contains("no previous state"));
+        assert!(note(&json!({"first": true})).contains("the first state"));
         assert!(note(&json!({"first": false, "complete": false})).contains("too far back"));
     }
 }
