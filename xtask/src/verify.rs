@@ -224,6 +224,15 @@ pub fn run(names: &[String], fail_fast: bool, built: bool) -> ExitCode {
     }
 }
 
+/// The path of this program. Cargo may have replaced its file since, when it built the workspace.
+fn this_program() -> Result<PathBuf> {
+    let running = PathBuf::from("/proc/self/exe");
+    Ok(match running.exists() {
+        true => running,
+        false => std::env::current_exe()?,
+    })
+}
+
 /// A row of steps that runs beside the tests, in a separate process.
 struct Beside {
     steps: &'static [&'static str],
@@ -247,7 +256,7 @@ impl Beside {
 
     fn spawn(steps: &[&str], written: &PathBuf) -> Result<Child> {
         let file = File::create(written).with_context(|| written.display().to_string())?;
-        let child = Command::new(std::env::current_exe()?)
+        let child = Command::new(this_program()?)
             .args(["verify", "--built"])
             .args(steps)
             .stdin(Stdio::null())

@@ -71,7 +71,7 @@ fn tokens_open_a_coordinator_over_tls() {
         (vec!["list", "--server", &plain], "https://"),
         (
             vec!["list", "--server", &url, "--ca-file", &definition],
-            "no certificate",
+            "no PEM certificate",
         ),
     ] {
         let refused = swirl(&arguments);
