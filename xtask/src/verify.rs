@@ -22,12 +22,8 @@ struct Step {
     run: fn(bool) -> Result<Vec<Finding>>,
 }
 
-/// These run beside the tests, because waiting for servers leaves the processors idle from time to time: one row of
-/// steps that compile, which would wait for each other, and one of steps that don't.
-const BESIDE_TESTS: [&[&str]; 2] = [
-    &["scenarios", "wasm", "doc"],
-    &["editors", "clients", "journeys"],
-];
+/// These run beside the tests, because waiting for servers leaves the processors idle from time to time.
+const BESIDE_TESTS: [&str; 6] = ["scenarios", "editors", "clients", "journeys", "wasm", "doc"];
 
 /// In the order in which they run: quick steps that often fail come first.
 const STEPS: [Step; 18] = [
@@ -170,7 +166,7 @@ pub fn run(names: &[String], fail_fast: bool, built: bool) -> ExitCode {
         .filter(|step| all || names.iter().any(|name| name == step.name))
         .collect();
     let begun = Instant::now();
-    let mut beside: Vec<Beside> = Vec::new();
+    let mut beside = None;
     let mut results: Vec<(&str, Report, Duration)> = Vec::new();
     for (index, step) in chosen.iter().enumerate() {
         println!(
@@ -182,12 +178,11 @@ pub fn run(names: &[String], fail_fast: bool, built: bool) -> ExitCode {
         );
         let start = Instant::now();
         if all && step.name == "test" {
-            beside = BESIDE_TESTS.map(Beside::start).into();
+            beside = Some(Beside::start());
         }
-        let row = beside.iter_mut().find(|it| it.steps.contains(&step.name));
-        let result = match row {
-            Some(row) => row.result_of(step.name),
-            None => (step.run)(all || built),
+        let result = match (&mut beside, BESIDE_TESTS.contains(&step.name)) {
+            (Some(beside), true) => beside.result_of(step.name),
+            _ => (step.run)(all || built),
         };
         let report = Report::of(result);
         let took = start.elapsed();
@@ -233,9 +228,8 @@ fn this_program() -> Result<PathBuf> {
     })
 }
 
-/// A row of steps that runs beside the tests, in a separate process.
+/// The steps that run beside the tests, in a separate process.
 struct Beside {
-    steps: &'static [&'static str],
     child: Result<Child>,
     written: PathBuf,
     /// Its output, after it has ended.
@@ -243,22 +237,20 @@ struct Beside {
 }
 
 impl Beside {
-    fn start(steps: &'static [&'static str]) -> Beside {
-        let name = format!("target/beside-tests-{}.log", steps.join("-"));
-        let written = cargo::root().join(name);
+    fn start() -> Beside {
+        let written = cargo::root().join("target/beside-tests.log");
         Beside {
-            steps,
-            child: Beside::spawn(steps, &written),
+            child: Beside::spawn(&written),
             written,
             output: None,
         }
     }
 
-    fn spawn(steps: &[&str], written: &PathBuf) -> Result<Child> {
+    fn spawn(written: &PathBuf) -> Result<Child> {
         let file = File::create(written).with_context(|| written.display().to_string())?;
         let child = Command::new(this_program()?)
             .args(["verify", "--built"])
-            .args(steps)
+            .args(BESIDE_TESTS)
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
             .stderr(file)
