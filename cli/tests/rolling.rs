@@ -47,7 +47,8 @@ struct Clients<'a> {
 }
 
 impl Clients<'_> {
-    /// A command's JSON output. Any exit code other than 0 is an error that a client sees, with what it wrote to stderr.
+    /// A command's JSON output. Any exit code other than 0 is an error that a client sees; it includes the command's
+    /// stderr.
     fn ask(&self, arguments: &[&str]) -> Result<Value, String> {
         let mut command = Command::new(BINARY);
         for variable in ["SWIRL_CONFIG", "SWIRL_TOKEN", "SWIRL_TOKEN_FILE"] {

@@ -170,9 +170,9 @@ impl Caller {
         Gather::new(workflow, &self.settings)
     }
 
-    /// Compiles a definition's functions, and finds the reasons why calls would fail whatever the data, according to the
-    /// documents that describe the functions. A definition that was deployed before isn't checked again. `resources` are
-    /// the documents, by their URI as the definition writes it.
+    /// Compiles a definition's functions, and finds the reasons why calls would fail whatever the data, according to
+    /// the documents that describe the functions. A definition that was deployed before isn't checked again.
+    /// `resources` are the documents, by their URI as the definition writes it.
     pub fn check(
         &self,
         workflow: &Workflow,

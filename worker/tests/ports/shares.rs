@@ -78,9 +78,9 @@ impl FunctionCaller for Slow {
     }
 }
 
-/// More instances of `slow` than there are places wait for their calls. An instance of `quick`, which has the same text,
-/// is not behind them, and none is forgotten. The worker stops when `drained` is done. Returns the number of scopes that
-/// it left.
+/// More instances of `slow` than there are places wait for their calls. An instance of `quick`, which has the same
+/// text, is not behind them, and none is forgotten. The worker stops when `drained` is done. Returns the number of
+/// scopes that it left.
 pub async fn quick_passes_slow(
     store: &Embedded,
     service: &Service,

@@ -1,8 +1,8 @@
 //! Editions as tables of differences: rules that turn a document of one edition into one that the reader of another
 //! edition understands, before it is read.
 //!
-//! A rule states where it applies and what it changes there. Locations are kept (see `source::Node`), so findings refer to
-//! the document as it was written. With [`super::dialect::Dialect::own_names`] they also use its own property names.
+//! A rule states where it applies and what it changes there. Locations are kept (see `source::Node`), so findings refer
+//! to the document as it was written. With [`super::dialect::Dialect::own_names`] they also use its own property names.
 //! Anything without a rule stays unchanged.
 //!
 //! ```text
