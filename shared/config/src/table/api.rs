@@ -33,7 +33,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "auth.refused_max",
         count(0, 1_000_000),
-        "How many refused tokens an address may send at once, and one more every three seconds; after that the answer is 429. 0: without a limit.",
+        "How many refused tokens an address may send at once. One more is allowed every three seconds; beyond that the answer is 429. 0: without a limit.",
     )
     .default("20")
     .coordinator(),
@@ -132,8 +132,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "auth.oidc.redirect_url",
         WEB,
-        "The address that the provider leads back to, as it is registered there: that of the console with the path \
-         `/console/sign-in/callback`. Without it, it follows from the host that the browser asks for.",
+        "The address to which the provider sends the browser back, as it is registered there: that of the console with \
+         the path `/console/sign-in/callback`. Without it, it follows from the host that the browser asks for.",
     )
     .coordinator(),
 ];

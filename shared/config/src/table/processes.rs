@@ -241,8 +241,8 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "limits.chain",
         count(1, 1_000_000),
-        "How many instances may start each other, one after the other, by `continueAs`, by events or as sub- \
-         workflows, without one of them waiting for anything (a call, an event, a sleep, branches). The next start is the error `LimitExceeded`.",
+        "How many instances may start each other, one after the other, by `continueAs`, by events or as sub-workflows, \
+         without one of them waiting for anything (a call, an event, a sleep, branches). The next start is the error `LimitExceeded`.",
     )
     .default("1000"),
     Setting::new(
@@ -277,7 +277,7 @@ pub const COMMON: &[Setting] = &[
         "How many starts of one workflow by other instances may wait for these rates, in all processes together. They \
          stay in Redis meanwhile. Beyond it, one that nothing waits for starts nothing, which its history says, and an \
          instance that would continue as another faults with `LimitExceeded`. Sub-workflows that an action waits for \
-         don't count, except from the fifth inside each other on. 0: without a limit.",
+         count only from the fifth nested instance on. 0: without a limit.",
     )
     .default("100000"),
     Setting::new(
@@ -289,7 +289,7 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "limits.schedule_interval",
         duration(0, 3600 * SECOND_MS),
-        "The least time between two instances of a schedule, even if its own interval is shorter.",
+        "The minimum time between two instances of a schedule, even if its own interval is shorter.",
     )
     .default("1s"),
     Setting::new(
@@ -430,7 +430,7 @@ pub const COMMON: &[Setting] = &[
         "functions.connector_environment",
         ValueKind::List(&ValueKind::Text),
         "Variables that commands of connectors get, besides `PATH`, `HOME` and others of that kind. They get \
-         none of the platform's own.",
+         no other variables of the process.",
     )
     .worker(),
     Setting::new(
