@@ -40,7 +40,7 @@ static ALLOCATOR: CountingAllocator<System> = CountingAllocator::of(System);
 #[derive(Parser)]
 #[command(name = "cargo xtask bench", about = "Measures Swirl and its floor.")]
 struct Args {
-    /// Measure a little of everything, in some minutes.
+    /// Measure a little of everything, in a few minutes.
     #[arg(long)]
     quick: bool,
     /// The file for the report; plots are written next to it.

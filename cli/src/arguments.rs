@@ -31,7 +31,7 @@ impl Reason {
 /// Limits for instances that a process keeps itself.
 #[derive(Debug, clap::Args)]
 pub struct LimitArgs {
-    /// The data that an instance may hold in all its paths of execution together. If it holds more, that is the error
+    /// The data that an instance may hold in all its paths of execution together. More than that is the error
     /// LimitExceeded.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = swirl_config::size)]
     limits_instance_bytes: usize,

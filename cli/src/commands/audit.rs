@@ -10,8 +10,8 @@ use crate::terminal::Terminal;
 /// Lists the actions of operators, newest first.
 ///
 /// Each line says who did what, when and why: actions on instances, batches, definitions, schedules, dead letters and
-/// saved views. A batch is one line; the histories of its instances have the rest. A coordinator keeps the newest 10,000
-/// ('coordinator.keep_audit_max').
+/// saved views. A batch is one line; the histories of its instances have the details. A coordinator keeps the newest
+/// 10,000 ('coordinator.keep_audit_max').
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, value_name = "PLACE")]
     after: Option<String>,
 
-    /// How many at most, up to 1000.
+    /// The maximum number, up to 1000.
     #[arg(long, default_value_t = 100, value_name = "COUNT")]
     limit: u32,
 

@@ -93,19 +93,19 @@ struct Create {
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 
-    /// How many instances per second at most, up to 1000 [default: 50].
+    /// The maximum number of instances per second, up to 1000 [default: 50].
     #[arg(long, value_name = "COUNT")]
     rate: Option<u32>,
 
-    /// Of 'skip': the value to use as the action's result: JSON as it is, '@FILE', or '-' for stdin [default: null].
+    /// For 'skip': the value to use as the action's result: JSON as it is, '@FILE', or '-' for stdin [default: null].
     #[arg(long, value_name = "JSON")]
     result: Option<String>,
 
-    /// Of 'rerun': the state's name.
+    /// For 'rerun': the state's name.
     #[arg(long, value_name = "NAME")]
     state: Option<String>,
 
-    /// Of 'migrate': the version that the instances are moved to.
+    /// For 'migrate': the version that the instances are moved to.
     #[arg(long, value_name = "VERSION")]
     to_version: Option<String>,
 

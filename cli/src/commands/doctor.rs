@@ -9,8 +9,8 @@ use swirl_coordinator::doctor::{self, Report};
 /// Checks that a cluster is ready to run: configuration, files, Redis, NATS, and a coordinator's API.
 ///
 /// Takes the same file, variables and flags as 'swirl worker' and 'swirl coordinator', and connects to the same servers
-/// with the same rights. It changes nothing. With '--server' it also checks the API. Exit code 1 if something is wrong;
-/// warnings don't count.
+/// with the same rights. It leaves no changes behind. With '--server' it also checks the API. Exit code 1 if something
+/// is wrong; warnings don't count.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

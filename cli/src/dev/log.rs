@@ -12,8 +12,8 @@ use swirl_ports::{Filter, HistoryPart, InstanceQueries, Summary};
 use swirl_presentation::timeline;
 
 const LOOK: Duration = Duration::from_millis(250);
-/// A look may take long where many instances run. The pause after it is this many times as long, at least, so that the
-/// log leaves the store to the instances.
+/// A poll may take long if many instances run. The pause after it is at least this many times as long, so that the log
+/// doesn't compete with the instances for the store.
 const PAUSE_TIMES: u32 = 10;
 /// How many entries are read at once.
 const ENTRIES: usize = 1_000;

@@ -12,8 +12,8 @@ Runs a cluster under faults and compares every output and effect with the expect
   --swirl PATH        the binary under test [default: target/dist/swirl]
   --minutes N         how long faults are injected [default: 1]
   --faults A,B        which [default: all; `none`: none]
-  --hostile yes       after a fifth of the time, what tries to take the system down runs beside the others: none
-                      may take ten times as long as those before
+  --hostile yes       after a fifth of the time, hostile definitions run beside the ordinary instances, none of
+                      which may then take ten times as long as those before
   --soak yes          no faults, four instances at once that are forgotten after a minute (unless said otherwise),
                       and no process may grow
   --flags 'A B'       further flags of all processes
