@@ -63,7 +63,7 @@ impl Caller for Starter {
     }
 }
 
-/// Runs instances for some seconds. Each one is checked: it must be completed in the store. `at_once`: it runs before
+/// Runs instances for a few seconds. Each one is checked: it must be completed in the store. `at_once`: it runs before
 /// it is created, instead of being driven.
 pub async fn run(
     definition: &Arc<Definition>,

@@ -31,7 +31,7 @@ const WARM: u8 = 0;
 const COUNTS: u8 = 1;
 const OVER: u8 = 2;
 
-/// Runs callers for some seconds, after warming up for a tenth of that time.
+/// Runs callers for a few seconds, after warming up for a tenth of that time.
 pub async fn closed_loop<C: Caller + 'static>(
     callers: Vec<C>,
     seconds: f64,

@@ -155,7 +155,7 @@ async fn they_match_the_histories_despite_killed_coordinators() {
     }
     let before = client.start("pure", 1_000).await;
     turn_on(&mut cluster);
-    // Workers notice the change within some seconds. The first instances give them that time.
+    // Workers notice the change within a few seconds. The first instances give them that time.
     let context = jetstream(&cluster).await;
     let mut early = BTreeSet::from([client.start("pure", 2_000).await]);
     for n in 0..LEARNING {

@@ -13,7 +13,7 @@ const label = document.querySelector(`label[for="${field.id}"]`);
 const told = document.getElementById('told');
 const checked = document.getElementById('checked');
 
-// How long nothing is written before a check, in milliseconds.
+// The pause in typing before a check, in milliseconds.
 const PAUSE = 500;
 let timer;
 let underWay = false;

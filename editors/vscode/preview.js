@@ -4,11 +4,11 @@ const { randomBytes } = require("node:crypto");
 const vscode = require("vscode");
 
 const DEFINITION = /\.sw\.(ya?ml|json)$/;
-// How long the cursor rests before a picture is asked for.
+// How long the cursor rests before a picture is requested.
 const REST_MS = 150;
 
 class Preview {
-  // `picture(uri, position)` gives what the server answers.
+  // `picture(uri, position)` returns the server's answer.
   constructor(picture) {
     this.picture = picture;
     this.listeners = [];

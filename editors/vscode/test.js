@@ -1,5 +1,5 @@
-// Drives 'swirl lsp' as an editor does, over the protocol's own client library, and loads the extension with an
-// editor that is played. 'node test.js PATH-TO-SWIRL', after 'npm ci'.
+// Drives 'swirl lsp' as an editor does, over the protocol's own client library, and loads the extension with a
+// simulated editor. 'node test.js PATH-TO-SWIRL', after 'npm ci'.
 
 const assert = require("node:assert");
 const { spawn } = require("node:child_process");

@@ -1,4 +1,4 @@
-//! Any bytes as a task of the queue: it is a scope or none, and an unknown scope does no harm.
+//! Any bytes as a task of the queue: they are read as a scope or refused, and an unknown scope does no harm.
 
 #![no_main]
 

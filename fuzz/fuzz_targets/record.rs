@@ -1,6 +1,5 @@
-//! Any bytes as a stored record. What can be read is the same when it is written and read again, the
-//! engine steps any scope that can be read, however damaged, without a panic, and data that is written as how it differs
-//! comes back as it was.
+//! Any bytes as a stored record. A readable record is the same when it is written and read again. The engine steps any
+//! readable scope without a panic, however damaged it is. Data that is written as a difference is restored unchanged.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any text as a time: instants, durations, cron expressions, intervals, time zones. What is read is
-//! counted with, far from now too, and what comes next must come later.
+//! Any text as a time: instants, durations, cron expressions, intervals, time zones. Calculating with a parsed value
+//! must not panic, even far from now, and each next instant must be later.
 
 #![no_main]
 

@@ -5,7 +5,7 @@ use std::fmt;
 /// A violation of a rule, or a note. A check without violations has passed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// It fails no check, but belongs into the summary.
+    /// It fails no check, but belongs in the summary.
     pub is_note: bool,
     /// A path relative to the repository, with a line if there is one; or a crate's name.
     pub place: String,

@@ -30,7 +30,7 @@ struct Program {
     starts_servers: bool,
 }
 
-/// More failed tests than these are no accident, and aren't run again.
+/// If more tests than this fail, that is no accident, and they aren't run again.
 const UNSTEADY_MAX: usize = 5;
 
 /// A program that failed.

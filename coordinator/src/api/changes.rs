@@ -24,7 +24,7 @@ const ENTRIES_MAX: u64 = 2_000;
 const CHUNK: u64 = 100;
 /// How often the history is read. Large entries come in more parts.
 const READS_MAX: usize = 24;
-/// Data that is longer is not compared, in bytes of JSON.
+/// Larger data, in bytes of JSON, is not compared.
 const DATA_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Deserialize)]

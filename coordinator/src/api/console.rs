@@ -13,7 +13,7 @@ use swirl_console::{CameFrom, Console};
 use super::{Api, answered};
 use crate::server::Peer;
 
-/// The pages that the provider leads back to, after signing in and out.
+/// The pages to which the provider sends browsers back, after signing in and out.
 const RETURNS: [&str; 2] = ["/console/sign-in", "/console/sign-in/callback"];
 
 /// Whether a browser loads one of these pages as a whole, which changes nothing: it comes from another site, as

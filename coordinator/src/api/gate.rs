@@ -81,7 +81,7 @@ pub(super) async fn authorize(
         tracing::info!(by, %method, path, "a change begins");
     }
     let response = match need {
-        // The deployment of a client that has gone is given up, because its references may be slow to fetch.
+        // If the client disconnects, its deployment is abandoned, because fetching its references may take long.
         Need::Deploy if method != Method::DELETE => {
             let named = (!api.access.is_open()).then_some(&*caller.name);
             let mut response = next.run(request).await;

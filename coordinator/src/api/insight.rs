@@ -11,15 +11,15 @@ use crate::doctor::Report;
 pub struct QueueFigures {
     /// Such as `tasks`.
     pub name: &'static str,
-    /// Messages that no process has got yet.
+    /// Messages that no process has received yet.
     pub pending: u64,
-    /// Messages that processes are at work on; `None`: not counted.
+    /// Messages that processes are working on; `None`: not counted.
     pub unacknowledged: Option<u64>,
     /// For how long the oldest pending message has been waiting.
     pub oldest_ms: u64,
 }
 
-/// Knows about the system. Figures are those of all processes together.
+/// Information about the system. Figures are those of all processes together.
 #[async_trait]
 pub trait Insight: Send + Sync {
     /// The processes that are alive, or were until a moment ago.

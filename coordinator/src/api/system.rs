@@ -40,7 +40,7 @@ fn instant(at: Timestamp) -> String {
     format!("{at:.3}")
 }
 
-/// Milliseconds since then; 0 if it is yet to come.
+/// The milliseconds since then; 0 if that is in the future.
 fn since(at: Timestamp, now: Timestamp) -> i64 {
     now.0.saturating_sub(at.0).max(0)
 }

@@ -1,5 +1,5 @@
 //! Checks of what processes of a cluster need: files, servers, access to the API. `swirl doctor` runs them before a
-//! cluster starts, and a coordinator for its console. They change nothing anywhere, and each has a time limit.
+//! cluster starts, and a coordinator for its console. They leave no changes behind, and each has a time limit.
 
 pub mod certificates;
 mod collector;

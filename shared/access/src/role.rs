@@ -73,7 +73,7 @@ impl FromStr for Role {
 }
 
 impl Need {
-    /// The least role that is enough; none if everybody may come.
+    /// The role with the fewest rights that is sufficient; `None` if everybody has access.
     pub fn role(self) -> Option<Role> {
         match self {
             Need::Nothing => None,

@@ -118,10 +118,10 @@ impl TryFrom<&TokenEntry> for Token {
 }
 
 impl Token {
-    /// All entries; names and hashes are those of one token only.
+    /// Reads all entries. Each name and each hash may occur only once.
     ///
     /// # Errors
-    /// The first that cannot be used.
+    /// The first entry that cannot be used.
     pub fn all(entries: &[TokenEntry]) -> Result<Vec<Token>, TokenError> {
         let tokens: Vec<Token> = entries
             .iter()

@@ -49,7 +49,7 @@ impl StoreClock {
             .store(at.0.saturating_sub(self.elapsed_ms()), Ordering::Relaxed);
     }
 
-    /// Keeps the clock right for ever. `ask` asks the store for its time.
+    /// Keeps the clock adjusted. Never returns. `ask` requests the store's time.
     pub async fn keep<F, A>(self: Arc<Self>, ask: F)
     where
         F: Fn() -> A + Send,

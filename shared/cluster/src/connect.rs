@@ -26,7 +26,7 @@ const AGAIN_MAX: Duration = Duration::from_secs(5);
 /// the process stops.
 ///
 /// # Errors
-/// A server refuses; a stream of ours is someone else's.
+/// A server refuses, or an existing stream with one of our names is unsuitable.
 pub async fn connect(
     config: &Config,
     role: &str,
@@ -85,7 +85,7 @@ fn sizes(config: &Config, nats: &async_nats::Client) -> Sizes {
     }
 }
 
-/// Logs oddities of Redis, so that the person who starts a process sees them. `swirl doctor` says more.
+/// Logs findings about Redis, so that the person who starts a process sees them. `swirl doctor` reports more.
 async fn log_findings(redis: Redis) {
     for finding in redis.check().await {
         tracing::warn!(hint = finding.hint, "{}", finding.message);

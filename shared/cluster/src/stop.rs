@@ -1,6 +1,6 @@
 //! Signals that a process must end.
 
-/// Done at Ctrl-C, or when the process receives a signal to end. Listens from now on.
+/// Completes on Ctrl-C, or when the process receives a signal to end. Listens from now on.
 ///
 /// # Errors
 /// Signals cannot be listened to.
@@ -18,7 +18,8 @@ pub fn stop() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Done when the process is asked to end, or when others of the installation write a format that it cannot read.
+/// Completes when the process must end: on `stop`, or when other processes of the installation write a format that it
+/// cannot read.
 pub async fn until_outdated(stop: impl Future<Output = ()>, redis: swirl_redis::Redis) {
     tokio::select! {
         () = stop => {}

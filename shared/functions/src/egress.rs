@@ -123,8 +123,8 @@ impl Egress {
     /// `refused`: networks, `private` or `loopback`, in addition to those that are always refused. `allowed`: networks
     /// that are always permitted.
     ///
+    /// # Errors
     /// The first entry that is not a network.
-    /// The first that is not a network.
     pub fn parse(
         refused: &[impl AsRef<str>],
         allowed: &[impl AsRef<str>],

@@ -18,7 +18,7 @@ pub struct AuditEntry {
     /// Unique; the order of ids is the order of the log.
     pub id: String,
     pub at: Timestamp,
-    /// The name of the caller; `None` where no token is asked for.
+    /// The name of the caller; `None` where no token is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// Such as `cancel` or `deploy`.

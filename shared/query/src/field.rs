@@ -58,7 +58,7 @@ pub(crate) fn words() -> String {
 }
 
 impl FieldKind {
-    /// Whether values of this kind can be compared so.
+    /// Whether values of this kind can be compared with this operator.
     pub fn allows(self, op: Op) -> bool {
         match self {
             FieldKind::Text => true,

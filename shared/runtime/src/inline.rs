@@ -17,7 +17,7 @@ use crate::observe::Observed;
 // left to a worker.
 /// A state or an action takes two or three steps.
 const STEPS: u32 = 300;
-/// The limit on the work of all expressions, in steps of their meter: some ten milliseconds. It isn't a time, so that
+/// The limit on the work of all expressions, in steps of their meter: about ten milliseconds. It isn't a time, so that
 /// the same instance has the same result on every machine.
 const WORK: u64 = 300_000;
 /// The maximum number of produced events. The caller carries out these effects too.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::channel::oneshot;
 
-/// Workflows whose turns cost more than this on average are heavy: some ten milliseconds.
+/// Workflows whose turns cost more than this on average are heavy. In steps of the meter: about ten milliseconds.
 const LIGHT_MAX: u64 = 300_000;
 /// The number of turns in the average.
 const AVERAGED: u64 = 8;

@@ -1,4 +1,4 @@
-//! Takes connections and serves a router on them.
+//! Accepts connections and serves a router on them.
 
 use std::io;
 use std::net::IpAddr;
@@ -30,7 +30,7 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// The pause if no connection can be accepted, for example for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Makes the acceptor of a TLS handshake: with the current certificates.
+/// Returns an acceptor of TLS handshakes, with the current certificates.
 pub type Acceptor = Arc<dyn Fn() -> TlsAcceptor + Send + Sync>;
 
 /// The limits of clients.
@@ -40,9 +40,9 @@ pub struct Limits {
     pub connections: usize,
     /// The maximum number from one address; further ones are closed at once.
     pub of_address: usize,
-    /// How long a new connection may say nothing at all.
+    /// How long a new connection may send nothing at all.
     pub first_byte: Duration,
-    /// How long a request's headers may take to come, from their first byte.
+    /// How long a request's headers may take to arrive, from their first byte.
     pub headers: Duration,
     /// How long a connection may be idle between two requests. Longer than clients usually keep one (90 s): a client
     /// that sends a request just as the connection is closed doesn't know whether it was carried out.
@@ -64,7 +64,7 @@ impl Default for Limits {
     }
 }
 
-/// Where a request comes from; in its extensions.
+/// The address that a request comes from, in the request's extensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer(pub IpAddr);
 
@@ -94,7 +94,7 @@ impl Connections {
         }
     }
 
-    /// Accepts connections for ever.
+    /// Accepts connections. Never returns.
     pub async fn accept(&mut self, listener: &TcpListener) {
         loop {
             // Never closed, so that there is always an answer.
@@ -114,7 +114,7 @@ impl Connections {
         }
     }
 
-    /// Accepts those that wait for it; otherwise they would be reset.
+    /// Accepts the pending connections, because otherwise they would be reset.
     pub fn accept_rest(&mut self, listener: &TcpListener) {
         while let Some(permit) = self.room.now()
             && let Some(Ok((stream, peer))) = listener.accept().now_or_never()
@@ -128,7 +128,7 @@ impl Connections {
             tracing::debug!(%peer, "an address has too many connections");
             return;
         };
-        // Answers are small, and go out at once.
+        // Answers are small and should be sent at once.
         let _ = stream.set_nodelay(true);
         let limits = self.limits;
         let tls = self.tls.as_ref().map(|acceptor| acceptor());

@@ -1,5 +1,5 @@
-//! How long a request's headers may take to come, from their first byte. The body has its own limits, and so has the
-//! time between two requests.
+//! The limit on the time in which a request's headers must arrive, from their first byte. The body and the time between
+//! two requests have limits of their own.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Whether a request has come as far as its headers, and isn't answered yet.
+/// Whether a request's headers have arrived and it isn't answered yet.
 #[derive(Clone, Default)]
 pub(crate) struct UnderWay(Arc<AtomicBool>);
 

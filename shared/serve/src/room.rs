@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The maximum number of connections, regardless of the number of files that this process may open.
 const CONNECTIONS_MAX: usize = 10_000;
-/// Files and connections that this process has besides them: to Redis and NATS, of records and certificates.
+/// Other files and connections of this process: to Redis and NATS, records, certificates.
 const OTHER_FILES: u64 = 256;
 
 /// Places for connections.
@@ -46,7 +46,7 @@ impl Room {
         self.all.clone().try_acquire_owned().ok()
     }
 
-    /// For a connection from there; none if it has too many.
+    /// A place for a connection from this address; `None` if the address has too many.
     pub fn place(&self, from: IpAddr, permit: OwnedSemaphorePermit) -> Option<Place> {
         let address = network(from);
         let mut all = self.lock();

@@ -29,7 +29,7 @@ async fn serve(limits: Limits) -> SocketAddr {
     address
 }
 
-/// Reads until this has come, or until the other end closes.
+/// Reads until this has arrived, or until the other end closes.
 async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
     let mut all = Vec::new();
     let read = timeout(LONG, async {

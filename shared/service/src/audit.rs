@@ -12,7 +12,7 @@ use swirl_ports::{AuditEntry, AuditLog, AuditSubject};
 
 use crate::draw_name;
 
-/// The default for how many entries are kept.
+/// The default number of entries that are kept.
 pub const AUDIT_KEPT: usize = 10_000;
 
 /// The actions that leave an entry.

@@ -29,14 +29,14 @@ pub struct Observed {
     pub unknown: Vec<Call>,
 }
 
-/// Wraps the effects for the driver, and notes published events.
+/// Wraps the effects for the driver, and records published events.
 pub struct Recorder {
     inner: Arc<dyn Effects>,
     observed: Mutex<(Observed, HashSet<String>)>,
     work: Arc<AtomicU64>,
 }
 
-/// How much may happen at one moment: enough for a hundred thousand branches.
+/// The limit on the work at one moment: enough for a hundred thousand branches.
 pub(crate) const WORK_MAX: u64 = 3_000_000;
 
 /// The weight of a start of a sub-workflow or continuation, in entries of history: it keeps about as much memory.

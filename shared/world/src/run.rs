@@ -21,7 +21,7 @@ use swirl_system::{Calls, System};
 use crate::clock::VirtualClock;
 use crate::record::{Call, Observed, Recorder, WORK_MAX};
 
-/// An act of a run's plan.
+/// A step of a run's plan.
 #[derive(Debug, Clone)]
 pub enum Act {
     Start(StartRequest),
@@ -51,7 +51,7 @@ impl std::fmt::Display for Which {
     }
 }
 
-/// Something of the plan that came to nothing.
+/// A step of the plan that had no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ineffective {
     /// Its name in the plan: of a start, its request.
@@ -67,16 +67,16 @@ pub enum Mock {
         result: Result<Data, WorkflowError>,
     },
     Never,
-    /// It is carried out without a word of it: its result is null.
+    /// The call is not recorded, and its result is null.
     Silent,
-    /// The plan has no answer: the run is worth nothing.
+    /// The plan has no answer, so the run is invalid.
     Unknown,
 }
 
-/// Why a run came to its end.
+/// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Nothing is left that could happen.
+    /// Nothing more can happen.
     Quiet,
     /// Virtual time reached its end.
     Until,
@@ -181,13 +181,13 @@ pub struct World {
     pub service: Service,
     recorder: Arc<Recorder>,
     pool: LocalPool,
-    /// Work done since virtual time moved; a bound against workflows that never rest.
+    /// The work since virtual time last moved. Its limit stops workflows that never wait.
     work: Arc<AtomicU64>,
     refused: Vec<Ineffective>,
     idle: Vec<Ineffective>,
 }
 
-/// The weight of a call besides its entries of history: it is noted down with its arguments.
+/// The weight of a call in addition to its entries of history, because it is recorded with its arguments.
 const CALL_WORK: u64 = 10;
 
 /// The longest value that [`World::recording`] keeps.
@@ -392,7 +392,7 @@ impl World {
         }
     }
 
-    /// Starts that gave no instance.
+    /// Starts that created no instance.
     pub fn refused(&self) -> &[Ineffective] {
         &self.refused
     }
@@ -414,7 +414,7 @@ impl World {
         Ok(all)
     }
 
-    /// The observable effects so far; they are forgotten here.
+    /// Takes the observable effects so far, and forgets them.
     pub fn observed(&mut self) -> Observed {
         self.recorder.take()
     }

@@ -43,7 +43,7 @@ const PICTURES: &str = "SWIRL_PICTURES";
 /// The number of journeys that run at once.
 const AT_ONCE: usize = 2;
 
-/// More failed journeys than these are no accident, and aren't run again.
+/// If more journeys than this fail, that is no accident, and they aren't run again.
 const UNSTEADY_MAX: usize = 2;
 
 /// The time limit for a journey, even on a busy machine.

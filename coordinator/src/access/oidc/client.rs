@@ -23,13 +23,13 @@ use super::claims::subject;
 use super::discovery::{Discovered, discover};
 use crate::access::denied::Denied;
 
-/// How long the provider's description of itself is not read again.
+/// How long the provider's description of itself is cached.
 const FRESH: Duration = Duration::from_secs(600);
-/// The same after a failure.
+/// How long it isn't requested again after a failure.
 const AGAIN: Duration = Duration::from_secs(2);
 /// How long discovery may take.
 const DISCOVERY_MAX: Duration = Duration::from_secs(10);
-/// A longer ID token doesn't go into an address, in bytes.
+/// The longest ID token that is put into an address, in bytes.
 const HINT_BYTES_MAX: usize = 4_096;
 /// The longest error code of the provider that is shown.
 const CODE_CHARS_MAX: usize = 60;
@@ -118,7 +118,7 @@ impl Client {
             }
             known.failed = Some(Instant::now());
         }
-        // Addresses seldom change: the last known ones do while the provider's description cannot be read.
+        // Addresses seldom change, so the last known ones are used while the provider's description cannot be read.
         match &known.found {
             Some((_, found)) => Ok(found.clone()),
             None => Err(ProviderError::Away),
@@ -362,7 +362,7 @@ fn code(text: &str) -> String {
     plain.take(CODE_CHARS_MAX).collect()
 }
 
-/// How long a token is valid still.
+/// How long a token is still valid.
 fn left(claims: &Map<String, Value>) -> Duration {
     let ends = claims.get("exp").and_then(Value::as_f64).unwrap_or(0.0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);

@@ -19,7 +19,7 @@ pub(super) struct Discovered {
 }
 
 impl Discovered {
-    /// Whether a client's secret belongs into the form: if the provider doesn't take it in the header.
+    /// Whether a client's secret belongs in the form, because the provider doesn't accept it in the header.
     pub fn secret_in_form(&self) -> bool {
         let methods = self.token_endpoint_auth_methods_supported.as_deref();
         methods.is_some_and(|methods| {

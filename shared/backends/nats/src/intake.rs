@@ -24,7 +24,7 @@ use crate::streams::Streams;
 
 /// The server removes the consumer of a reader that is gone after this time.
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// After this many consecutive failures, within some five seconds, another process may try.
+/// After this many consecutive failures, within about five seconds, another process may try.
 const FAILURES_MAX: u32 = 8;
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// Server clocks differ. If the position is no longer known, reading starts this much earlier.
@@ -117,7 +117,7 @@ impl Intake {
     }
 
     /// The next message, in the order of the stream. `None` means that the stream must be opened again: JetStream has
-    /// been silent for some seconds, or the stream was replaced. Dropping the future loses no message.
+    /// been silent for a few seconds, or the stream was replaced. Dropping the future loses no message.
     pub async fn next(&mut self) -> Option<Incoming> {
         loop {
             if self.open.is_none() {

@@ -9,7 +9,7 @@ use super::{Values, endpoint};
 use crate::problem::Place;
 use crate::types::{Oidc, SignIn};
 
-/// The page of the console that the provider leads back to.
+/// The page of the console to which the provider sends browsers back.
 const CALLBACK: &str = "/console/sign-in/callback";
 
 impl Values<'_> {

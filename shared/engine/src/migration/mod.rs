@@ -1,7 +1,6 @@
 //! Moves an instance to another version of its definition.
 //!
 //! Records refer to states, actions, events and paths by number, and another version has other numbers. So each part is
-//! Another version has other numbers for the states, actions, events and paths that records refer to. So each part is
 //! looked up by name in the new version: a state by its flow and name, an action by its name within its list (or else
 //! by its function, event or sub-workflow), a branch by its name, an entry of an event state by its events. If a part
 //! was removed, or was changed into something else while the instance is in the middle of it, that is a [`Misfit`]; the

@@ -1,4 +1,5 @@
-//! Cancelling comes before anything is evaluated: what a definition computes may be what is wrong with it.
+//! A cancellation is processed before anything is evaluated, because the definition's own computation may be the
+//! problem.
 
 use std::sync::Arc;
 

@@ -26,7 +26,7 @@ const RELAY: &str = r#"{"id": "relay", "version": "1", "specVersion": "0.8",
     "states": [{"name": "A", "type": "event", "onEvents": [{"eventRefs": ["go"]}],
         "end": {"produceEvents": [{"eventRef": "done", "data": "${ {key: .key} }"}]}}]}"#;
 
-/// Waits for an event, then passes on what it brought, unless that fails.
+/// Waits for an event, then produces one with the same key, unless its output filter fails.
 const WAITS: &str = r#"{"id": "waits", "version": "1", "specVersion": "0.8",
     "events": [{"name": "go", "type": "go"}, {"name": "done", "type": "done", "kind": "produced"}],
     "functions": [{"name": "f", "type": "expression", "operation": "${ {f: 1} }"}],
@@ -40,7 +40,7 @@ fn event(id: &str, kind: &str, key: &str) -> CloudEvent {
     serde_json::from_value(event).unwrap()
 }
 
-/// Carries effects out, and notes published events.
+/// Carries out effects, and records published events.
 struct Bus {
     inner: Service,
     published: Mutex<Vec<CloudEvent>>,
@@ -145,7 +145,7 @@ fn a_produced_event_that_nothing_listens_to_leaves_no_record() {
         process.world.wait(carried).unwrap();
         assert_eq!(process.knows(&event), is_known, "{kind}");
     }
-    // One from outside is known, whoever listens.
+    // An event from outside is recorded, whether anything listens to it or not.
     let outside = event("2", "done", "a");
     process.publish(&outside);
     assert!(process.knows(&outside));
@@ -224,7 +224,7 @@ fn an_instance_that_goes_on_with_branches_is_a_workers() {
     assert_eq!(process.task(), Some(root));
 }
 
-/// Says whether events are awaited, and is the log of the world otherwise.
+/// The world's event log, except that the test decides whether events are awaited.
 struct Log {
     inner: Arc<dyn EventLog>,
     awaited: AtomicBool,

@@ -27,7 +27,7 @@ impl Secrets for Nothing {
     }
 }
 
-/// Of a driver of instances that call nothing.
+/// The calls of a driver whose instances call nothing.
 pub fn no_calls() -> Calls {
     Calls {
         caller: Arc::new(Nothing),
@@ -35,7 +35,7 @@ pub fn no_calls() -> Calls {
     }
 }
 
-/// One in which these are deployed, and calls are answered like this.
+/// A world with these definitions, in which calls are answered like this.
 pub fn world(
     documents: &[&str],
     answer: impl Fn(&CallRequest) -> Mock + Send + Sync + 'static,

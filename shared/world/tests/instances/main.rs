@@ -1,4 +1,4 @@
-//! Instances in virtual time, beyond what a scenario can say.
+//! Instances in virtual time, beyond what a scenario can express.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -198,7 +198,7 @@ fn a_place_that_is_gone_is_a_reason() {
         run.misfit(),
         "state 'Wait' is of type sleep there, and of type inject in version 2"
     );
-    // It goes on as before.
+    // It continues as before.
     run.until(61_000, vec![]);
     assert_eq!(run.ended(Status::Completed), data!({"done": 1}));
     let ended = run.migrate_at(None).unwrap_err();
@@ -250,7 +250,7 @@ fn a_wait_that_is_the_same_stays() {
 fn a_wait_that_was_wrong_is_put_right() {
     let wrong = EVENTS.replace("type: paid", "type: payed");
     let mut run = Run::new(&wrong, EVENTS, data!({"id": "o1"}));
-    // It comes before, and is kept for those that wait for it later.
+    // The event arrives before the move, and is kept for later waits.
     run.send("paid", "e1", 2_000);
     assert_eq!(run.instance().state.status, Status::Running);
     run.migrate();
@@ -337,7 +337,7 @@ fn branches_go_along() {
         run.misfit(),
         "parallel state 'Both' has other branches in version 2"
     );
-    // The result of the branch that is done goes where the new version puts none.
+    // The completed branch's result has a target that the new version doesn't have.
     let elsewhere = BRANCHES.replace("toStateData: .right", "toStateData: .top");
     let mut run = Run::new(BRANCHES, &elsewhere, data!({}));
     let reason = run.misfit();

@@ -42,12 +42,12 @@ const EVENTS: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "event
     "states": [{"name": "A", "type": "event", "onEvents": [{"eventRefs": ["again"], "actions": []}],
         "end": {"produceEvents": [{"eventRef": "said"}, {"eventRef": "said"}]}}]}"#;
 
-/// Begins what doubles.
+/// Starts the workflow that doubles itself.
 const FIRST: &str = r#"{"id": "first", "version": "1", "specVersion": "0.8", "events": [
         {"name": "said", "type": "again", "source": "/test", "kind": "produced"}],
     "states": [{"name": "A", "type": "inject", "data": {}, "end": {"produceEvents": [{"eventRef": "said"}]}}]}"#;
 
-/// An honest one: it starts another one, and waits for a third.
+/// An ordinary workflow: it starts one instance, and waits for another.
 const HONEST: &str = r#"{"id": "honest", "version": "1", "specVersion": "0.8", "states": [
     {"name": "A", "type": "operation", "end": true, "actions": [
         {"subFlowRef": {"workflowId": "helper", "invoke": "async", "onParentComplete": "continue"}},
@@ -134,7 +134,7 @@ impl Process {
         self.store.list(&filter).now_or_never().unwrap().unwrap()
     }
 
-    /// Those of a workflow whose histories say that a start was refused, and how often.
+    /// How often the histories of a workflow's instances say that a start was refused.
     fn refused(&self, workflow: &str) -> usize {
         let all = self.instances(workflow);
         let histories = all.iter().map(|instance| {
@@ -155,7 +155,7 @@ impl Process {
     }
 }
 
-/// Runs what doubles for two minutes, with an honest instance each second.
+/// Runs the workflow that doubles itself for two minutes, with an ordinary instance each second.
 fn double(document: &str, first: &str) -> Process {
     let process = Process::new(&[document, FIRST, HONEST, HELPER]);
     process.start(first, 0);
@@ -168,7 +168,7 @@ fn double(document: &str, first: &str) -> Process {
     // One instance may wait with two effects of which one is refused.
     assert!(waiting_max >= PENDING_MAX, "{waiting_max}");
     assert!(waiting_max <= PENDING_MAX + 1, "{waiting_max}");
-    // It continues as fast as it may.
+    // The waiting starts continue at the permitted rate.
     let begun = process.instances("w").len();
     for _ in 0..10 {
         process.live_a_second();

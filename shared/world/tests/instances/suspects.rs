@@ -17,7 +17,7 @@ use swirl_world::{Mock, World};
 
 use crate::fixture;
 
-/// Secrets that are not there yet: who asks for them is about to compute.
+/// Secrets that aren't available yet. A scope that requests them is about to compute.
 #[derive(Default)]
 struct Late {
     asked: AtomicUsize,
@@ -73,7 +73,7 @@ impl Process {
         }
     }
 
-    /// An instance that so many processes didn't survive.
+    /// An instance that has crashed this many processes.
     fn suspected(&self, workflow: &str, request: &str, attempts: u32) -> ScopeRef {
         let request = StartRequest {
             request: request.to_owned(),
@@ -92,7 +92,7 @@ impl Process {
         root
     }
 
-    /// Drives it as far as it comes now.
+    /// Drives it as far as it gets now.
     fn drive(&self, scope: &ScopeRef) -> Driving<'_> {
         let scope = scope.clone();
         let suspects = Some(self.suspects.clone());
@@ -151,7 +151,7 @@ fn after_two_attempts_all_compute_one_at_a_time() {
     }
 }
 
-/// Scopes of which no process died compute at once.
+/// Scopes that crashed no process compute at once.
 #[test]
 fn without_an_attempt_none_waits() {
     let process = Process::new();

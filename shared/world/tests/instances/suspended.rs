@@ -1,4 +1,4 @@
-//! A suspension that its coordinator didn't live to hand on to sub-workflows (docs/language.md#decision-89).
+//! A suspension whose coordinator died before it reached the sub-workflows (docs/language.md#decision-89).
 
 use swirl_model::event::Event;
 use swirl_model::instance::Status;
@@ -83,7 +83,7 @@ fn the_reconciler_hands_on_what_a_coordinator_left() {
         world.run_until_stalled().unwrap();
     };
     for (on, expected) in [(true, &["deep", "middle", "top"][..]), (false, &[])] {
-        // All that a coordinator did that died in the midst of it.
+        // Everything that a coordinator does before it dies half-way.
         let (store, id) = (world.store.clone(), top.clone());
         let done = world.wait(async move { store.suspend(&id, on, Timestamp(0)).await });
         assert!(done.unwrap().is_some());
@@ -97,7 +97,7 @@ fn the_reconciler_hands_on_what_a_coordinator_left() {
         assert_eq!(left, []);
     }
 
-    // The histories say with whom.
+    // The histories name the parent with which each was suspended.
     for one in &all {
         let workflow = &*one.header.definition.workflow;
         let parent = one.header.parent.as_ref();
@@ -120,7 +120,7 @@ fn the_reconciler_hands_on_what_a_coordinator_left() {
         assert_eq!(followed.collect::<Vec<_>>(), expected, "{workflow}");
     }
 
-    // An instance that was handed on isn't handed on again: an operator may let a part continue.
+    // A suspension that has been passed on isn't passed on again, so that an operator may let a part continue.
     let service = world.service.clone();
     let (all, part) = (top.clone(), middle.clone());
     let operated = async move {

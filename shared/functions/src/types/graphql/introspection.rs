@@ -66,7 +66,6 @@ impl Types {
     /// # Errors
     /// The service cannot be reached, or asks to retry later. It isn't an error if the service doesn't reveal its
     /// schema.
-    /// schema isn't an error.
     pub(super) async fn get(&self, question: &Question<'_>) -> Result<Known, CallError> {
         if let Some(given) = &self.given {
             return Ok(given.clone());

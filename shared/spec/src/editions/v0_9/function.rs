@@ -67,7 +67,7 @@ fn request(ctx: &mut Ctx<'_>, node: &Node) -> Option<()> {
     Some(())
 }
 
-/// Values are static. Expressions belong into the arguments of the call.
+/// Values are static. Expressions belong in the arguments of the call.
 fn texts(ctx: &mut Ctx<'_>, obj: Obj<'_>, name: &str) {
     let Some(node) = obj.get(name) else {
         return;
