@@ -89,7 +89,7 @@ fn api() -> Api {
     )
 }
 
-/// `METHOD /path`, headers, an empty line, the body; requests are apart by a line `---`.
+/// `METHOD /path`, headers, an empty line, the body; requests are separated by a line `---`.
 fn request(text: &[u8]) -> Option<Request<Body>> {
     let at = text.windows(2).position(|two| two == b"\n\n");
     let (head, body) = match at {

@@ -106,7 +106,7 @@ pub async fn show(
 #[template(path = "deploy.html")]
 struct Editor {
     shell: Shell,
-    /// Of the style sheets of the editor.
+    /// The nonce that the editor's style sheets must have.
     nonce: String,
     document: String,
     reason: String,

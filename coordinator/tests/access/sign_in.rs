@@ -356,7 +356,7 @@ async fn a_token_that_expires_is_renewed_for_the_same_visitor() {
     .await;
 }
 
-/// Of a provider whose access tokens are for itself only.
+/// This is for providers whose access tokens are only for themselves.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_token_will_do_if_the_api_accepts_it() {
     let login = Login::start().await.unwrap();

@@ -18,8 +18,7 @@ pub fn stop() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Completes when the process must end: on `stop`, or when other processes of the installation write a format that it
-/// cannot read.
+/// Completes on `stop`, or when other processes of the installation write a format that this one cannot read.
 pub async fn until_outdated(stop: impl Future<Output = ()>, redis: swirl_redis::Redis) {
     tokio::select! {
         () = stop => {}

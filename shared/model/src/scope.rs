@@ -83,7 +83,7 @@ pub struct Scope {
     /// Of the root: the values of its instance's search attributes.
     #[serde(default, skip_serializing_if = "Attributes::is_empty")]
     pub attributes: Attributes,
-    /// Of the root: the search attributes whose values cannot be kept, as the history says already.
+    /// Of the root: the search attributes whose values cannot be kept. The history says so already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<Arc<str>>,
 }

@@ -202,8 +202,8 @@ pub struct State {
     /// Schemas of the state's data, after the input filter and after the output filter.
     pub input_schema: Option<Schema>,
     pub output_schema: Option<Schema>,
-    /// Repeats the state as a whole, before its handlers are asked. The first rule that fits decides, also if
-    /// it allows no retry.
+    /// Repeats the state as a whole, before its handlers are asked. The first rule that fits decides, even if it allows
+    /// no retry.
     pub retries: Vec<StateRetryRule>,
     pub on_errors: Vec<Handler>,
     /// Absent where the kind has its own (switch) and in the last of compensating states.
@@ -372,8 +372,8 @@ pub enum When {
     },
     /// `R/...`: an instance at the beginning of each interval.
     Interval(String),
-    /// Nothing is created by itself: an ISO 8601 interval in which events may create instances, and in
-    /// which alone anyone may if the schedule is exclusive.
+    /// An ISO 8601 interval that creates nothing by itself. Events may create instances only within it; if the schedule
+    /// is exclusive, the same applies to all other requests.
     Window(String),
 }
 

@@ -1,6 +1,6 @@
-//! Cron expressions against the crate `cron`, on the part that both read alike: six fields, UTC, and one of the two
-//! day fields left open. (With both, that crate wants a day that fits both; crontab(5) and this project take either.
-//! It knows no `L`, `W` and `#`.)
+//! Compares cron expressions with the crate `cron`, for the forms that both interpret in the same way: six fields, UTC,
+//! and one of the two day fields left open. (With both, that crate wants a day that fits both; crontab(5) and this
+//! project take either. It knows no `L`, `W` and `#`.)
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -1,7 +1,7 @@
 //! The deployed definitions, and the compiled ones that this process has used.
 //!
-//! Of definitions that it hasn't used, a process knows only the events that they listen to, and each time it reads only
-//! the changes. It reads and compiles a document when it first runs an instance of it.
+//! A process knows only the events that a definition listens to until it uses the definition, and each time it reads
+//! only the changes. It reads and compiles a document when it first runs an instance of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Hostile definitions, and a client that holds connections. Each tries to exhaust shared resources. Honest instances
+//! Hostile definitions, and a client that holds connections. Each tries to exhaust shared resources. Ordinary instances
 //! run beside them, and must have the same outcome as without them.
 
 use std::collections::BTreeMap;

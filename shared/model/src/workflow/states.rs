@@ -106,16 +106,16 @@ pub struct EventState {
 pub struct OnEvents {
     /// Each takes one event.
     pub events: Vec<EventId>,
-    /// When the entry's wait is over, over the positions in `events`. It may ask for several events in an
+    /// When the entry's wait is over: an expression over the positions in `events`. It may require several events in an
     /// exclusive state too.
     pub wait: Wait,
     pub filter: EventFilter,
     pub actions: ListId,
     /// Where to go after the actions, if the entry has its own transition. It ends the state.
     pub next: Option<Next>,
-    /// How long to wait for this entry, from the beginning of the state (of an instance that events start: from the
-    /// first of them). Then it isn't waited for any longer. Where no other entry is left, the state continues by this
-    /// entry's `next`, otherwise by its own, without actions.
+    /// How long to wait for this entry, from the beginning of the state (in an instance that events start: from the
+    /// first of them). After that it is no longer awaited. If no other entry is left, the state continues without
+    /// actions: by this entry's `next` if there is one, otherwise by its own.
     pub timeout: Option<Period>,
 }
 
@@ -192,14 +192,14 @@ pub enum Test {
     Holds(ExprId),
     /// Holds if anything is selected: not null, not false, no empty list.
     Exists(ExprId),
-    /// Compares the selection of a path with a value. Of a list of matches one must fit; where nothing is selected it
-    /// doesn't hold.
+    /// Compares the selection of a path with a value. If the path selects a list of matches, one of them must fit; if
+    /// it selects nothing, the condition doesn't hold.
     Compare {
         path: ExprId,
         operator: Comparison,
         value: Data,
-        /// Both sides are compared as texts; else as numbers if both are numbers or look like them, and
-        /// as texts if not.
+        /// True: both sides are compared as texts. False: as numbers if both are numbers or look like them, otherwise
+        /// as texts.
         as_text: bool,
     },
     All(Vec<Test>),
@@ -242,9 +242,9 @@ pub struct Parallel {
     pub branches: Vec<Branch>,
     /// How many of the awaited branches must be done. `None`: all of them.
     pub at_least: Option<Count>,
-    /// The state data becomes the list of the outputs of the awaited branches, in their order. Else the result of each
-    /// branch is merged into the state data, in the order of the branches: of a list of actions their results, of a
-    /// flow of states the output of the state that it ended in.
+    /// True: the state data becomes the list of the outputs of the awaited branches, in their order. False: the result
+    /// of each branch is merged into the state data, in the order of the branches. The result of a list of actions is
+    /// the actions' results, that of a flow of states is the output of the state in which it ended.
     pub collect: bool,
     /// Where in the state data that list goes; `None`: it becomes the state data.
     pub collect_to: Option<PathId>,

@@ -1,5 +1,4 @@
-//! A cancellation is processed before anything is evaluated, because the definition's own computation may be the
-//! problem.
+//! A cancellation is processed before anything is evaluated: the definition's own computation may be the problem.
 
 use std::sync::Arc;
 
