@@ -32,8 +32,9 @@ def main():
     work = ROOT / "target" / "peers"
     work.mkdir(parents=True, exist_ok=True)
     server = fetch(work)
-    service = build(HERE / "restate", work / "restate", "restate-steps")
-    bench = build(ROOT, ROOT / "target", "swirl-bench", "-p", "swirl-bench", "-p", "swirl-cli")
+    service = build(HERE / "restate", work / "restate", "restate-steps", profile="release")
+    packages = ["-p", "swirl-bench", "-p", "swirl-cli", "-p", "swirl-chaos"]
+    bench = build(ROOT, ROOT / "target", "swirl-bench", *packages, profile="dist")
     with tempfile.TemporaryDirectory() as folder:
         ports = free_ports(4)
         running = []
@@ -65,10 +66,11 @@ def fetch(work):
     return found[0]
 
 
-def build(folder, target, binary, *packages):
-    command = ["cargo", "build", "--release", "--target-dir", target, *packages]
+def build(folder, target, binary, *packages, profile):
+    """Both with the optimisation that each is distributed with; for Swirl, the packages of its other benchmarks."""
+    command = ["cargo", "build", "--profile", profile, "--target-dir", target, *packages]
     subprocess.run(command, cwd=folder, check=True)
-    return target / "release" / binary
+    return target / profile / binary
 
 
 def free_ports(count):

@@ -10,8 +10,9 @@ use crate::terminal::Terminal;
 
 /// Lists, shows, resends and drops messages that could not be processed.
 ///
-/// A message becomes a dead letter when it is not a CloudEvent, when an event is too large to be published, and when a
-/// task failed twenty times. In the last case its instance is suspended. Fix the cause, then retry.
+/// A message becomes a dead letter when it is not a CloudEvent, when an event keeps failing or is too large to be
+/// published, and when a task failed twenty times or crashed five workers. After failed tasks, the instance is
+/// suspended. Fix the cause, then retry.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -277,7 +277,7 @@ pub const COMMON: &[Setting] = &[
         "How many starts of one workflow by other instances may wait for these rates, in all processes together. They \
          stay in Redis meanwhile. Beyond it, one that nothing waits for starts nothing, which its history says, and an \
          instance that would continue as another faults with `LimitExceeded`. Sub-workflows that an action waits for \
-         count only from the fifth nested instance on. 0: without a limit.",
+         count only from the fifth instance of a chain or a tree on. 0: without a limit.",
     )
     .default("100000"),
     Setting::new(

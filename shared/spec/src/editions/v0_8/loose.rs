@@ -59,7 +59,7 @@ pub(in crate::editions) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {
             (action.get("functionRef").cloned(), action.take("args"))
     {
         let message =
-            "'args' belongs into 'functionRef' as 'arguments'; it is taken as if it were there";
+            "'args' belongs in 'functionRef' as 'arguments'; it is taken as if it were there";
         let hint = "write 'functionRef: {refName: ..., arguments: ...}'";
         warn(ctx, &arguments, message, hint);
         let members = [("refName", function.clone()), ("arguments", arguments)];

@@ -62,7 +62,7 @@ pub(super) fn arguments_beside(ctx: &mut Ctx<'_>, action: &mut Node) {
         return;
     };
     let location = ctx.location(&arguments);
-    let message = "'arguments' belongs into 'functionRef'; it is taken as if it were there";
+    let message = "'arguments' belongs in 'functionRef'; it is taken as if it were there";
     let hint = "write 'functionRef: {refName: ..., arguments: ...}'".to_owned();
     ctx.warn_as_is(
         &location,
