@@ -1,5 +1,6 @@
 //! The state that the handlers share.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,8 +19,12 @@ use super::letters::DeadLetters;
 use super::places::Places;
 use crate::access::Access;
 
+/// A handle, since each layer of the router clones it for each request.
 #[derive(Clone)]
-pub struct Api {
+pub struct Api(Arc<Parts>);
+
+#[derive(Clone)]
+pub struct Parts {
     /// For requests that change something.
     pub service: Service,
     /// For requests that only read.
@@ -53,6 +58,14 @@ pub type Metrics = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 /// The functions that are currently unavailable, although requests are answered.
 pub type Limited = Arc<dyn Fn() -> BoxFuture<'static, Vec<String>> + Send + Sync>;
 
+impl Deref for Api {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
 impl Api {
     pub fn new(
         service: Service,
@@ -60,7 +73,7 @@ impl Api {
         reader: Arc<dyn Reader>,
         access: Access,
     ) -> Api {
-        Api {
+        Api(Arc::new(Parts {
             deployer: Deployer::new(service.clone(), queries.clone()),
             deployments: Places::default(),
             service,
@@ -80,56 +93,61 @@ impl Api {
             insight: None,
             checks: None,
             viewers_max: VIEWERS_MAX,
-        }
+        }))
+    }
+
+    /// The parts, to set one of them.
+    fn parts(&mut self) -> &mut Parts {
+        Arc::make_mut(&mut self.0)
     }
 
     /// Sets the functions that `/readyz` reports as unavailable.
     #[must_use]
     pub fn with_limited(mut self, limited: Limited) -> Api {
-        self.limited = Some(limited);
+        self.parts().limited = Some(limited);
         self
     }
 
     /// Sets the store of dead letters; without it there are none.
     #[must_use]
     pub fn with_dead_letters(mut self, kept: Arc<dyn DeadLetters>) -> Api {
-        self.dead_letters = Some(kept);
+        self.parts().dead_letters = Some(kept);
         self
     }
 
     /// Sets the store of batches; without it there are none. [`Batching::run`] has to carry them out somewhere.
     #[must_use]
     pub fn with_batches(mut self, batches: &Batching) -> Api {
-        self.batches = Some((batches.store.clone(), batches.limits));
+        self.parts().batches = Some((batches.store.clone(), batches.limits));
         self
     }
 
     /// Sets the audit log; without it actions leave no entry.
     #[must_use]
     pub fn with_auditing(mut self, auditing: Auditing) -> Api {
-        self.auditing = Some(Arc::new(auditing));
+        self.parts().auditing = Some(Arc::new(auditing));
         self
     }
 
     /// Sets the store of saved views; without it there are none.
     #[must_use]
     pub fn with_views(mut self, views: Arc<dyn SavedViews>) -> Api {
-        self.views = Some(views);
+        self.parts().views = Some(views);
         self
     }
 
     /// Sets how many pages of the console may get hints about changes; further ones look for changes by themselves.
     #[must_use]
     pub fn with_viewers_max(mut self, viewers_max: usize) -> Api {
-        self.viewers_max = viewers_max;
+        self.parts().viewers_max = viewers_max;
         self
     }
 
     /// Sets the source of what is known about the system; without it little is.
     #[must_use]
     pub fn with_insight(mut self, insight: Arc<dyn Insight>) -> Api {
-        self.checks = Some(Checks::new(insight.clone(), self.service.clock.clone()));
-        self.insight = Some(insight);
+        self.parts().checks = Some(Checks::new(insight.clone(), self.service.clock.clone()));
+        self.parts().insight = Some(insight);
         self
     }
 
@@ -154,7 +172,7 @@ impl Api {
     #[must_use]
     pub fn only_hosts(mut self, hosts: &[String]) -> Api {
         let hosts = hosts.iter().map(|host| plain_host(host));
-        self.hosts = Some(hosts.collect());
+        self.parts().hosts = Some(hosts.collect());
         self
     }
 
@@ -162,21 +180,21 @@ impl Api {
     /// such as `https://app.example.org`. Pages of other origins are refused.
     #[must_use]
     pub fn with_origins(mut self, origins: &[String]) -> Api {
-        self.origins = origins.into();
+        self.parts().origins = origins.into();
         self
     }
 
     /// Serves metrics at `/metrics`.
     #[must_use]
     pub fn with_metrics(mut self, metrics: Metrics) -> Api {
-        self.metrics = Some(metrics);
+        self.parts().metrics = Some(metrics);
         self
     }
 
     /// Reports each request to `answers` after its response.
     #[must_use]
     pub fn with_answers(mut self, answers: Answers) -> Api {
-        self.answers = Some(answers);
+        self.parts().answers = Some(answers);
         self
     }
 
