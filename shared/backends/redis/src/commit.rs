@@ -11,6 +11,7 @@ use swirl_ports::{Commit, Committed, InboxItem, Lease, OutboxEntry, Result};
 
 use crate::Redis;
 use crate::attributes;
+use crate::commit_parts::is_gone;
 use crate::events::event_digest;
 use crate::following;
 use crate::keys::Span;
@@ -19,7 +20,6 @@ use crate::recorded::{self, first_due};
 use crate::reply::Reply;
 use crate::script::{Lazy, Script};
 use crate::snapshot::Snapshot;
-use crate::steps::is_gone;
 
 static COMMIT: Lazy = Lazy::new(commit);
 /// A commit that ends an instance frees memory.
@@ -192,7 +192,7 @@ impl Redis {
         attempt: u64,
     ) -> Result<Value> {
         if answer.is_err() && !lease.is_taken() {
-            let given_back = self.settle_scope(&lease.scope, Some(attempt)).await;
+            let given_back = self.refresh_scope(&lease.scope, Some(attempt)).await;
             tracing::debug!(scope = %lease.scope, ok = given_back.is_ok(), "the outcome of a commit is unknown");
         }
         answer
@@ -244,7 +244,7 @@ impl Redis {
         let token: u64 = reply.number()?;
         let waits = reply.list()?;
         let joins = self.large_joins(instance, reply.list()?)?;
-        self.settle_waits(instance, freed, mark, waits, &mut wake)
+        self.update_wait_index(instance, freed, mark, waits, &mut wake)
             .await;
         // The holder of the scope sees new inputs when it releases the scope.
         if !released {
@@ -267,7 +267,7 @@ impl Redis {
 impl Redis {
     /// Updates the index of events after a commit. `mark` is empty if the commit changed no waits; otherwise `waits`
     /// has them.
-    pub(crate) async fn settle_waits(
+    pub(crate) async fn update_wait_index(
         &self,
         instance: &InstanceId,
         freed: &[String],
@@ -275,7 +275,7 @@ impl Redis {
         waits: Reply,
         wake: &mut Vec<ScopeRef>,
     ) {
-        let settled = async {
+        let updated = async {
             for digest in freed {
                 self.release_event(instance, digest).await?;
             }
@@ -287,7 +287,7 @@ impl Redis {
                 Ok(())
             }
         };
-        if let Err(error) = settled.await {
+        if let Err(error) = updated.await {
             // The commit is valid; the reconciler handles the mark that the script left.
             tracing::warn!(%instance, %error, "the index of events could not be updated yet");
         }

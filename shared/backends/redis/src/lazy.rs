@@ -220,7 +220,7 @@ impl Redis {
                         fork_bytes,
                         bytes: header_bytes + fork_bytes,
                     };
-                    let fork_base = self.fork_bases().settle(&scope.instance, name, fork_base);
+                    let fork_base = self.fork_bases().share(&scope.instance, name, fork_base);
                     (header, Some(fork_base.fork))
                 } else {
                     (header, fork)

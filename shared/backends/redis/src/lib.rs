@@ -7,6 +7,7 @@
 //! Invariants: all keys of a script share a hash tag; leases use the clock of Redis, never that of a process; the size
 //! of a script's arguments and the time of each call are limited.
 
+mod activity;
 mod admin;
 mod attributes;
 mod audit;
@@ -15,9 +16,9 @@ mod branch;
 mod business_keys;
 mod check;
 mod commit;
+mod commit_parts;
 mod connect;
 mod definitions;
-mod doing;
 mod draft;
 mod events;
 mod expected;
@@ -50,7 +51,6 @@ mod retention;
 mod script;
 mod shards;
 mod snapshot;
-mod steps;
 mod store;
 mod timers;
 mod views;
@@ -64,9 +64,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::task::AbortHandle;
 
+pub use activity::Activity;
 pub use check::{Examined, Finding, Severity};
 use connect::Link;
-pub use doing::Doing;
 use expected::Expectations;
 use following::Following;
 use fork_bases::ForkBases;

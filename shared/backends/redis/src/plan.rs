@@ -9,12 +9,12 @@ use swirl_model::scope::{BranchResult, Fork};
 
 use crate::attributes::{self, IndexChange};
 use crate::commit::kib;
+use crate::commit_parts::{WIDE, is_gone};
 use crate::draft::Draft;
 use crate::inbox::{Inbox, remembered};
 use crate::plan_input::{PlanInput, Unplanned};
 use crate::record::{end_letter, flags};
 use crate::snapshot::{Joining, Snapshot};
-use crate::steps::{WIDE, is_gone};
 use crate::timers::{self, TimerChange};
 use crate::waits::{self, WaitChange};
 
@@ -127,7 +127,7 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
     // Nothing may be left of a scope that is gone.
     let unusual = consumed.len() + left.len() > WIDE
         || commit.require_unchanged_inbox && inbox.has_news(token)
-        || !left.is_empty() && (gone || input.steps.end.is_some());
+        || !left.is_empty() && (gone || input.parts.end.is_some());
     // If the worker continued, it could overtake effects that haven't been carried out.
     let released = commit.release
         && (gone || input.effects.is_empty())
@@ -215,18 +215,18 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
     // The scope's own forks.
     let mut forks = known.forks.clone();
     let (mut rest, mut fork_bytes) = (0, 0);
-    if input.steps.close.is_some() || input.steps.fork.is_some() || gone {
+    if input.parts.close.is_some() || input.parts.fork.is_some() || gone {
         draft.compare_own("F:", forks.as_deref().unwrap_or_default().as_bytes());
         let mut numbers = numbers(forks.as_deref()).ok_or(Unplanned::General)?;
         let had_forks = !numbers.is_empty();
-        if let Some(number) = input.steps.close {
+        if let Some(number) = input.parts.close {
             let joining = known.joining.as_ref().ok_or(Unplanned::Unknown)?;
             let (results, kib) = draft.close(number, joining).ok_or(Unplanned::General)?;
             rest += results;
             gain -= kib;
             numbers.retain(|other| *other != number);
         }
-        if let (Some(fork), Some(record)) = (input.steps.fork, input.fork) {
+        if let (Some(fork), Some(record)) = (input.parts.fork, input.fork) {
             fork_bytes = record.len();
             gain += kib(record.len()) as i64;
             draft
@@ -235,7 +235,7 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
             numbers.push(fork.fork);
             numbers.sort_unstable();
         }
-        if (gone || input.steps.end.is_some()) && !numbers.is_empty() {
+        if (gone || input.parts.end.is_some()) && !numbers.is_empty() {
             return Err(Unplanned::General);
         }
         let text: Vec<String> = numbers.iter().map(u32::to_string).collect();
@@ -251,14 +251,14 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
     let branch = match is_root {
         true => None,
         false => {
-            let (report, result) = (&input.steps.report, input.result);
+            let (report, result) = (&input.parts.report, input.result);
             let branch = draft.branch(&fork_stamp, gone, known, report, result);
             Some(branch.ok_or(Unplanned::General)?)
         }
     };
 
     // The end.
-    let ends = match input.steps.end {
+    let ends = match input.parts.end {
         Some(Command::End { status, .. }) => {
             for field in ["k", "out", "err"] {
                 draft.compare(field, b"");
@@ -276,7 +276,7 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
         }
         _ => None,
     };
-    let index = match input.steps.index {
+    let index = match input.parts.index {
         true => {
             let before = known.attributes.as_ref().ok_or(Unplanned::Unknown)?;
             let change = attributes::change(before, &commit.scope.attributes);

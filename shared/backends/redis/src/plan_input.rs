@@ -2,13 +2,13 @@
 
 use swirl_ports::Commit;
 
-use crate::steps::Steps;
+use crate::commit_parts::CommitParts;
 use crate::waits::Change;
 
 /// The parts of a commit in their stored form, and everything else that a plan depends on.
 pub(crate) struct PlanInput<'a> {
     pub commit: &'a Commit,
-    pub steps: &'a Steps<'a>,
+    pub parts: &'a CommitParts<'a>,
     /// The revision before the record's.
     pub rev: u64,
     pub record: Vec<u8>,

@@ -6,11 +6,11 @@ use swirl_ports::{Lease, Result};
 
 use crate::Redis;
 use crate::commit::kib;
+use crate::commit_parts::CommitParts;
 use crate::connect::damaged;
 use crate::lazy::Item;
 use crate::reply::unpack;
 use crate::snapshot::{self, Joining, Snapshot};
-use crate::steps::Steps;
 
 /// Fields of the instance, and prefixes of fields of the scope.
 const FIELDS: [&str; 10] = ["s", "p", "z", "at", "m:", "l:", "q:", "t:", "x:", "F:"];
@@ -20,7 +20,7 @@ impl Redis {
     pub(crate) async fn read_again(
         &self,
         lease: &Lease,
-        steps: &Steps<'_>,
+        parts: &CommitParts<'_>,
     ) -> Result<Option<Snapshot>> {
         let name = lease.scope.scope.as_str();
         let key = self.keys().hash_of(&lease.scope.instance);
@@ -33,7 +33,7 @@ impl Redis {
                 read.arg(field);
             }
         }
-        let fork = steps
+        let fork = parts
             .close
             .map(|number| (number, format!("{name}.{number}")));
         if let Some((_, fork)) = &fork {

@@ -5,9 +5,9 @@ use swirl_model::event::{Command, Input};
 use swirl_model::scope::Timer;
 use swirl_ports::Commit;
 
+use crate::commit_parts::WIDE;
 use crate::plan_input::Unplanned;
 use crate::record::timer_kind;
-use crate::steps::WIDE;
 
 /// The position of the index's key in the call's keys, members to remove, scores and members to add, and the lowest of
 /// these scores.

@@ -13,6 +13,7 @@ use swirl_ports::{Commit, Committed, OutboxEntry, Result};
 use crate::Redis;
 use crate::branch::fork_of;
 use crate::commit::{is_bounded, is_last, kib};
+use crate::commit_parts::{CommitParts, is_gone};
 use crate::connect::damaged;
 use crate::events::event_digest;
 use crate::expected::Expected;
@@ -25,7 +26,6 @@ use crate::recorded::{self, first_due};
 use crate::reply::Reply;
 use crate::script::{Lazy, Script};
 use crate::snapshot::Snapshot;
-use crate::steps::{Steps, is_gone};
 use crate::waits;
 
 static WRITE: Lazy = Lazy::new(write);
@@ -77,9 +77,9 @@ impl Redis {
             return None;
         }
         let known = Snapshot::take(&commit.lease)?;
-        let steps = Steps::of(commit)?;
+        let parts = CommitParts::of(commit)?;
         match self
-            .write_planned(commit, &steps, known, rev, attempt)
+            .write_planned(commit, &parts, known, rev, attempt)
             .await
         {
             Ok(Some(committed)) => {
@@ -95,19 +95,19 @@ impl Redis {
     async fn write_planned(
         &self,
         commit: &Commit,
-        steps: &Steps<'_>,
+        parts: &CommitParts<'_>,
         mut known: Snapshot,
         rev: u64,
         attempt: u64,
     ) -> Result<Option<Committed>> {
         let mut is_fresh = false;
         loop {
-            let planned = self.planned(commit, steps, &known, rev, attempt)?;
+            let planned = self.planned(commit, parts, &known, rev, attempt)?;
             let answer = match planned {
                 Ok((call, plan)) => {
                     let answer = self.run(script(commit), call).await;
                     let answer: Value = self.sure(answer, &commit.lease, attempt).await?;
-                    self.written(commit, steps, plan, answer).await?
+                    self.written(commit, parts, plan, answer).await?
                 }
                 Err(Unplanned::Unknown) => None,
                 Err(Unplanned::General) => return Ok(None),
@@ -116,7 +116,7 @@ impl Redis {
                 return Ok(answer);
             }
             // A field has changed or was never read.
-            let Some(found) = self.read_again(&commit.lease, steps).await? else {
+            let Some(found) = self.read_again(&commit.lease, parts).await? else {
                 return Ok(None);
             };
             (known, is_fresh) = (found, true);
@@ -127,7 +127,7 @@ impl Redis {
     async fn written(
         &self,
         commit: &Commit,
-        steps: &Steps<'_>,
+        parts: &CommitParts<'_>,
         plan: Plan<'_>,
         answer: Value,
     ) -> Result<Option<Committed>> {
@@ -136,19 +136,19 @@ impl Redis {
         let (mut outbox, mut mark, mut waits) = (Vec::new(), String::new(), None);
         let answer = match answer {
             answer @ Value::Array(_) => {
-                let mut parts = Reply::new(answer)?;
-                let answer = parts.value()?;
-                let first = parts.text()?;
-                if !steps.effects.is_empty() {
+                let mut reply = Reply::new(answer)?;
+                let answer = reply.value()?;
+                let first = reply.text()?;
+                if !parts.effects.is_empty() {
                     let first: u64 = first.parse().map_err(|_| bad())?;
-                    let effects = steps.effects.iter().zip(first..);
+                    let effects = parts.effects.iter().zip(first..);
                     outbox.extend(effects.map(|(effect, id)| OutboxEntry {
                         instance: scope.instance.clone(),
                         id,
                         command: (*effect).clone(),
                     }));
                 }
-                (mark, waits) = (parts.text()?, Some(parts.list()?));
+                (mark, waits) = (reply.text()?, Some(reply.list()?));
                 answer
             }
             answer => answer,
@@ -183,7 +183,7 @@ impl Redis {
                 return Err(damaged("the answer to a commit", what));
             }
         }
-        if let (Some(fork), Some((header, bytes))) = (steps.fork, &after.header) {
+        if let (Some(fork), Some((header, bytes))) = (parts.fork, &after.header) {
             // Its branches are next, and most of them here.
             let name = format!("{}.{}", scope.scope, fork.fork);
             let fork_base = ForkBase {
@@ -193,7 +193,7 @@ impl Redis {
                 fork_bytes: plan.fork_bytes,
                 bytes: bytes + plan.fork_bytes,
             };
-            self.fork_bases().settle(&scope.instance, &name, fork_base);
+            self.fork_bases().share(&scope.instance, &name, fork_base);
         }
         let of = |name: &str| ScopeRef {
             instance: scope.instance.clone(),
@@ -206,7 +206,7 @@ impl Redis {
         let joins = (complete == Some(true)).then(|| of("r"));
         let freed = freed(commit);
         if let Some(waits) = waits {
-            self.settle_waits(&scope.instance, &freed, mark, waits, &mut wake)
+            self.update_wait_index(&scope.instance, &freed, mark, waits, &mut wake)
                 .await;
         }
         // The holder of the scope sees new inputs when it releases the scope.
@@ -247,7 +247,7 @@ impl Redis {
     fn planned<'a>(
         &'a self,
         commit: &'a Commit,
-        steps: &'a Steps<'a>,
+        parts: &'a CommitParts<'a>,
         known: &Snapshot,
         rev: u64,
         attempt: u64,
@@ -256,17 +256,17 @@ impl Redis {
         let id = &lease.scope.instance;
         let limit = self.options().record_max;
         let is_kept = !is_gone(&commit.scope, &commit.commands);
-        let record = match is_kept || steps.end.is_some() {
+        let record = match is_kept || parts.end.is_some() {
             true => self.encode_scope(&commit.scope, lease)?,
             false => Vec::new(),
         };
-        let fork = steps.fork.map(|fork| {
+        let fork = parts.fork.map(|fork| {
             let what = || format!("a fork of {}", lease.scope);
             encode(fork, what, limit)
         });
         let fork = fork.transpose()?;
         let (mut result, mut is_done) = (None, false);
-        if let Some(Command::Report(report)) = steps.report {
+        if let Some(Command::Report(report)) = parts.report {
             let what = || format!("the result of {}", lease.scope);
             result = Some(encode(report, what, limit)?);
             is_done = report.is_done();
@@ -277,7 +277,7 @@ impl Redis {
             status,
             output: data,
             error: fault,
-        }) = steps.end
+        }) = parts.end
         {
             let data = data.as_ref();
             let data = data.map(|data| encode(data, || format!("the output of {id}"), limit));
@@ -300,14 +300,14 @@ impl Redis {
             false => 0,
         };
         let elements = crate::history::elements(&commit.history, id, limit)?;
-        let effects = steps.effects.iter().map(|effect| {
+        let effects = parts.effects.iter().map(|effect| {
             let what = || format!("an effect of {}", lease.scope);
             encode_text(effect, what, limit)
         });
         let effects = effects.collect::<Result<_>>()?;
         let input = PlanInput {
             commit,
-            steps,
+            parts,
             rev,
             record,
             fork,

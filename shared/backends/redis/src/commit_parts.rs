@@ -8,9 +8,9 @@ use swirl_ports::Commit;
 /// Commits with more inputs or lines of history are left to the general function.
 pub(crate) const WIDE: usize = 500;
 
-/// The steps of a commit on the fast path, in addition to storing the record.
+/// The parts of a commit on the fast path, in addition to storing the record.
 #[derive(Default)]
-pub(crate) struct Steps<'a> {
+pub(crate) struct CommitParts<'a> {
     pub close: Option<u32>,
     pub fork: Option<&'a Fork>,
     pub report: Option<&'a Command>,
@@ -20,9 +20,9 @@ pub(crate) struct Steps<'a> {
     pub index: bool,
 }
 
-impl<'a> Steps<'a> {
+impl<'a> CommitParts<'a> {
     /// Returns `None` if the commit needs the general function.
-    pub fn of(commit: &'a Commit) -> Option<Steps<'a>> {
+    pub fn of(commit: &'a Commit) -> Option<CommitParts<'a>> {
         let name = commit.lease.scope.scope.as_str();
         let is_root = name == "r";
         // `r.<fork>.<branch>`
@@ -34,26 +34,26 @@ impl<'a> Steps<'a> {
         {
             return None;
         }
-        let mut steps = Steps::default();
+        let mut parts = CommitParts::default();
         for command in &commit.commands {
             match command {
-                Command::CloseFork(fork) if is_root && steps.is_before_fork() => {
-                    if steps.close.replace(*fork).is_some() {
+                Command::CloseFork(fork) if is_root && parts.is_before_fork() => {
+                    if parts.close.replace(*fork).is_some() {
                         return None;
                     }
                 }
-                Command::Fork(fork) if is_root && steps.is_before_fork() => {
+                Command::Fork(fork) if is_root && parts.is_before_fork() => {
                     let open = fork.open.min(fork.total) as usize;
                     if fork.parent != scope.id || open == 0 {
                         return None;
                     }
-                    steps.fork = Some(fork);
+                    parts.fork = Some(fork);
                 }
-                Command::Report(_) if is_branch && steps.report.is_none() => {
-                    steps.report = Some(command);
+                Command::Report(_) if is_branch && parts.report.is_none() => {
+                    parts.report = Some(command);
                 }
-                Command::End { .. } if is_root && steps.end.is_none() => {
-                    steps.end = Some(command);
+                Command::End { .. } if is_root && parts.end.is_none() => {
+                    parts.end = Some(command);
                 }
                 Command::Yield
                 | Command::Arm(_)
@@ -61,24 +61,24 @@ impl<'a> Steps<'a> {
                 | Command::Subscribe(_)
                 | Command::Unsubscribe(_)
                 | Command::Correlate(_) => {}
-                Command::Index if is_root => steps.index = true,
+                Command::Index if is_root => parts.index = true,
                 Command::Publish(_)
                 | Command::Start(_)
                 | Command::EndInstance { .. }
                 | Command::SuspendAwaited
-                | Command::Send { .. } => steps.effects.push(command),
+                | Command::Send { .. } => parts.effects.push(command),
                 Command::Drop if is_branch => {}
                 _ => return None,
             }
         }
         // A root that is gone has ended. If the instance has ended without failing, its root is gone.
         let gone = is_gone(&commit.scope, &commit.commands);
-        let is_over = steps.end.is_some_and(|end| !is_fault(end));
-        let is_faulted = steps.end.is_some_and(is_fault);
+        let is_over = parts.end.is_some_and(|end| !is_fault(end));
+        let is_faulted = parts.end.is_some_and(is_fault);
         if is_root && gone != is_over || gone && (is_faulted || !commit.release) {
             return None;
         }
-        Some(steps)
+        Some(parts)
     }
 
     fn is_before_fork(&self) -> bool {
