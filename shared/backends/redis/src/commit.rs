@@ -85,8 +85,8 @@ impl Redis {
         let rev = commit.scope.rev;
         commit.scope.rev += 1;
         let is_bounded = is_bounded(&commit, self.options().instance_bytes);
-        if let Some(committed) = self.commit_plainly(&commit, rev, attempt).await {
-            return committed;
+        if self.options().plain {
+            return self.commit_plainly(&commit, rev, attempt).await;
         }
         let Commit {
             lease,
@@ -192,7 +192,9 @@ impl Redis {
         attempt: u64,
     ) -> Result<Value> {
         if answer.is_err() && !lease.is_taken() {
-            let given_back = self.refresh_scope(&lease.scope, Some(attempt)).await;
+            let attempt = attempt.to_string();
+            let held = Some((self.process(), attempt.as_str()));
+            let given_back = self.refresh_scope(&lease.scope, held).await;
             tracing::debug!(scope = %lease.scope, ok = given_back.is_ok(), "the outcome of a commit is unknown");
         }
         answer

@@ -1,97 +1,134 @@
-//! Which commits the fast path (`write.rs`) can write, and what they do besides storing the record.
+//! What a commit does besides storing the record, sorted by what it is about.
 
-use swirl_model::event::Command;
-use swirl_model::instance::EndStatus;
-use swirl_model::scope::{Fork, Role, Scope};
+use swirl_model::event::{Command, Input};
+use swirl_model::scope::{BranchResult, Fork, Role, Scope};
 use swirl_ports::Commit;
 
-/// Commits with more inputs or lines of history are left to the general function.
-pub(crate) const WIDE: usize = 500;
+/// A change of a scope's own fork.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ForkCommand<'a> {
+    Make(&'a Fork),
+    Extend {
+        fork: u32,
+        open: u32,
+        needed: u32,
+    },
+    Close(u32),
+    Revive {
+        fork: u32,
+        index: u32,
+        input: &'a Input,
+        others: bool,
+    },
+}
 
-/// The parts of a commit on the fast path, in addition to storing the record.
 #[derive(Default)]
 pub(crate) struct CommitParts<'a> {
-    pub close: Option<u32>,
-    pub fork: Option<&'a Fork>,
-    pub report: Option<&'a Command>,
-    pub end: Option<&'a Command>,
+    /// Changes of the scope's own forks, in order.
+    pub forks: Vec<ForkCommand<'a>>,
+    pub detached: Vec<&'a Scope>,
+    pub report: Option<&'a BranchResult>,
+    /// The commands that end the instance or let it run again, in order.
+    pub status: Vec<&'a Command>,
     pub effects: Vec<&'a Command>,
+    /// The number of effects that come before the instances that end with this one.
+    pub effects_before_end: usize,
     /// The attributes of the instance have changed.
     pub index: bool,
 }
 
 impl<'a> CommitParts<'a> {
-    /// Returns `None` if the commit needs the general function.
-    pub fn of(commit: &'a Commit) -> Option<CommitParts<'a>> {
-        let name = commit.lease.scope.scope.as_str();
-        let is_root = name == "r";
-        // `r.<fork>.<branch>`
-        let is_branch = !is_root && name.bytes().filter(|byte| *byte == b'.').count() == 2;
-        let scope = &commit.scope;
-        if !(is_root || is_branch)
-            || matches!(scope.role, Role::Detached { .. })
-            || commit.history.len() > WIDE
-        {
-            return None;
-        }
+    pub fn of(commit: &'a Commit) -> CommitParts<'a> {
         let mut parts = CommitParts::default();
         for command in &commit.commands {
             match command {
-                Command::CloseFork(fork) if is_root && parts.is_before_fork() => {
-                    if parts.close.replace(*fork).is_some() {
-                        return None;
-                    }
+                Command::Fork(fork) => parts.forks.push(ForkCommand::Make(fork)),
+                Command::CloseFork(fork) => parts.forks.push(ForkCommand::Close(*fork)),
+                Command::ExtendFork { fork, open, needed } => {
+                    parts.forks.push(ForkCommand::Extend {
+                        fork: *fork,
+                        open: *open,
+                        needed: *needed,
+                    });
                 }
-                Command::Fork(fork) if is_root && parts.is_before_fork() => {
-                    let open = fork.open.min(fork.total) as usize;
-                    if fork.parent != scope.id || open == 0 {
-                        return None;
-                    }
-                    parts.fork = Some(fork);
+                Command::ReviveBranch {
+                    fork,
+                    index,
+                    input,
+                    others,
+                } => parts.forks.push(ForkCommand::Revive {
+                    fork: *fork,
+                    index: *index,
+                    input,
+                    others: *others,
+                }),
+                Command::Detach(scope) => parts.detached.push(scope),
+                // Each branch counts once.
+                Command::Report(result) => parts.report = parts.report.or(Some(result)),
+                Command::End { .. } => {
+                    parts.status.push(command);
+                    parts.effects_before_end = parts.effects.len();
                 }
-                Command::Report(_) if is_branch && parts.report.is_none() => {
-                    parts.report = Some(command);
-                }
-                Command::End { .. } if is_root && parts.end.is_none() => {
-                    parts.end = Some(command);
-                }
-                Command::Yield
-                | Command::Arm(_)
-                | Command::Disarm(_)
-                | Command::Subscribe(_)
-                | Command::Unsubscribe(_)
-                | Command::Correlate(_) => {}
-                Command::Index if is_root => parts.index = true,
+                Command::Reopen => parts.status.push(command),
+                Command::Index => parts.index = true,
                 Command::Publish(_)
                 | Command::Start(_)
                 | Command::EndInstance { .. }
                 | Command::SuspendAwaited
                 | Command::Send { .. } => parts.effects.push(command),
-                Command::Drop if is_branch => {}
-                _ => return None,
+                // The timers and waits of the scope are taken from the commit. The driver queues a scope that yields
+                // after releasing the lease.
+                Command::Arm(_)
+                | Command::Disarm(_)
+                | Command::Subscribe(_)
+                | Command::Unsubscribe(_)
+                | Command::Correlate(_)
+                | Command::Yield
+                | Command::Drop => {}
             }
         }
-        // A root that is gone has ended. If the instance has ended without failing, its root is gone.
-        let gone = is_gone(&commit.scope, &commit.commands);
-        let is_over = parts.end.is_some_and(|end| !is_fault(end));
-        let is_faulted = parts.end.is_some_and(is_fault);
-        if is_root && gone != is_over || gone && (is_faulted || !commit.release) {
-            return None;
-        }
-        Some(parts)
+        parts
     }
 
-    fn is_before_fork(&self) -> bool {
-        self.fork.is_none() && self.end.is_none()
+    pub fn made_forks(&self) -> impl Iterator<Item = &'a Fork> {
+        self.forks.iter().filter_map(|command| match command {
+            ForkCommand::Make(fork) => Some(*fork),
+            _ => None,
+        })
     }
-}
 
-fn is_fault(command: &Command) -> bool {
-    let status = EndStatus::Faulted;
-    matches!(command, Command::End { status: found, .. } if *found == status)
+    /// The existing forks that the commit changes.
+    pub fn changed_forks(&self) -> Vec<u32> {
+        let forks = self.forks.iter().filter_map(|command| match command {
+            ForkCommand::Make(_) => None,
+            ForkCommand::Extend { fork, .. }
+            | ForkCommand::Close(fork)
+            | ForkCommand::Revive { fork, .. } => Some(*fork),
+        });
+        let mut forks: Vec<u32> = forks.collect();
+        forks.sort_unstable();
+        forks.dedup();
+        forks
+    }
+
+    pub fn revived(&self) -> impl Iterator<Item = (u32, u32, bool, &'a Input)> {
+        self.forks.iter().filter_map(|command| match command {
+            ForkCommand::Revive {
+                fork,
+                index,
+                input,
+                others,
+            } => Some((*fork, *index, *others, *input)),
+            _ => None,
+        })
+    }
 }
 
 /// Whether nothing of the scope is kept, except for the record of a root.
 pub(crate) fn is_gone(scope: &Scope, commands: &[Command]) -> bool {
     scope.ended() || commands.contains(&Command::Drop)
+}
+
+pub(crate) fn is_detached(scope: &Scope) -> bool {
+    matches!(scope.role, Role::Detached { .. })
 }

@@ -9,6 +9,7 @@
 
 mod activity;
 mod admin;
+mod answer;
 mod attributes;
 mod audit;
 mod batches;
@@ -20,8 +21,10 @@ mod commit_parts;
 mod connect;
 mod definitions;
 mod draft;
+mod ending;
 mod events;
 mod expected;
+mod facts;
 mod following;
 mod fork_bases;
 mod format;
@@ -38,6 +41,8 @@ mod nodes;
 mod options;
 mod outbox;
 mod overdue;
+mod own_branch;
+mod own_forks;
 mod pending_starts;
 mod plan;
 mod plan_input;

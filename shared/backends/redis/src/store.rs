@@ -58,7 +58,8 @@ pub(crate) fn freeing() -> Vec<&'static Script> {
     let own: [&Script; 4] = [&ACQUIRE, &HOLD, &LOOK, &ENDING_INPUT];
     let mut all = own.to_vec();
     all.extend(crate::lifecycle::freeing());
-    all.extend([crate::commit::freeing(), crate::write::freeing()]);
+    all.push(crate::commit::freeing());
+    all.extend(crate::write::freeing());
     all
 }
 
@@ -524,17 +525,16 @@ impl Redis {
         Reply::new(self.run(&HOLD, call).await?)
     }
 
-    /// Updates the index of ready scopes for a scope that is not held. If this attempt took a lease and the response
-    /// was lost, the lease is released.
-    pub(crate) async fn refresh_scope(&self, scope: &ScopeRef, attempt: Option<u64>) -> Result<()> {
+    /// Updates the index of ready scopes for a scope. `held`: holder and attempt of a lease, which is released.
+    pub(crate) async fn refresh_scope(
+        &self,
+        scope: &ScopeRef,
+        held: Option<(&str, &str)>,
+    ) -> Result<()> {
         let keys = self.keys().of(&scope.instance, Span::Ready);
         let mut call = self.call_scope(&HOLD, &keys, scope);
-        call.arg("").arg("refresh").arg(self.process());
-        call.arg(
-            attempt
-                .map(|attempt| attempt.to_string())
-                .unwrap_or_default(),
-        );
+        let (holder, attempt) = held.unwrap_or_default();
+        call.arg("").arg("refresh").arg(holder).arg(attempt);
         self.run::<Value>(&HOLD, call).await.map(|_| ())
     }
 

@@ -23,7 +23,9 @@ use swirl_ports::{
 };
 use swirl_servers::RedisServer;
 
-use crate::operations::{Known, some_attributes, some_commit, some_input, some_scope};
+use crate::operations::{
+    Known, SHORT_MS, pause, some_attributes, some_commit, some_input, some_scope,
+};
 use crate::side::{Dice, Side, masked};
 
 /// The outcome, without tokens.
@@ -35,13 +37,20 @@ fn notified(committed: &Committed) -> String {
             joins,
             released,
             token,
-        } => masked(&format!(
-            "{outbox:?} {wake:?} {joins:?} {released} {token:?}"
-        )),
+        } => {
+            let wake: BTreeSet<_> = wake.iter().collect();
+            masked(&format!(
+                "{outbox:?} {wake:?} {joins:?} {released} {token:?}"
+            ))
+        }
         Committed::InboxChanged => "news".to_owned(),
         Committed::Full(room) => format!("full {}", room.bytes),
         Committed::Refused => "refused".to_owned(),
     }
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(200).collect()
 }
 
 fn named(command: &Command) -> &'static str {
@@ -62,6 +71,11 @@ fn named(command: &Command) -> &'static str {
         Command::Correlate(_) => "correlate",
         Command::Arm(_) => "arm",
         Command::Disarm(_) => "disarm",
+        Command::ExtendFork { .. } => "extend",
+        Command::ReviveBranch { .. } => "revive",
+        Command::Detach(_) => "detach",
+        Command::Reopen => "reopen",
+        Command::Drop => "drop",
         _ => "other",
     }
 }
@@ -74,6 +88,8 @@ struct Pair {
     seen: BTreeSet<String>,
     /// How many commits exceeded the size limit of the instance.
     full: u32,
+    /// The last commit, for messages of failures.
+    last: String,
 }
 
 impl Pair {
@@ -87,7 +103,8 @@ impl Pair {
                     .collect()
             };
             panic!(
-                "after {what}: only on the general path {:#?}, only on the fast one {:#?}",
+                "after {what}, {}: only on the general path {:#?}, only on the fast one {:#?}",
+                self.last,
                 only(&general, &plain),
                 only(&plain, &general)
             );
@@ -95,11 +112,15 @@ impl Pair {
     }
 
     async fn hold(&self, scope: &ScopeRef, lazily: bool) -> Option<(Held, Held)> {
+        self.hold_for(scope, lazily, LEASE_MS).await
+    }
+
+    async fn hold_for(&self, scope: &ScopeRef, lazily: bool, ms: u64) -> Option<(Held, Held)> {
         let take = async |side: &Side| {
             let taken = if lazily {
-                side.store.read_snapshot(scope, LEASE_MS).await
+                side.store.read_snapshot(scope, ms).await
             } else {
-                side.store.acquire(scope, LEASE_MS).await
+                side.store.acquire(scope, ms).await
             };
             taken.unwrap()
         };
@@ -118,10 +139,7 @@ impl Pair {
         held: &mut (Held, Held),
         again: bool,
     ) -> bool {
-        let mut copy = Known {
-            forks: known.forks.clone(),
-            ..*known
-        };
+        let (mut before, mut copy) = (known.clone(), known.clone());
         let commit = some_commit(&mut Dice(seed), &mut copy, &held.0, again);
         let twin = some_commit(&mut Dice(seed), known, &held.1, again);
         // Each side has its own data, since the same object in memory is stored as the same.
@@ -131,22 +149,41 @@ impl Pair {
         let parts = what.iter().map(|part| format!("{part} held {held_before}"));
         let parts: Vec<String> = parts.collect();
         let what = format!("{} held {held_before}", what.join(" "));
-        let before = self.plain.store.plain_commits();
+        self.last = format!(
+            "{} consumed {:?} release {} ended {} {:?}",
+            held.0.lease.scope,
+            commit.consumed,
+            commit.release,
+            commit.scope.ended(),
+            commit
+                .commands
+                .iter()
+                .map(|command| short(&format!("{command:?}")))
+                .collect::<Vec<_>>()
+        );
+        let count = self.plain.store.plain_commits();
         self.general.age_ready();
         self.plain.age_ready();
+        let is_short = commit.lease_ms == SHORT_MS;
         let general = self.general.store.commit(commit).await.unwrap();
         let plain = self.plain.store.commit(twin).await.unwrap();
-        assert_eq!(
-            notified(&general),
-            notified(&plain),
-            "{}",
-            held.0.lease.scope
-        );
-        if self.plain.store.plain_commits() > before {
+        assert_eq!(notified(&general), notified(&plain), "{}", self.last);
+        if self.plain.store.plain_commits() > count {
             self.seen.insert(what);
             self.seen.extend(parts);
         }
         self.full += u32::from(matches!(general, Committed::Full(_)));
+        if is_short {
+            pause().await;
+        }
+        if seed % 16 == 3 {
+            let mut copy = before.clone();
+            let commit = some_commit(&mut Dice(seed), &mut copy, &held.0, again);
+            let twin = some_commit(&mut Dice(seed), &mut before, &held.1, again);
+            let general = self.general.store.commit(commit).await.unwrap();
+            let plain = self.plain.store.commit(twin).await.unwrap();
+            assert_eq!(notified(&general), notified(&plain), "again {}", self.last);
+        }
         self.general.check_weight();
         self.plain.check_weight();
         let (
@@ -302,6 +339,14 @@ async fn the_end_with_attributes_takes_the_fast_path() {
     assert_eq!(instance.unwrap().state.attributes, some_attributes());
 }
 
+/// The seeds: from the first to the usual number, and more if something hasn't been seen.
+fn seeds() -> (u64, u64, u64) {
+    match std::env::var("SWIRL_SEEDS").map(|text| text.parse()) {
+        Ok(Ok(seeds)) => (601, seeds, seeds),
+        _ => (1, 150, 600),
+    }
+}
+
 #[tokio::test]
 async fn the_fast_path_leaves_the_same_data_as_the_general_one() {
     let mut commits = 0;
@@ -327,6 +372,11 @@ async fn the_fast_path_leaves_the_same_data_as_the_general_one() {
             "subscribe",
             "unsubscribe",
             "correlate",
+            "extend",
+            "revive",
+            "detach",
+            "reopen",
+            "drop",
         ];
         let with_lease = |kind: &'static str| {
             // Two of them under a lease are too rare.
@@ -339,8 +389,9 @@ async fn the_fast_path_leaves_the_same_data_as_the_general_one() {
         kinds.into_iter().flat_map(with_lease)
     };
     // Some kinds are rare.
-    for seed in 1..=600 {
-        if seed > 150 && wanted().all(|what| seen.contains(&what)) {
+    let (first, usual, last) = seeds();
+    for seed in first..=last {
+        if seed > usual && wanted().all(|what| seen.contains(&what)) {
             break;
         }
         server.cli(&["FLUSHALL"]).unwrap();
@@ -349,6 +400,7 @@ async fn the_fast_path_leaves_the_same_data_as_the_general_one() {
             plain: Side::new(&server, "short", true, 3).await,
             seen: std::mem::take(&mut seen),
             full,
+            last: String::new(),
         };
         for side in [&pair.general, &pair.plain] {
             side.store.set_following(seed % 3 == 0).await.unwrap();
@@ -390,6 +442,13 @@ async fn the_fast_path_leaves_the_same_data_as_the_general_one() {
                     commits += 1;
                     kept.extend(pair.turn(&mut dice, &mut known, held, true).await);
                 }
+                3 if dice.one_in(8) => {
+                    known.children += 1;
+                    let id = format!("c{}", known.children);
+                    for side in [&pair.general, &pair.plain] {
+                        side.store.create(child(&id, "a")).await.unwrap();
+                    }
+                }
                 _ => {
                     let scope = some_scope(&mut dice, &known);
                     let lazily = dice.roll(3) > 0;
@@ -400,6 +459,11 @@ async fn the_fast_path_leaves_the_same_data_as_the_general_one() {
                         } else {
                             None
                         };
+                        // It may take a lease, and lose it.
+                        if dice.one_in(12) {
+                            pair.hold_for(&scope, false, SHORT_MS).await;
+                            pause().await;
+                        }
                         commits += 1;
                         kept.extend(pair.turn(&mut dice, &mut known, held, false).await);
                         if let Some(other) = other {
