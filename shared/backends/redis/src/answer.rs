@@ -1,13 +1,14 @@
 //! The answers to commits that take no effect. They follow from what is stored; if that was read before the commit, it
 //! is read again first, so an outdated snapshot is no reason to refuse anything.
 
-use crate::commit::kib;
 use crate::commit_parts::is_detached;
 use crate::inbox::Inbox;
 use crate::plan_input::{Answer, PlanInput, Unplanned};
+use crate::size::kib;
 use crate::snapshot::{Reread, Snapshot};
 
-/// The words of a lease: token, when it ends, whether its holder was notified that the scope is closed, holder, attempt.
+/// The words of a lease: token, when it ends, whether its holder was notified that the scope is closed, the holder, its
+/// attempt.
 struct Held<'a> {
     token: &'a str,
     is_notified: bool,

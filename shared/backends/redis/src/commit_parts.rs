@@ -124,6 +124,13 @@ impl<'a> CommitParts<'a> {
     }
 }
 
+/// Whether the commit ends the instance.
+pub(crate) fn is_last(commands: &[Command]) -> bool {
+    commands
+        .iter()
+        .any(|command| matches!(command, Command::End { .. }))
+}
+
 /// Whether nothing of the scope is kept, except for the record of a root.
 pub(crate) fn is_gone(scope: &Scope, commands: &[Command]) -> bool {
     scope.ended() || commands.contains(&Command::Drop)

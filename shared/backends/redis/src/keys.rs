@@ -90,7 +90,11 @@ impl Keys {
     }
 
     /// The keys of a commit. `change`: the status of the instance before and after it, if it changes.
-    pub fn of_plain(&self, instance: &InstanceId, change: Option<(Status, Status)>) -> Vec<String> {
+    pub fn of_commit(
+        &self,
+        instance: &InstanceId,
+        change: Option<(Status, Status)>,
+    ) -> Vec<String> {
         let tag = self.tag(instance);
         let id = instance.as_str();
         let mut keys = Vec::with_capacity(9);

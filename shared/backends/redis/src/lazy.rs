@@ -14,12 +14,12 @@ use swirl_ports::{Held, InboxItem, Lease, Result};
 use crate::Redis;
 use crate::attributes;
 use crate::branch::{differs, read_scope};
-use crate::commit::kib;
 use crate::connect::damaged;
 use crate::expected::Expected;
 use crate::fork_bases::ForkBase;
 use crate::joins::{add_results, result_fields};
 use crate::reply::{json, unpack};
+use crate::size::kib;
 use crate::snapshot::{self, Numbers, OwnFork, Snapshot};
 
 /// The fields before those of the enclosing forks.

@@ -55,6 +55,7 @@ mod reread;
 mod retention;
 mod script;
 mod shards;
+mod size;
 mod snapshot;
 mod store;
 mod timers;
@@ -104,8 +105,8 @@ struct Inner {
     generation: AtomicU64,
     /// The random name that this namespace got when it was first used.
     installation: OnceLock<String>,
-    /// Commits on the fast path.
-    plain: AtomicU64,
+    /// Commits that read their scope again.
+    second_reads: AtomicU64,
     /// The stamp of the last write.
     stamp: AtomicU64,
     following: Following,
@@ -140,7 +141,7 @@ impl Redis {
                 attempts: AtomicU64::new(0),
                 generation: AtomicU64::new(0),
                 installation: OnceLock::new(),
-                plain: AtomicU64::new(0),
+                second_reads: AtomicU64::new(0),
                 stamp: AtomicU64::new(0),
                 following: Following::default(),
                 fork_bases: ForkBases::new(),

@@ -4,10 +4,10 @@
 
 use serde::Serialize;
 
-use crate::commit::kib;
 use crate::commit_parts::ForkCommand;
 use crate::draft::Draft;
 use crate::plan_input::{PlanInput, Unplanned};
+use crate::size::kib;
 use crate::snapshot::{Numbers, OwnFork, Snapshot};
 
 /// An input for another scope: scope, id, kind, input.

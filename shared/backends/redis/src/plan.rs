@@ -12,7 +12,6 @@ use swirl_ports::Commit;
 
 use crate::answer::check;
 use crate::attributes::{self, IndexChange};
-use crate::commit::kib;
 use crate::commit_parts::{is_detached, is_gone};
 use crate::draft::Draft;
 use crate::ending::StatusChange;
@@ -22,6 +21,7 @@ use crate::inbox::{Inbox, remembered};
 use crate::own_forks;
 use crate::plan_input::{PlanInput, Unplanned};
 use crate::record::{flags, status_letter};
+use crate::size::kib;
 use crate::snapshot::Snapshot;
 use crate::timers::{self, TimerChange};
 use crate::waits;

@@ -6,12 +6,12 @@ use swirl_model::instance::Status;
 use swirl_ports::{Lease, Result};
 
 use crate::Redis;
-use crate::commit::kib;
 use crate::commit_parts::CommitParts;
 use crate::connect::damaged;
 use crate::lazy::{Item, enclosing_forks};
 use crate::record::{is_over, read_status};
 use crate::reply::unpack;
+use crate::size::kib;
 use crate::snapshot::{self, Numbers, OwnFork, Reread, Snapshot};
 
 /// Fields of the instance, and prefixes of fields of the scope.

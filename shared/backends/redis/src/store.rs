@@ -58,7 +58,6 @@ pub(crate) fn freeing() -> Vec<&'static Script> {
     let own: [&Script; 4] = [&ACQUIRE, &HOLD, &LOOK, &ENDING_INPUT];
     let mut all = own.to_vec();
     all.extend(crate::lifecycle::freeing());
-    all.push(crate::commit::freeing());
     all.extend(crate::write::freeing());
     all
 }

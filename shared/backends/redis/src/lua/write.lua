@@ -3,10 +3,10 @@
 -- instance and the length of its history; and inboxes of other scopes, which anybody may change. Either everything is
 -- written or nothing.
 --
--- KEYS: 1 instance, 2 ready, 3 history, 4 its waits; if the status of the instance changes, 5 ended, 6 and 7 the
--- listings of its status by time and by workflow, 8 and 9 those of the new status; then the indexes that the facts name;
--- then instances with recorded data, if there is data that expires; last instances with unread entries, if histories
--- are followed.
+-- KEYS: 1 instance, 2 ready, 3 history, 4 its waits, 5 ended; if the status of the instance changes, 6 and 7 the
+-- listings of its status by time and by workflow, 8 and 9 those of the new status; then the indexes that the facts
+-- name; then instances with recorded data, if there is data that expires; last instances with unread entries, if
+-- histories are followed.
 -- ARGV: 1 the facts below, as msgpack; then fields to read; the required values of the first of them ('' for none);
 -- elements of history; fields and values to write; fields to remove; scopes that become ready.
 --
@@ -25,8 +25,8 @@
 --       value) or u (a wait that is over), field, slots or value }],
 --     [the scope's member of the index of ready scopes, if it stays ready],
 --     [its fork: { name, number, index or -1 if the branch has a record, stamp or '', change of the number of branches
---       with a record, letter of the result (d done, f failed, '' none), its bytes, whether the parent is read too, [the
---       parent, if it can be notified], whether the fork is closed }],
+--       with a record, letter of the result (d done, f failed, '' none), its bytes, whether the parent is read too,
+--       [the parent, if it can be notified], whether the fork is closed }],
 --     [the new status: { letter, [when the instance ended], [number of fields that are not read, if no others may
 --       exist] }],
 --     [timers: { position of their index in KEYS, members to remove, pairs of score and member to add,
@@ -51,8 +51,9 @@
 --
 -- Returns false if nothing was written, otherwise 1; or token and end of the lease that was taken; or 'j' if the fork
 -- is complete and the parent was notified, with the number of results that it has to read, their bytes, the number of
--- the input that notifies it, and the lease that was taken, if any. With effects or changed waits it returns a list: that value, the id of the first
--- effect (the others follow it) or '', and the mark of the instance and all its waits, or '' and nothing.
+-- the input that notifies it, and the lease that was taken, if any. With effects or changed waits it returns a list:
+-- that value, the id of the first effect (the others follow it) or '', and the mark of the instance and all its waits,
+-- or '' and nothing.
 
 -- Libraries, which are not available yet when this is loaded.
 local call, match, find, sub, pack, unpacked
@@ -82,7 +83,8 @@ end
 -- grow; nil if the fork isn't as expected.
 local function counted(branch, text)
   local fork = text and unpacked(text)
-  if not fork or #fork < 10 or branch[4] ~= '' and fork[STAMP] ~= branch[4] or branch[3] >= fork[OPEN] then return nil end
+  if not fork or #fork < 10 or branch[4] ~= '' and fork[STAMP] ~= branch[4] then return nil end
+  if branch[3] >= fork[OPEN] then return nil end
   if fork[CLOSED] == 1 and not branch[10] then return nil end
   fork[LIVE] = fork[LIVE] + branch[5]
   local letter, size = branch[6], branch[7]
@@ -202,7 +204,8 @@ end
 -- write, the id of the first effect, and the mark and all waits.
 local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
   local K = KEYS[1]
-  local INST, NS, held, lease, numbered, gain, room, most, waits, stays, branch, ends, timers, effects, index, rare = unpack(more, 1, 16)
+  local INST, NS, held, lease, numbered, gain, room, most, waits, stays = unpack(more, 1, 10)
+  local branch, ends, timers, effects, index, rare = unpack(more, 11, 16)
   if held then
     local token, notified = match(found[place + 1] or '', '^(%d+) %d+ (%d) ')
     if token ~= held[1] or notified ~= '0' then return false end

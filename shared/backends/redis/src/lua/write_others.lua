@@ -1,6 +1,6 @@
--- Writes the changes of a commit like write.lua (`write_guarded`), and then what follows from them for other scopes. Branches
--- come and go without changing what the commit was computed from, so what there is to do is found here: it is done for
--- all that is left of a fork or of the instance.
+-- Writes the changes of a commit like write.lua (`write_guarded`), and then what follows from them for other scopes.
+-- Branches come and go without changing what the commit was computed from, so what there is to do is found here: it is
+-- done for all that is left of a fork or of the instance.
 --
 -- The facts have, as the last of the rare ones: {
 --   positions in KEYS of timers, of dirty instances and of the consumed events,

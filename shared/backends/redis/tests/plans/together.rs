@@ -27,7 +27,7 @@ fn branch(index: u32) -> ScopeRef {
 async fn branches_that_end_together_do_not_conflict() {
     const BRANCHES: u32 = 100;
     let server = RedisServer::start().unwrap();
-    let side = Side::new(&server, "together", true, 100_000).await;
+    let side = Side::new(&server, "together", 100_000).await;
     let b = Backend::of(Arc::new(side.store.clone()), ());
     b.create(new("a")).await;
     let forks = vec![fork("r", 1, BRANCHES, BRANCHES, BRANCHES)];
@@ -37,7 +37,7 @@ async fn branches_that_end_together_do_not_conflict() {
     for index in 0..BRANCHES {
         held.push(b.hold_lazily(&branch(index)).await);
     }
-    let before = side.store.plain_commits();
+    let before = side.store.second_reads();
     let reports = held.iter().map(|held| {
         let report = change(vec![Command::Report(done())]).at(Cursor::Ended);
         let last = Change {
@@ -56,7 +56,7 @@ async fn branches_that_end_together_do_not_conflict() {
             .iter()
             .all(|committed| matches!(committed, Committed::Done { .. }))
     );
-    assert_eq!(side.store.plain_commits(), before + u64::from(BRANCHES));
+    assert_eq!(side.store.second_reads(), before);
     assert_eq!(b.hold(&root("a")).await.inbox.len(), 1);
 }
 
@@ -64,12 +64,12 @@ async fn branches_that_end_together_do_not_conflict() {
 #[tokio::test]
 async fn calls_under_a_lease_are_written_at_once() {
     let server = RedisServer::start().unwrap();
-    let side = Side::new(&server, "calls", true, 100_000).await;
+    let side = Side::new(&server, "calls", 100_000).await;
     let b = Backend::of(Arc::new(side.store.clone()), ());
     b.create(new("a")).await;
     let mut held = b.hold_lazily(&root("a")).await;
     let mut scope = scope_of(&held.record);
-    let before = side.store.plain_commits();
+    let before = side.store.second_reads();
     for call in 1..=5 {
         scope.cursor = calling(call);
         let next = commit_with(&held, &scope, call > 1);
@@ -80,14 +80,14 @@ async fn calls_under_a_lease_are_written_at_once() {
         held.lease.token = token.unwrap_or(held.lease.token);
         scope.rev += 1;
     }
-    assert_eq!(side.store.plain_commits(), before + 5);
+    assert_eq!(side.store.second_reads(), before);
     // By now the lease lasts longer, and the next commit needs no second request either.
     assert!(side.store.renew(&held.lease, LEASE_MS).await.unwrap());
     scope.cursor = calling(6);
     let next = commit_with(&held, &scope, true);
     side.store.commit(next).await.unwrap();
     scope.rev += 1;
-    assert_eq!(side.store.plain_commits(), before + 6);
+    assert_eq!(side.store.second_reads(), before);
     // An answer that arrives after another input.
     let cancel = Input::Cancel {
         status: EndStatus::Cancelled,
@@ -105,7 +105,7 @@ async fn calls_under_a_lease_are_written_at_once() {
 #[tokio::test]
 async fn a_commit_is_planned_again_after_a_change() {
     let server = RedisServer::start().unwrap();
-    let side = Side::new(&server, "again", true, 100_000).await;
+    let side = Side::new(&server, "again", 100_000).await;
     let b = Backend::of(Arc::new(side.store.clone()), ());
     b.create(new("a")).await;
     let mut held = b.hold_lazily(&root("a")).await;
@@ -123,13 +123,13 @@ async fn a_commit_is_planned_again_after_a_change() {
     assert!(b.add(&root("a"), Input::Timer { seq: 1 }).await);
     let items = side.store.drain(&held.lease).await.unwrap();
     assert_eq!(items.unwrap().0.len(), 1);
-    let before = side.store.plain_commits();
+    let before = side.store.second_reads();
     scope.timers.clear();
     let mut next = commit_with(&held, &scope, true);
     next.consumed = vec![Input::Timer { seq: 1 }.id()];
     let committed = side.store.commit(next).await.unwrap();
     assert!(matches!(committed, Committed::Done { .. }), "{committed:?}");
-    assert_eq!(side.store.plain_commits(), before + 1);
+    assert_eq!(side.store.second_reads(), before + 1);
     let due = side.store.due_timers(at(1_000), 10).await.unwrap();
     assert_eq!(due, Vec::new());
 }
@@ -138,7 +138,7 @@ async fn a_commit_is_planned_again_after_a_change() {
 #[tokio::test]
 async fn waiting_for_an_answer_runs_no_function() {
     let server = RedisServer::start().unwrap();
-    let mut side = Side::new(&server, "waiting", true, 100_000).await;
+    let mut side = Side::new(&server, "waiting", 100_000).await;
     let b = Backend::of(Arc::new(side.store.clone()), ());
     b.create(new("a")).await;
     b.act(
