@@ -44,7 +44,7 @@ struct Failure {
 /// These take more than a minute. They are started first, so that they don't run alone at the end.
 const LONGEST: [&str; 4] = [
     "swirl-cli tests/cluster.rs",
-    "swirl-redis tests/plain/main.rs",
+    "swirl-redis tests/plans/main.rs",
     "swirl-simulation tests/mutants.rs",
     "swirl-simulation src/lib.rs",
 ];

@@ -7,7 +7,7 @@ use swirl_model::instance::Status;
 use swirl_model::time::Timestamp;
 use swirl_nats::{Backlog, Streams};
 use swirl_ports::{FollowedHistories, UnreadCount};
-use swirl_redis::{Doing, Redis};
+use swirl_redis::{Activity, Redis};
 use swirl_telemetry::{Metrics, Watched};
 
 use super::lifecycle::Published;
@@ -20,7 +20,7 @@ struct Figures {
     backlog: Option<(Backlog, Backlog)>,
     joins: Option<Backlog>,
     instances: Vec<(Status, u64)>,
-    doing: Option<Doing>,
+    activity: Option<Activity>,
     /// Includes the time at which it was read.
     unread: Option<(UnreadCount, Timestamp)>,
 }
@@ -78,8 +78,8 @@ pub async fn watch(
         if let Err(error) = &instances {
             tracing::debug!(%error, "the number of instances cannot be read");
         }
-        let doing = redis.count_doing().await;
-        if let Err(error) = &doing {
+        let activity = redis.count_activity().await;
+        if let Err(error) = &activity {
             tracing::debug!(%error, "the activity of the instances cannot be read");
         }
         let unread = match redis.are_followed() {
@@ -90,7 +90,7 @@ pub async fn watch(
             backlog: backlog.ok(),
             joins: joins.ok(),
             instances: instances.unwrap_or_default(),
-            doing: doing.ok(),
+            activity: activity.ok(),
             unread,
         };
         tokio::time::sleep(EVERY).await;
@@ -152,16 +152,16 @@ fn register(figures: &Arc<Mutex<Figures>>, metrics: &Metrics) {
             .map(|(status, count)| (status.as_str(), *count))
             .collect()
     });
-    let doing = figures.clone();
+    let activity = figures.clone();
     metrics.watch(Watched::Doing, move || {
-        let figures = doing.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(doing) = figures.doing else {
+        let figures = activity.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(activity) = figures.activity else {
             return Vec::new();
         };
         vec![
-            ("ready", doing.ready),
-            ("suspended", doing.suspended),
-            ("waiting", doing.waiting),
+            ("ready", activity.ready),
+            ("suspended", activity.suspended),
+            ("waiting", activity.waiting),
         ]
     });
     for (what, number) in [

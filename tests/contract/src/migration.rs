@@ -256,7 +256,7 @@ pub async fn a_reader_of_the_former_version_commits_nothing(b: Backend) {
             ..change(vec![]).at(blocked(Work::Sleep))
         };
         assert!(b.try_commit(&mut late, leaves).await.is_none(), "{name}");
-        // The same for a commit that uses the general function.
+        // The same for a commit that changes timers.
         let mut late = b.hold_lazily(&scope("a", name)).await;
         let now = moved(whole(&b, "a").await);
         assert!(matches!(migrate(&b, "a", now).await, Migrated::Done(_)));

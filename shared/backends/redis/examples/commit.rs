@@ -1,6 +1,5 @@
 //! Measures the cost of a commit in Redis, in processor time and by Redis' own count, so that other load on the machine
-//! matters little. Each kind is measured alternately with guarded writes and with the general function. A record has
-//! some 600 bytes, an element of history some 300. Starts its own server.
+//! matters little. A record has some 600 bytes, an element of history some 300. Starts its own server.
 //! `cargo run -p swirl-redis --example commit`: the program itself may be slow.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
 
@@ -47,15 +46,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn measure(server: &RedisServer) -> anyhow::Result<()> {
-    let mut stores = Vec::new();
-    for (name, plain) in [("planned", true), ("general", false)] {
-        let options = Options {
-            namespace: name.to_owned(),
-            plain,
-            ..Options::single(server.url())
-        };
-        stores.push((name, Redis::connect(options).await?));
-    }
+    let redis = Redis::connect(Options::single(server.url())).await?;
     for (workload, name) in [
         (Workload::Call, "a call's answer and the next call"),
         (Workload::Turn, "a turn without a lease (read and commit)"),
@@ -67,35 +58,28 @@ async fn measure(server: &RedisServer) -> anyhow::Result<()> {
             "a fork of ten and its join (reads and commits)",
         ),
     ] {
-        let mut found = [Costs::default(), Costs::default()];
+        let mut costs = Costs::default();
         for round in 0..=ROUNDS {
-            for ((_, redis), costs) in stores.iter().zip(&mut found) {
-                let (function, process) = cost_of(server, redis, workload, round).await?;
-                // Functions are loaded in the first round.
-                if round > 0 {
-                    costs.functions.push(function);
-                    costs.processes.push(process);
-                }
+            let (function, process) = cost_of(server, &redis, workload, round).await?;
+            // Functions are loaded in the first round.
+            if round > 0 {
+                costs.functions.push(function);
+                costs.processes.push(process);
             }
         }
-        for ((way, _), mut costs) in stores.iter().zip(found) {
-            let (functions, processes) = (&mut costs.functions, &mut costs.processes);
-            functions.sort_by(f64::total_cmp);
-            processes.sort_by(f64::total_cmp);
-            println!(
-                "{name}, {way}: {:.1} µs of a function ({:.1} to {:.1}), {:.0} µs of Redis' process a commit",
-                functions[ROUNDS / 2],
-                functions[0],
-                functions[ROUNDS - 1],
-                processes[ROUNDS / 2],
-            );
-        }
+        let (functions, processes) = (&mut costs.functions, &mut costs.processes);
+        functions.sort_by(f64::total_cmp);
+        processes.sort_by(f64::total_cmp);
+        println!(
+            "{name}: {:.1} µs of a function ({:.1} to {:.1}), {:.0} µs of Redis' process a commit",
+            functions[ROUNDS / 2],
+            functions[0],
+            functions[ROUNDS - 1],
+            processes[ROUNDS / 2],
+        );
         server.cli(&["FLUSHALL"])?;
     }
-    for (way, redis) in stores {
-        let plain = redis.plain_commits();
-        println!("{way}: {plain} guarded writes");
-    }
+    println!("{} scopes were read again", redis.second_reads());
     Ok(())
 }
 

@@ -119,7 +119,7 @@ impl Redis {
         };
         Ok(self
             .fork_bases()
-            .settle(&scope.instance, name, fork_base)
+            .share(&scope.instance, name, fork_base)
             .fork)
     }
 }

@@ -1,186 +1,130 @@
-//! Commits: on the fast path (`write.rs`) if it can write them, otherwise by the general function (`lua/commit.lua`),
-//! whose arguments are put together here.
+//! Commits. A plan has guards and writes (`plan.rs`), and one function writes it if the guards still hold (`write.rs`).
+//! Otherwise the scope is read again (`reread.rs`), and there is another plan, or the answer that the commit takes no
+//! effect (`answer.rs`).
 
-use redis::{Cmd, Value};
-use swirl_model::attribute::Attributes;
-use swirl_model::data::json_bytes;
-use swirl_model::event::{Command, Input};
-use swirl_model::ids::{InstanceId, ScopeRef};
-use swirl_model::instance::{EndStatus, Room};
-use swirl_ports::{Commit, Committed, InboxItem, Lease, OutboxEntry, Result};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use redis::Value;
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::instance::Room;
+use swirl_ports::{Commit, Committed, Error, Lease, OutboxEntry, Result};
+use tokio::time::sleep;
 
 use crate::Redis;
-use crate::attributes;
-use crate::events::event_digest;
-use crate::following;
-use crate::keys::Span;
-use crate::record::{encode, end_letter, flags, kind, timer_kind};
-use crate::recorded::{self, first_due};
+use crate::branch::fork_of;
+use crate::commit_parts::CommitParts;
+use crate::connect::damaged;
+use crate::expected::Expected;
+use crate::fork_bases::ForkBase;
+use crate::plan::Plan;
+use crate::plan_input::{Answer, Unplanned};
 use crate::reply::Reply;
-use crate::script::{Lazy, Script};
 use crate::snapshot::Snapshot;
-use crate::steps::is_gone;
+use crate::waits::freed;
+use crate::write::script;
 
-static COMMIT: Lazy = Lazy::new(commit);
-/// A commit that ends an instance frees memory.
-static LAST_COMMIT: Lazy = Lazy::new(|| commit().freeing());
+/// How often a commit is planned, if others keep changing what it depends on.
+const PLANS_MAX: u32 = 8;
 
-fn commit() -> Script {
-    Script::of_instance(&[
-        include_str!("lua/leases.lua"),
-        include_str!("lua/scopes.lua"),
-        include_str!("lua/listing.lua"),
-        include_str!("lua/commands.lua"),
-        include_str!("lua/commit.lua"),
-    ])
+/// A fork that a commit has completed.
+struct Completed {
+    /// How many results the parent reads, and their size.
+    results: u32,
+    bytes: u64,
+    /// The input that reports them.
+    expected: Expected,
+    /// Token and end of the lease that the commit took.
+    lease: Option<String>,
 }
 
-pub(crate) fn freeing() -> &'static Script {
-    &LAST_COMMIT
+impl Completed {
+    /// Reads `j <results> <bytes> <number> <lease>`.
+    fn of(answer: &[u8], branch: &str) -> Option<Completed> {
+        let mut words = std::str::from_utf8(answer).ok()?.splitn(5, ' ').skip(1);
+        let (_, fork) = fork_of(branch)?.rsplit_once('.')?;
+        Some(Completed {
+            results: words.next()?.parse().ok()?,
+            bytes: words.next()?.parse().ok()?,
+            expected: Expected {
+                fork: fork.parse().ok()?,
+                number: words.next()?.to_owned(),
+            },
+            lease: words.next().map(str::to_owned),
+        })
+    }
 }
 
-/// Whether the commit ends the instance.
-pub(crate) fn is_last(commands: &[Command]) -> bool {
-    commands
-        .iter()
-        .any(|command| matches!(command, Command::End { .. }))
-}
-
-/// Whether the instance's size limit applies. A commit that closes a fork frees more than it uses.
-pub(crate) fn is_bounded(commit: &Commit, instance_bytes: usize) -> bool {
-    let closes = |command: &Command| matches!(command, Command::CloseFork(_) | Command::End { .. });
-    instance_bytes > 0 && !commit.fits && !commit.commands.iter().any(closes)
-}
-
-/// The size in KiB. Anything smaller counts as zero.
-pub(crate) fn kib(bytes: usize) -> usize {
-    bytes >> 10
-}
-
-/// The size that these commands add to an instance, in KiB.
-fn added_by(commands: &[Command]) -> usize {
-    let added = commands.iter().map(|command| match command {
-        Command::Fork(fork) => kib(json_bytes(fork)),
-        Command::Report(result) if result.is_done() => kib(result.bytes()),
-        Command::Detach(scope) => kib(json_bytes(scope)),
-        _ => 0,
-    });
-    added.sum()
-}
-
-/// The arguments of the general function, while they are put together.
-pub(crate) struct Arguments<'a> {
-    call: Cmd,
-    scope: &'a ScopeRef,
-    /// The instance's search attributes.
-    attributes: &'a Attributes,
-    limit: usize,
-    /// The effects to which the script assigns numbers.
-    effects: Vec<Command>,
+/// Token and end of a lease.
+fn token_of(lease: &str) -> Option<u64> {
+    let (token, _) = lease.split_once(' ')?;
+    token.parse().ok()
 }
 
 impl Redis {
     pub(crate) async fn commit_scope(&self, mut commit: Commit) -> Result<Committed> {
         let attempt = self.attempt();
+        // The revision that was read, before that of the record.
         let rev = commit.scope.rev;
         commit.scope.rev += 1;
-        let is_bounded = is_bounded(&commit, self.options().instance_bytes);
-        if let Some(committed) = self.commit_plainly(&commit, rev, attempt).await {
-            return committed;
+        let commit = &commit;
+        let parts = CommitParts::of(commit);
+        let mut known = Snapshot::take(&commit.lease);
+        for round in 0..PLANS_MAX {
+            if let Some(known) = &known {
+                let is_fresh = known.reread.is_some();
+                match self.planned(commit, &parts, known, rev, attempt)? {
+                    Ok((call, plan)) => {
+                        let answer = self.run(script(commit, &plan), call).await;
+                        let answer: Value = self.sure(answer, &commit.lease, attempt).await?;
+                        if let Some(committed) = self.written(commit, &parts, plan, answer).await? {
+                            return Ok(committed);
+                        }
+                    }
+                    Err(Unplanned::Answer(answer)) if is_fresh => {
+                        return self.answered(&commit.lease, answer).await;
+                    }
+                    Err(Unplanned::Unknown) if is_fresh => {
+                        let bad = "a part that its commit needs cannot be read";
+                        return Err(damaged(commit.lease.scope.to_string(), bad));
+                    }
+                    Err(Unplanned::Damaged(bad)) => {
+                        return Err(damaged(commit.lease.scope.to_string(), bad));
+                    }
+                    Err(Unplanned::Answer(_) | Unplanned::Unknown) => {}
+                }
+            }
+            // A field has changed, or was never read. Others that change it are done soon.
+            if round > 1 {
+                sleep(Duration::from_millis(1 << round)).await;
+            }
+            self.inner.second_reads.fetch_add(1, Ordering::Relaxed);
+            known = self.read_again(&commit.lease, &parts).await?;
+            if known.is_none() {
+                return Ok(Committed::Refused);
+            }
         }
-        let Commit {
-            lease,
-            scope,
-            consumed,
-            refused,
-            history,
-            commands,
-            at,
-            require_unchanged_inbox,
-            release,
-            lease_ms,
-            ..
-        } = commit;
-        let id = &lease.scope.instance;
-        let gone = is_gone(&scope, &commands);
-        let (keeps, goes) = (!release && !gone, scope.goes_on());
-        let mut keys = self.keys().of(id, Span::All);
-        let lists = |command: &Command| matches!(command, Command::End { .. } | Command::Reopen);
-        if commands.iter().any(lists) {
-            keys.extend(self.keys().listings(self.keys().shard(id)));
-        }
-        let unread = self.follows().then(|| {
-            keys.push(self.keys().index(self.keys().shard(id), following::INDEX));
-            keys.len().to_string()
-        });
-        let due = first_due(&history).map(|due| {
-            keys.push(self.keys().index(self.keys().shard(id), recorded::INDEX));
-            (keys.len().to_string(), due.to_string())
-        });
-        if commands.contains(&Command::Index) {
-            keys.push(self.keys().index(self.keys().shard(id), attributes::INDEX));
-        }
-        let limit = self.options().record_max;
-        let script = match is_last(&commands) {
-            true => &LAST_COMMIT,
-            false => &COMMIT,
-        };
-        let mut call = self.call_scope(script, &keys, &lease.scope);
-        call.arg(lease.token).arg(rev);
-        let record = self.encode_scope(&scope, &lease)?;
-        let adds = match is_bounded {
-            true => kib(if gone { 0 } else { record.len() }) + added_by(&commands),
-            false => 0,
-        };
-        let record_bytes = record.len();
-        call.arg(record);
-        call.arg(flags(&scope)).arg(u8::from(gone)).arg(at.0);
-        call.arg(self.options().history_max.max(1));
-        call.arg(match (require_unchanged_inbox, release) {
-            (false, false) => "",
-            (true, false) => "q",
-            (false, true) => "r",
-            (true, true) => "qr",
-        });
-        // For a lease that this commit takes.
-        call.arg(lease_ms).arg(self.process()).arg(attempt);
-        call.arg(match lease.read_stamp {
-            // For a branch without a record, the stamp of its fork.
-            0 => lease.fork_stamp,
-            seen => seen,
-        });
-        call.arg(adds).arg(kib(self.options().instance_bytes));
-        call.arg(unread.unwrap_or_default());
-        let (index, due) = due.unwrap_or_default();
-        call.arg(index).arg(due);
-        call.arg(consumed.len()).arg(&consumed);
-        let freed: Vec<String> = refused.iter().map(event_digest).collect();
-        call.arg(freed.len()).arg(&freed);
-        let again = scope.timers.iter().filter(|timer| {
-            let id = Input::Timer { seq: timer.seq }.id();
-            consumed.contains(&id)
-        });
-        let again: Vec<_> = again.collect();
-        call.arg(again.len());
-        for timer in again {
-            call.arg(timer.seq).arg(timer.due.0);
-            call.arg(timer_kind(timer.kind));
-        }
-        crate::history::add(&mut call, &history, id, limit)?;
-        let mut arguments = Arguments::new(call, &lease.scope, &scope.attributes, limit);
-        for command in commands {
-            arguments.add(command)?;
-        }
-        let Arguments { call, effects, .. } = arguments;
-        let answer = self.run(script, call).await;
-        let answer = self.sure(answer, &lease, attempt).await?;
-        let committed = self
-            .committed(Reply::new(answer)?, &lease.scope, effects, &freed)
-            .await?;
-        if keeps && matches!(committed, Committed::Done { .. }) {
-            Snapshot::held(Some(record_bytes), goes).put(&lease);
-        }
-        Ok(committed)
+        Err(Error::Unavailable(format!(
+            "{} changed too often while a commit was written",
+            commit.lease.scope
+        )))
+    }
+
+    async fn answered(&self, lease: &Lease, answer: Answer) -> Result<Committed> {
+        Ok(match answer {
+            Answer::Refused(None) => Committed::Refused,
+            Answer::Refused(Some((holder, attempt))) => {
+                let held = Some((holder.as_str(), attempt.as_str()));
+                self.refresh_scope(&lease.scope, held).await?;
+                Committed::Refused
+            }
+            Answer::InboxChanged => Committed::InboxChanged,
+            Answer::Full(kib) => Committed::Full(Room {
+                bytes: kib << 10,
+                limit: self.options().instance_bytes,
+            }),
+        })
     }
 
     /// Returns the result of a commit. If there is no response, the commit may have been carried out with a lease that
@@ -192,82 +136,131 @@ impl Redis {
         attempt: u64,
     ) -> Result<Value> {
         if answer.is_err() && !lease.is_taken() {
-            let given_back = self.settle_scope(&lease.scope, Some(attempt)).await;
+            let attempt = attempt.to_string();
+            let held = Some((self.process(), attempt.as_str()));
+            let given_back = self.refresh_scope(&lease.scope, held).await;
             tracing::debug!(scope = %lease.scope, ok = given_back.is_ok(), "the outcome of a commit is unknown");
         }
         answer
     }
 
-    async fn committed(
+    /// Reads the function's response. Returns `None` if nothing was written.
+    async fn written(
         &self,
-        mut reply: Reply,
-        scope: &ScopeRef,
-        effects: Vec<Command>,
-        freed: &[String],
-    ) -> Result<Committed> {
-        match reply.text()?.as_str() {
-            "refused" => return Ok(Committed::Refused),
-            "news" => return Ok(Committed::InboxChanged),
-            "full" => {
-                let kib: usize = reply.number()?;
-                let limit = self.options().instance_bytes;
-                let bytes = kib << 10;
-                return Ok(Committed::Full(Room { bytes, limit }));
+        commit: &Commit,
+        parts: &CommitParts<'_>,
+        plan: Plan<'_>,
+        answer: Value,
+    ) -> Result<Option<Committed>> {
+        let scope = &commit.lease.scope;
+        let bad = || damaged("the answer to a commit", "its numbers aren't numbers");
+        let (mut outbox, mut mark, mut waits) = (Vec::new(), String::new(), None);
+        let mut others = Vec::new();
+        let answer = match answer {
+            answer @ Value::Array(_) => {
+                let mut reply = Reply::new(answer)?;
+                let answer = reply.value()?;
+                let first = reply.text()?;
+                if !plan.effects.is_empty() {
+                    let first: u64 = first.parse().map_err(|_| bad())?;
+                    let effects = plan.effects.iter().zip(first..);
+                    outbox.extend(effects.map(|(effect, id)| OutboxEntry {
+                        instance: scope.instance.clone(),
+                        id,
+                        command: effect.clone().into_owned(),
+                    }));
+                }
+                (mark, waits) = (reply.text()?, Some(reply.list()?));
+                if !reply.is_empty() {
+                    others = self.read_scopes(&scope.instance, reply.value()?)?;
+                    let ready = self.read_scopes(&scope.instance, reply.value()?)?;
+                    if plan.wakes_ready {
+                        others.extend(ready);
+                    }
+                }
+                answer
             }
-            _ => {}
+            answer => answer,
+        };
+        let (mut taken, mut after, mut complete) = (None, plan.after, None);
+        match answer {
+            Value::Nil => return Ok(None),
+            Value::Int(_) => {}
+            Value::BulkString(text) if text.starts_with(b"j ") => {
+                let Some(found) = Completed::of(&text, scope.scope.as_str()) else {
+                    let bad = "it is not a complete fork";
+                    return Err(damaged("the answer to a commit", bad));
+                };
+                let is_large = self.is_large_join(found.results, found.bytes);
+                let parent = plan.parent.unwrap_or_default();
+                if !is_large && parent == "r" {
+                    self.expectations().add(&scope.instance, found.expected);
+                }
+                complete = Some((is_large, parent.to_owned()));
+                taken = found.lease;
+            }
+            Value::BulkString(text) => {
+                taken = Some(String::from_utf8(text).map_err(|_| bad())?);
+            }
+            other => {
+                let what = format!("{other:?}");
+                return Err(damaged("the answer to a commit", what));
+            }
         }
-        let instance = &scope.instance;
-        let mut effects = effects.into_iter();
-        let mut outbox = Vec::new();
-        let mut numbers = reply.list()?;
-        while !numbers.is_empty() {
-            let id = numbers.number()?;
-            let child = numbers.text()?;
-            let command = match effects.next() {
-                Some(effect) if child.is_empty() => Some(effect),
-                _ if child.is_empty() => None,
-                // The ends of children come last, after the effects that the caller knows.
-                _ => Some(Command::EndInstance {
-                    id: InstanceId::new(child),
-                    status: EndStatus::Terminated,
-                }),
+        let mut token = None;
+        if let Some(taken) = taken {
+            token = Some(token_of(&taken).ok_or_else(bad)?);
+            after.lease = after.lease.map(|rest| taken + &rest);
+        }
+        let made = parts.made_forks().last();
+        if let (Some(fork), Some((header, bytes))) = (made, &after.header) {
+            // Its branches are next, and most of them here.
+            let name = format!("{}.{}", scope.scope, fork.fork);
+            let fork_base = ForkBase {
+                stamp: plan.stamp.to_string(),
+                header: header.clone(),
+                fork: Arc::new(fork.clone()),
+                fork_bytes: plan.fork_bytes,
+                bytes: bytes + plan.fork_bytes,
             };
-            outbox.extend(command.map(|command| OutboxEntry {
-                instance: instance.clone(),
-                id,
-                command,
-            }));
+            self.fork_bases().share(&scope.instance, &name, fork_base);
         }
-        let mut wake = self.read_scopes(instance, reply.value()?)?;
-        let mark = reply.text()?;
-        let released = reply.text()? == "1";
-        let token: u64 = reply.number()?;
-        let waits = reply.list()?;
-        let joins = self.large_joins(instance, reply.list()?)?;
-        self.settle_waits(instance, freed, mark, waits, &mut wake)
-            .await;
+        let of = |name: &str| ScopeRef {
+            instance: scope.instance.clone(),
+            scope: ScopeId::new(name),
+        };
+        let names = plan.woken.iter().chain(&plan.begins);
+        let (joins, parent): (Vec<_>, Vec<_>) =
+            complete.into_iter().partition(|(is_large, _)| *is_large);
+        let named = names.map(String::as_str);
+        let named = named.chain(parent.iter().map(|(_, parent)| parent.as_str()));
+        let own = plan.is_woken.then(|| scope.clone());
+        let mut wake: Vec<ScopeRef> = others.into_iter().chain(named.map(of)).chain(own).collect();
+        let joins: Vec<ScopeRef> = joins.iter().map(|(_, parent)| of(parent)).collect();
+        let freed = freed(commit);
+        if let Some(waits) = waits {
+            self.update_wait_index(&scope.instance, &freed, mark, waits, &mut wake)
+                .await;
+        }
         // The holder of the scope sees new inputs when it releases the scope.
-        if !released {
+        if !plan.released {
             wake.retain(|found| found != scope);
         }
-        // The scope sees its own joins as its next input.
-        let (joins, wake) = wake
-            .into_iter()
-            .partition(|woken| woken != scope && joins.contains(woken));
-        Ok(Committed::Done {
+        if !plan.released {
+            after.put(&commit.lease);
+        }
+        Ok(Some(Committed::Done {
             outbox,
             wake,
             joins,
-            released,
-            token: (token != Lease::SNAPSHOT).then_some(token),
-        })
+            released: plan.released,
+            token,
+        }))
     }
-}
 
-impl Redis {
     /// Updates the index of events after a commit. `mark` is empty if the commit changed no waits; otherwise `waits`
     /// has them.
-    pub(crate) async fn settle_waits(
+    pub(crate) async fn update_wait_index(
         &self,
         instance: &InstanceId,
         freed: &[String],
@@ -275,7 +268,7 @@ impl Redis {
         waits: Reply,
         wake: &mut Vec<ScopeRef>,
     ) {
-        let settled = async {
+        let updated = async {
             for digest in freed {
                 self.release_event(instance, digest).await?;
             }
@@ -287,137 +280,14 @@ impl Redis {
                 Ok(())
             }
         };
-        if let Err(error) = settled.await {
+        if let Err(error) = updated.await {
             // The commit is valid; the reconciler handles the mark that the script left.
             tracing::warn!(%instance, %error, "the index of events could not be updated yet");
         }
     }
-}
 
-impl<'a> Arguments<'a> {
-    pub fn new(
-        call: Cmd,
-        scope: &'a ScopeRef,
-        attributes: &'a Attributes,
-        limit: usize,
-    ) -> Arguments<'a> {
-        Arguments {
-            call,
-            scope,
-            attributes,
-            limit,
-            effects: Vec::new(),
-        }
-    }
-
-    pub fn into_call(self) -> Cmd {
-        self.call
-    }
-
-    fn record(&mut self, value: &impl serde::Serialize, what: &str) -> Result<()> {
-        let scope = self.scope;
-        let record = encode(value, || format!("{what} of {scope}"), self.limit)?;
-        self.call.arg(record);
-        Ok(())
-    }
-
-    fn optional(&mut self, value: Option<&impl serde::Serialize>, what: &str) -> Result<()> {
-        match value {
-            Some(value) => self.record(value, what),
-            None => {
-                self.call.arg("");
-                Ok(())
-            }
-        }
-    }
-
-    pub fn add(&mut self, command: Command) -> Result<()> {
-        let call = &mut self.call;
-        match command {
-            Command::Arm(timer) => {
-                call.arg("arm").arg(timer.seq).arg(timer.due.0);
-                call.arg(timer_kind(timer.kind));
-            }
-            Command::Disarm(seq) => {
-                call.arg("disarm").arg(seq);
-            }
-            Command::Subscribe(subscription) => {
-                call.arg("subscribe").arg(subscription.wait);
-                self.record(&subscription.slots, "a wait")?;
-            }
-            Command::Unsubscribe(wait) => {
-                call.arg("unsubscribe").arg(wait);
-            }
-            Command::Correlate(values) => {
-                for (name, value) in values {
-                    call.arg("correlate").arg(name.to_ascii_lowercase());
-                    call.arg(value);
-                }
-            }
-            Command::Fork(fork) => {
-                call.arg("fork").arg(fork.parent.as_str()).arg(fork.fork);
-                self.record(&fork, "a fork")?;
-                let open = fork.open.min(fork.total);
-                self.call.arg(fork.total).arg(open).arg(fork.needed);
-                self.call.arg(fork.results_max);
-            }
-            Command::ExtendFork { fork, open, needed } => {
-                call.arg("extend").arg(fork).arg(open).arg(needed);
-            }
-            Command::CloseFork(fork) => {
-                call.arg("close").arg(fork);
-            }
-            Command::ReviveBranch {
-                fork,
-                index,
-                input,
-                others,
-            } => {
-                let item = InboxItem::new(*input);
-                call.arg("revive")
-                    .arg(fork)
-                    .arg(index)
-                    .arg(u8::from(others));
-                call.arg(&item.id).arg(kind(&item.input));
-                self.record(&item.input, "an input")?;
-            }
-            Command::Detach(scope) => {
-                call.arg("detach").arg(scope.id.as_str());
-                self.record(&scope, "a detached scope")?;
-                self.call.arg(scope.rev).arg(flags(&scope));
-            }
-            Command::Report(result) => {
-                call.arg("report");
-                self.record(&result, "the result")?;
-            }
-            Command::End {
-                status,
-                output,
-                error,
-            } => {
-                call.arg("end").arg(end_letter(status));
-                self.optional(output.as_ref(), "the output")?;
-                self.optional(error.as_ref(), "the error")?;
-            }
-            Command::Index => {
-                call.arg("index").arg(attributes::heads(self.attributes));
-            }
-            Command::Reopen => {
-                call.arg("reopen");
-            }
-            Command::Publish(_)
-            | Command::Start(_)
-            | Command::EndInstance { .. }
-            | Command::SuspendAwaited
-            | Command::Send { .. } => {
-                call.arg("effect");
-                self.record(&command, "an effect")?;
-                self.effects.push(command);
-            }
-            // The driver queues a scope that yields after releasing the lease. A dropped scope is removed after
-            // everything else.
-            Command::Yield | Command::Drop => {}
-        }
-        Ok(())
+    /// How often commits had to read their scope again.
+    pub fn second_reads(&self) -> u64 {
+        self.inner.second_reads.load(Ordering::Relaxed)
     }
 }

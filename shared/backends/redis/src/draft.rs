@@ -11,7 +11,6 @@ pub(crate) struct Draft<'a> {
     pub read: Vec<String>,
     pub set: Vec<(String, Vec<u8>)>,
     pub gone: Vec<String>,
-    pub wakes: Vec<String>,
 }
 
 impl<'a> Draft<'a> {
@@ -22,7 +21,6 @@ impl<'a> Draft<'a> {
             read: Vec::with_capacity(12),
             set: Vec::with_capacity(8),
             gone: Vec::with_capacity(8),
-            wakes: Vec::new(),
         }
     }
 
@@ -69,16 +67,10 @@ impl<'a> Draft<'a> {
 
     /// Guards the scope's lease and its marks (`m:`: revision, flags, stamp): nobody else has taken the scope, and its
     /// record is the one that was read. Where their stored texts aren't known, they can't be compared as a whole:
-    /// returns the token that the lease must have, and the beginning of the marks. `None`: the general function
-    /// decides.
-    pub fn lease(
-        &mut self,
-        lease: &Lease,
-        known: &Snapshot,
-        rev: u64,
-    ) -> Option<Option<(String, String)>> {
-        let text = known.lease.as_deref().filter(|_| lease.is_taken());
-        if lease.is_taken() && (text.is_none() || known.mark.is_none()) {
+    /// returns the token that the lease must have, and the beginning of the marks.
+    pub fn lease(&mut self, lease: &Lease, known: &Snapshot, rev: u64) -> Option<(String, String)> {
+        let are_known = known.reread.is_some() || known.lease.is_some() && known.mark.is_some();
+        if lease.is_taken() && !are_known {
             let field = self.own("l:");
             self.read.push(field);
             let mut begins = String::new();
@@ -89,36 +81,11 @@ impl<'a> Draft<'a> {
             } else {
                 self.compare_own("m:", b"");
             }
-            return (known.recorded || rev == 0).then_some(Some((lease.token.to_string(), begins)));
+            return Some((lease.token.to_string(), begins));
         }
-        if !lease.is_taken() && known.lease.is_some() {
-            return None;
-        }
-        if let Some(text) = text {
-            // It is another holder's, or its holder has been notified that the fork is closed.
-            let mut words = text.split(' ');
-            let token = words.next().and_then(|token| token.parse().ok());
-            if token != Some(lease.token) || words.nth(1) != Some("0") {
-                return None;
-            }
-        }
-        self.compare_own("l:", text.unwrap_or_default().as_bytes());
-        match &known.mark {
-            Some(mark) => {
-                let text = std::str::from_utf8(mark).ok()?;
-                let (found, rest) = text.split_once(' ')?;
-                let (_, stamp) = rest.split_once(' ')?;
-                let is_same = lease.is_taken() || stamp.parse() == Ok(lease.read_stamp);
-                if found.parse() != Ok(rev) || !is_same {
-                    return None;
-                }
-                self.compare_own("m:", mark);
-            }
-            None if rev == 0 && !known.recorded && self.scope != "r" => {
-                self.compare_own("m:", b"");
-            }
-            None => return None,
-        }
-        Some(None)
+        let held = known.lease.as_deref().unwrap_or_default();
+        self.compare_own("l:", held.as_bytes());
+        self.compare_own("m:", known.mark.as_deref().unwrap_or_default());
+        None
     }
 }

@@ -78,7 +78,7 @@ impl ForkBases {
     }
 
     /// Adds an entry. If another task was faster, returns its entry instead, so that all tasks share one copy.
-    pub fn settle(&self, instance: &InstanceId, fork: &str, fork_base: ForkBase) -> ForkBase {
+    pub fn share(&self, instance: &InstanceId, fork: &str, fork_base: ForkBase) -> ForkBase {
         if let Some(known) = self.get(instance, fork)
             && known.stamp == fork_base.stamp
         {

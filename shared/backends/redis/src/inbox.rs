@@ -2,6 +2,7 @@
 
 use swirl_ports::Commit;
 
+use crate::lazy;
 use crate::plan_input::Unplanned;
 use crate::snapshot::{Item, Snapshot};
 
@@ -14,24 +15,70 @@ const MARK: char = '\u{1}';
 pub(crate) struct Inbox<'a> {
     pub consumed: Vec<&'a Item>,
     pub left: Vec<&'a Item>,
+    /// Those that go with their scope.
+    pub dropped: Vec<&'a Item>,
 }
 
 impl<'a> Inbox<'a> {
-    pub fn of(commit: &Commit, known: &'a Snapshot) -> Result<Inbox<'a>, Unplanned> {
+    /// `gone`: nothing of the scope is kept.
+    pub fn of(commit: &Commit, known: &'a Snapshot, gone: bool) -> Result<Inbox<'a>, Unplanned> {
         let items = known.items.as_ref().ok_or(Unplanned::Unknown)?;
         let is_consumed = |item: &&Item| commit.consumed.contains(&item.id);
-        let (consumed, left) = items.iter().partition(is_consumed);
-        Ok(Inbox { consumed, left })
+        let (consumed, mut left): (Vec<_>, Vec<_>) = items.iter().partition(is_consumed);
+        let dropped = match gone {
+            true => std::mem::take(&mut left),
+            false => Vec::new(),
+        };
+        Ok(Inbox {
+            consumed,
+            left,
+            dropped,
+        })
     }
 
-    /// Whether some items haven't been handed to the holder with this token.
-    pub fn has_news(&self, token: u64) -> bool {
+    /// Whether some items haven't been handed to the holder with this token. While the instance stands still, only an
+    /// operator's inputs count.
+    pub fn has_news(&self, token: u64, stands_still: bool) -> bool {
         let token = token.to_string();
-        self.left.iter().any(|item| item.handed_to != token)
+        let all = self.left.iter().chain(&self.dropped);
+        let mut counted = all.filter(|item| !stands_still || item.is_operators());
+        counted.any(|item| item.handed_to != token)
+    }
+
+    /// Whether the scope has something to do.
+    pub fn has_work(&self, stands_still: bool) -> bool {
+        let mut left = self.left.iter();
+        left.any(|item| !stands_still || item.is_operators())
+    }
+
+    pub fn had_work(&self, stands_still: bool) -> bool {
+        let others = self.consumed.iter().chain(&self.dropped);
+        let mut others = others.filter(|item| !stands_still || item.is_operators());
+        self.has_work(stands_still) || others.next().is_some()
+    }
+
+    /// The items that are removed.
+    pub fn removed(&self) -> impl Iterator<Item = &'a Item> {
+        self.consumed.iter().chain(&self.dropped).copied()
     }
 
     pub fn consumed_kib(&self) -> usize {
         self.consumed.iter().map(|item| item.kib).sum()
+    }
+
+    /// The events that were not processed.
+    pub fn dropped_events(&self) -> impl Iterator<Item = &'a str> {
+        self.dropped.iter().filter_map(|item| item.event_key())
+    }
+
+    /// The remaining items, as they are stored.
+    pub fn stored(&self) -> Vec<lazy::Item> {
+        let items = self.left.iter();
+        let stored = items.map(|item| {
+            let (number, id) = (item.number.clone(), item.id.clone());
+            (number, id, item.kind.clone(), item.handed_to.clone())
+        });
+        stored.collect()
     }
 
     /// The remaining items, in their stored form.
@@ -39,13 +86,9 @@ impl<'a> Inbox<'a> {
         if self.left.is_empty() {
             return Ok(None);
         }
-        let items = self
-            .left
-            .iter()
-            .map(|item| (&item.number, &item.id, &item.kind, &item.handed_to));
-        let items: Vec<_> = items.collect();
-        let text = rmp_serde::to_vec(&items);
-        text.map(Some).map_err(|_| Unplanned::General)
+        let text = rmp_serde::to_vec(&self.stored());
+        text.map(Some)
+            .map_err(|_| Unplanned::Damaged("its inbox cannot be packed"))
     }
 
     /// Whether some of the consumed ids must be remembered.

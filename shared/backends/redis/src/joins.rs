@@ -4,12 +4,12 @@
 
 use redis::Cmd;
 use swirl_model::event::Input;
-use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::ids::ScopeRef;
 use swirl_model::scope::BranchResult;
 use swirl_ports::{InboxItem, Result};
 
 use crate::Redis;
-use crate::reply::{Reply, json, unpack};
+use crate::reply::{json, unpack};
 use crate::snapshot::Numbers;
 
 /// The limits of a page of results: their number, and their approximate size. Both sides hold a page in memory.
@@ -19,26 +19,6 @@ const PAGE_BYTES: u64 = 1 << 20;
 impl Redis {
     pub(crate) fn is_large_join(&self, results: u32, bytes: u64) -> bool {
         self.options().join_limits.are_exceeded(results, bytes)
-    }
-
-    /// The parents of complete forks that a coordinator has to join. `forks`: parent, number of results, bytes.
-    pub(crate) fn large_joins(
-        &self,
-        instance: &InstanceId,
-        mut forks: Reply,
-    ) -> Result<Vec<ScopeRef>> {
-        let mut large = Vec::new();
-        while !forks.is_empty() {
-            let parent = forks.text()?;
-            let (results, bytes) = (forks.number()?, forks.text()?.parse().unwrap_or(u64::MAX));
-            if self.is_large_join(results, bytes) {
-                large.push(ScopeRef {
-                    instance: instance.clone(),
-                    scope: swirl_model::ids::ScopeId::new(parent),
-                });
-            }
-        }
-        Ok(large)
     }
 
     pub(crate) async fn results_of(

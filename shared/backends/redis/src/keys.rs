@@ -4,6 +4,9 @@
 //! `{namespace:shard}`, so that one script may change all of them, in a cluster too.
 
 use swirl_model::ids::InstanceId;
+use swirl_model::instance::Status;
+
+use crate::record::status_letter;
 
 /// The keys that every script of an instance gets first, in this order, which the prelude names. A script that needs
 /// fewer gets the first ones.
@@ -86,8 +89,12 @@ impl Keys {
         keys
     }
 
-    /// The keys of a plain commit. `end`: the letter of the status with which it ends the instance.
-    pub fn of_plain(&self, instance: &InstanceId, end: Option<&str>) -> Vec<String> {
+    /// The keys of a commit. `change`: the status of the instance before and after it, if it changes.
+    pub fn of_commit(
+        &self,
+        instance: &InstanceId,
+        change: Option<(Status, Status)>,
+    ) -> Vec<String> {
         let tag = self.tag(instance);
         let id = instance.as_str();
         let mut keys = Vec::with_capacity(9);
@@ -98,8 +105,8 @@ impl Keys {
             [&tag, ":e:", id].concat(),
             [&tag, ":ended"].concat(),
         ]);
-        if let Some(end) = end {
-            for status in ["r", end] {
+        if let Some((from, to)) = change {
+            for status in [from, to].map(status_letter) {
                 keys.push([&tag, ":lt:", status].concat());
                 keys.push([&tag, ":lw:", status].concat());
             }

@@ -14,13 +14,13 @@ use swirl_ports::{Held, InboxItem, Lease, Result};
 use crate::Redis;
 use crate::attributes;
 use crate::branch::{differs, read_scope};
-use crate::commit::kib;
 use crate::connect::damaged;
 use crate::expected::Expected;
 use crate::fork_bases::ForkBase;
 use crate::joins::{add_results, result_fields};
 use crate::reply::{json, unpack};
-use crate::snapshot::{self, Joining, Numbers, Snapshot};
+use crate::size::kib;
+use crate::snapshot::{self, Numbers, OwnFork, Snapshot};
 
 /// The fields before those of the enclosing forks.
 const OWN: [&str; 7] = ["s", "p", "m:", "l:", "q:", "t:", "r:"];
@@ -29,7 +29,7 @@ const OWN: [&str; 7] = ["s", "p", "m:", "l:", "q:", "t:", "r:"];
 pub(crate) type Item = (String, String, String, String);
 
 /// The forks that enclose a scope, innermost first: parent, fork, index of the branch.
-fn enclosing_forks(scope: &str) -> Vec<(&str, &str, u32)> {
+pub(crate) fn enclosing_forks(scope: &str) -> Vec<(&str, &str, u32)> {
     let mut forks = Vec::new();
     let mut rest = scope;
     while let Some((fork, index)) = rest.rsplit_once('.')
@@ -220,7 +220,7 @@ impl Redis {
                         fork_bytes,
                         bytes: header_bytes + fork_bytes,
                     };
-                    let fork_base = self.fork_bases().settle(&scope.instance, name, fork_base);
+                    let fork_base = self.fork_bases().share(&scope.instance, name, fork_base);
                     (header, Some(fork_base.fork))
                 } else {
                     (header, fork)
@@ -376,17 +376,18 @@ impl Redis {
                     }
                     None => 0,
                 };
-                let joining = Joining {
+                let joining = OwnFork {
                     fork,
                     numbers: unpack(&numbers, &what)?,
                     text: numbers,
                     fork_base_kib,
+                    errors: Vec::new(),
                 };
                 let is_same = |few: &Results| few.stamp == joining.numbers.stamp;
                 if few.as_ref().is_some_and(is_same) && joining.numbers.passes_results() {
                     add_results(&mut results, scope, fork, 0, others.collect())?;
                 }
-                snapshot.joining = Some(joining);
+                snapshot.own_forks.push(joining);
             }
         }
         let mut found = Vec::with_capacity(waiting.len());
@@ -403,8 +404,7 @@ impl Redis {
             } = &mut input
                 && own.is_empty()
             {
-                let joining = snapshot.joining.as_ref();
-                let numbers = joining.filter(|joining| joining.fork == *fork);
+                let numbers = snapshot.own_forks.iter().find(|own| own.fork == *fork);
                 match numbers.map(|joining| &joining.numbers) {
                     // This is another fork that is complete at the same time.
                     None => *own = self.results_of(scope, *fork).await?,

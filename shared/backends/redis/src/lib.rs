@@ -7,7 +7,9 @@
 //! Invariants: all keys of a script share a hash tag; leases use the clock of Redis, never that of a process; the size
 //! of a script's arguments and the time of each call are limited.
 
+mod activity;
 mod admin;
+mod answer;
 mod attributes;
 mod audit;
 mod batches;
@@ -15,12 +17,14 @@ mod branch;
 mod business_keys;
 mod check;
 mod commit;
+mod commit_parts;
 mod connect;
 mod definitions;
-mod doing;
 mod draft;
+mod ending;
 mod events;
 mod expected;
+mod facts;
 mod following;
 mod fork_bases;
 mod format;
@@ -37,6 +41,8 @@ mod nodes;
 mod options;
 mod outbox;
 mod overdue;
+mod own_branch;
+mod own_forks;
 mod pending_starts;
 mod plan;
 mod plan_input;
@@ -49,8 +55,8 @@ mod reread;
 mod retention;
 mod script;
 mod shards;
+mod size;
 mod snapshot;
-mod steps;
 mod store;
 mod timers;
 mod views;
@@ -64,9 +70,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::task::AbortHandle;
 
+pub use activity::Activity;
 pub use check::{Examined, Finding, Severity};
 use connect::Link;
-pub use doing::Doing;
 use expected::Expectations;
 use following::Following;
 use fork_bases::ForkBases;
@@ -99,8 +105,8 @@ struct Inner {
     generation: AtomicU64,
     /// The random name that this namespace got when it was first used.
     installation: OnceLock<String>,
-    /// Commits on the fast path.
-    plain: AtomicU64,
+    /// Commits that read their scope again.
+    second_reads: AtomicU64,
     /// The stamp of the last write.
     stamp: AtomicU64,
     following: Following,
@@ -135,7 +141,7 @@ impl Redis {
                 attempts: AtomicU64::new(0),
                 generation: AtomicU64::new(0),
                 installation: OnceLock::new(),
-                plain: AtomicU64::new(0),
+                second_reads: AtomicU64::new(0),
                 stamp: AtomicU64::new(0),
                 following: Following::default(),
                 fork_bases: ForkBases::new(),

@@ -79,10 +79,8 @@ impl Redis {
         let begun = self.begun(&header, events);
         let (begun, are_kept) = try_join(begun, self.are_kept(events)).await?;
         let correlation = &begun.correlation;
-        let is_plain = self.options().plain
-            && correlation.is_empty()
-            && root.timers.is_empty()
-            && header.instance_key.is_none();
+        let is_plain =
+            correlation.is_empty() && root.timers.is_empty() && header.instance_key.is_none();
         let found = if is_plain {
             let call = self.start_call(&header, &root, watched, &begun)?;
             self.run(&START, call).await?

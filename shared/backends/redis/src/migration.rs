@@ -1,10 +1,11 @@
 //! Moves instances to other versions of their definitions.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use redis::Cmd;
 use swirl_model::difference::Difference;
-use swirl_model::event::Input;
+use swirl_model::event::{Command, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::Header;
 use swirl_model::scope::{BranchResult, Fork, Scope};
@@ -13,11 +14,10 @@ use swirl_ports::{InboxItem, MARKS_MAX, Migrated, Migration, ReadCache, Result, 
 use crate::Redis;
 use crate::attributes;
 use crate::branch::{Differing, differs, fork_of, read_scope};
-use crate::commit::Arguments;
 use crate::connect::damaged;
 use crate::keys::Span;
 use crate::lazy::Item;
-use crate::record::{encode, flags, read_status};
+use crate::record::{encode, encode_text, flags, read_status, timer_kind};
 use crate::reply::{Reply, json, unpack};
 use crate::script::{Lazy, Script};
 use crate::snapshot::Numbers;
@@ -26,7 +26,6 @@ static MIGRATE: Lazy = Lazy::new(|| {
     Script::of_instance(&[
         include_str!("lua/scopes.lua"),
         include_str!("lua/listing.lua"),
-        include_str!("lua/commands.lua"),
         include_str!("lua/lines.lua"),
         include_str!("lua/migrate.lua"),
     ])
@@ -167,7 +166,7 @@ impl Redis {
         read: &Read,
         stamps: &HashMap<String, String>,
         mut scope: Scope,
-        commands: Vec<swirl_model::event::Command>,
+        commands: Vec<Command>,
         id: &InstanceId,
     ) -> Result<Cmd> {
         let limit = self.options().record_max;
@@ -186,22 +185,47 @@ impl Redis {
         };
         call.arg(name.as_str()).arg(record);
         call.arg(scope.rev).arg(flags(&scope));
-        // A command that does several things counts as several commands.
-        let words = commands.iter().map(|command| match command {
-            swirl_model::event::Command::Correlate(values) => values.len(),
-            _ => 1,
-        });
-        call.arg(words.sum::<usize>());
-        let of = ScopeRef {
-            instance: id.clone(),
-            scope: name.clone(),
-        };
-        let mut arguments = Arguments::new(call, &of, &scope.attributes, limit);
-        for command in commands {
-            arguments.add(command)?;
+        let changes = commands
+            .iter()
+            .map(|command| change_of(command, &scope, limit));
+        let changes = changes.collect::<Result<Vec<_>>>()?.concat();
+        call.arg(changes.len());
+        for change in changes {
+            call.arg(change);
         }
-        Ok(arguments.into_call())
+        Ok(call)
     }
+}
+
+/// The changes that `lua/migrate.lua` makes for a command of a scope.
+fn change_of(command: &Command, scope: &Scope, limit: usize) -> Result<Vec<Vec<String>>> {
+    let words =
+        |all: &[&str]| -> Vec<String> { all.iter().map(|word| (*word).to_owned()).collect() };
+    Ok(match command {
+        Command::Arm(timer) => {
+            let (seq, due) = (timer.seq.to_string(), timer.due.0.to_string());
+            vec![words(&["arm", &seq, &due, timer_kind(timer.kind)])]
+        }
+        Command::Disarm(seq) => vec![words(&["disarm", &seq.to_string()])],
+        Command::Subscribe(subscription) => {
+            let what = || format!("a wait of {}", scope.id);
+            let slots = encode_text(&subscription.slots, what, limit)?;
+            vec![words(&["wait", &subscription.wait.to_string(), &slots])]
+        }
+        Command::Unsubscribe(wait) => vec![words(&["unwait", &wait.to_string()])],
+        Command::Correlate(values) => {
+            let values = values.iter();
+            let correlate = |(name, value): &(Arc<str>, String)| {
+                words(&["correlate", &name.to_ascii_lowercase(), value])
+            };
+            values.map(correlate).collect()
+        }
+        Command::Index => vec![words(&["index", &attributes::heads(&scope.attributes)])],
+        other => {
+            let bad = format!("a migration doesn't carry out {other:?}");
+            return Err(damaged(scope.id.to_string(), bad));
+        }
+    })
 }
 
 fn whole(fields: &Fields, id: &InstanceId, now_ms: u64) -> Result<Whole> {

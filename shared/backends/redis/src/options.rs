@@ -91,8 +91,6 @@ pub struct Options {
     pub format: u32,
     /// How long a build with a newer format waits for processes of older builds to stop.
     pub takeover_ms: u64,
-    /// Whether common commits take the fast path. It makes no other difference; a test compares both paths.
-    pub plain: bool,
 }
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -132,7 +130,6 @@ impl Default for Options {
             },
             format: FORMAT,
             takeover_ms: 25_000,
-            plain: true,
         }
     }
 }

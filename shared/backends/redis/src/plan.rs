@@ -1,97 +1,30 @@
 //! Turns a snapshot of a scope and a commit into a plan: the fields that must be unchanged since they were read, and
 //! the fields to write and to remove. A pure function that knows nothing about servers. `lua/write.lua` applies the
-//! plan, and computes only values that branches change together, sizes, and the ends of scopes. Commits that need more
-//! than this are left to the general function, and so are commits whose fields have changed.
+//! plan, and computes only values that branches change together, and sizes; `lua/write_others.lua` also does what a
+//! closed fork or an ended instance means for scopes that nothing is known about. If a field has changed, the commit is
+//! planned again. A commit that can't take effect gets its answer from `answer.rs`.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
 use swirl_model::event::Command;
-use swirl_model::scope::{BranchResult, Fork};
+use swirl_model::instance::Status;
+use swirl_ports::Commit;
 
+use crate::answer::check;
 use crate::attributes::{self, IndexChange};
-use crate::commit::kib;
+use crate::commit_parts::{is_detached, is_gone};
 use crate::draft::Draft;
+use crate::ending::StatusChange;
+use crate::events::digest;
+use crate::facts::{Facts, More, Rare, Rest};
 use crate::inbox::{Inbox, remembered};
+use crate::own_forks;
 use crate::plan_input::{PlanInput, Unplanned};
-use crate::record::{end_letter, flags};
-use crate::snapshot::{Joining, Snapshot};
-use crate::steps::{WIDE, is_gone};
+use crate::record::{flags, status_letter};
+use crate::size::kib;
+use crate::snapshot::Snapshot;
 use crate::timers::{self, TimerChange};
-use crate::waits::{self, WaitChange};
-
-/// `lua/write.lua` documents the fields.
-#[derive(Debug, Serialize, PartialEq)]
-pub(crate) struct Facts<'a> {
-    fields: usize,
-    compared: usize,
-    lines: usize,
-    elements: usize,
-    keep: u64,
-    words: usize,
-    gone: usize,
-    leaves: Option<String>,
-    more: Option<More<'a>>,
-    /// The instance, the time if its history is followed and got entries, and when the first recorded data expires.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    noted: Option<(&'a str, Option<i64>, Option<i64>)>,
-}
-
-impl Facts<'_> {
-    /// The additional indexes whose keys the call needs, each with the field to set to the position of its key.
-    pub fn indexes(&mut self) -> impl Iterator<Item = (&'static str, &mut usize)> {
-        let parts = self.more.as_mut().map(|more| {
-            let (timers, effects) = (more.timers.as_mut(), more.effects.as_mut());
-            let (index, waits) = (more.index.as_mut(), more.waits.as_mut());
-            [
-                timers.map(|timers| ("timers", &mut timers.key)),
-                effects.map(|(key, _)| ("outbox", key)),
-                index.map(|index| (attributes::INDEX, &mut index.key)),
-                waits.map(|waits| ("dirty", &mut waits.dirty)),
-            ]
-        });
-        parts.into_iter().flatten().flatten()
-    }
-
-    /// The field to set to the position of the key of consumed events, if any are released.
-    pub fn consumed(&mut self) -> Option<&mut usize> {
-        let waits = self.more.as_mut()?.waits.as_mut()?;
-        (!waits.freed.is_empty()).then_some(&mut waits.consumed)
-    }
-}
-
-/// The parts that only some commits need.
-#[derive(Debug, Serialize, PartialEq)]
-struct More<'a> {
-    instance: &'a str,
-    namespace: &'a str,
-    held: Option<(String, String)>,
-    taken: Option<(String, u64, String)>,
-    numbered: bool,
-    gain: Option<i64>,
-    room: Option<i64>,
-    most: usize,
-    waits: Option<WaitChange>,
-    stays: Option<String>,
-    branch: Option<Branch>,
-    ends: Option<(&'static str, i64, usize)>,
-    timers: Option<TimerChange>,
-    effects: Option<(usize, Vec<String>)>,
-    index: Option<IndexChange>,
-}
-
-#[derive(Debug, Serialize, PartialEq)]
-struct Branch {
-    fork: String,
-    number: String,
-    index: u32,
-    stamp: String,
-    live: i32,
-    /// `d` if it is done, `f` if it failed.
-    result: &'static str,
-    bytes: usize,
-    /// The parent's lease, inbox and consumed ids are read with the rest. If they are needed and weren't, that takes
-    /// another command.
-    reads_parent: bool,
-}
+use crate::waits;
 
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
@@ -102,247 +35,173 @@ pub(crate) struct Plan<'a> {
     pub read: Vec<String>,
     pub set: Vec<(String, Vec<u8>)>,
     pub gone: Vec<String>,
-    /// Names of branches that can begin.
-    pub wakes: Vec<String>,
+    /// Names of scopes that can begin.
+    pub begins: Vec<String>,
+    /// Names of other scopes that have something to do.
+    pub woken: Vec<String>,
     /// The lease is released, or not taken.
     pub released: bool,
     /// Inputs are waiting for the scope, and no process holds it.
     pub is_woken: bool,
+    /// Of all scopes of the instance, those with something to do are woken.
+    pub wakes_ready: bool,
     /// The scope after the commit.
     pub after: Snapshot,
     /// Identifies this write, and the fork that it makes.
     pub stamp: u64,
     /// Bytes of the origin of that fork.
     pub fork_bytes: usize,
+    /// The parent of a branch.
+    pub parent: Option<&'a str>,
+    /// The effects, in the order of their numbers.
+    pub effects: Vec<Cow<'a, Command>>,
 }
 
-pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a>, Unplanned> {
+pub(crate) fn plan<'a>(mut input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a>, Unplanned> {
+    let turn = Turn::of(&input, known);
+    let Turn { scope, gone, .. } = turn;
     let commit = input.commit;
-    let scope = commit.lease.scope.scope.as_str();
-    let is_root = scope == "r";
-    let gone = is_gone(&commit.scope, &commit.commands);
-    let inbox = Inbox::of(commit, known)?;
-    let (consumed, left) = (&inbox.consumed, &inbox.left);
-    let token = commit.lease.token;
-    // Nothing may be left of a scope that is gone.
-    let unusual = consumed.len() + left.len() > WIDE
-        || commit.require_unchanged_inbox && inbox.has_news(token)
-        || !left.is_empty() && (gone || input.steps.end.is_some());
-    // If the worker continued, it could overtake effects that haven't been carried out.
-    let released = commit.release
-        && (gone || input.effects.is_empty())
-        && !(commit.lease.is_taken() && inbox.has_news(token));
-    // A record with a difference must refer to this fork.
-    let base = std::str::from_utf8(&input.record).ok();
-    let base = base
-        .and_then(|text| text.strip_prefix("[\""))
-        .and_then(|text| text.split_once('"'));
-    let fork_stamp = match commit.lease.fork_stamp {
-        0 => String::new(),
-        fork_stamp => fork_stamp.to_string(),
-    };
-    if unusual || base.is_some_and(|(base, _)| is_root || base != fork_stamp) {
-        return Err(Unplanned::General);
-    }
+    let inbox = Inbox::of(commit, known, gone)?;
+    check(&input, known, &inbox, gone)?;
+    let status = turn.status.as_ref();
 
     let mut draft = Draft::new(scope);
-    draft.compare("s", b"r");
-    draft.compare("p", b"");
-    draft.compare_own("q:", known.inbox.as_deref().unwrap_or_default());
-    draft.read_if(input.lines > 0, "hn");
-    let held = draft
-        .lease(&commit.lease, known, input.rev)
-        .ok_or(Unplanned::General)?;
-    if !is_root {
-        draft.compare_own("b:", b"");
-    }
-    let timers = timers::change(commit, gone, known.timers.as_ref(), input.stamp)?;
-    let mut timers_after = known.timers.clone();
-    if let (Some(change), Some(before)) = (&timers, &known.timers) {
-        draft.compare_own("t:", before.as_deref().unwrap_or_default());
-        match &change.text {
-            Some(text) => draft.set_own("t:", text.clone()),
-            None if before.is_some() => draft.remove_own("t:"),
-            None => {}
-        }
-        timers_after = Some(change.text.clone());
-    }
-    let timers = timers.filter(TimerChange::is_indexed);
-
-    // The inbox.
+    let held = turn.guard(&mut draft, &input);
+    let (timers, timers_after) = turn.timers(&mut draft, input.stamp)?;
+    let forks = own_forks::change(&mut draft, &mut input, known, gone)?;
     let inbox_after = inbox.text()?;
-    if !consumed.is_empty() {
+    let own_inputs =
+        (!forks.joined.is_empty()).then(|| (inbox.stored(), forks.joined, scope.to_owned()));
+    if inbox.removed().next().is_some() {
         match &inbox_after {
+            _ if own_inputs.is_some() => {}
             Some(text) => draft.set_own("q:", text.clone()),
             None => draft.remove_own("q:"),
         }
-        let numbers = consumed
-            .iter()
-            .map(|item| format!("i:{scope}:{}", item.number));
+        let numbers = inbox.removed();
+        let numbers = numbers.map(|item| format!("i:{scope}:{}", item.number));
         draft.gone.extend(numbers);
     }
-    let mut seen = known.seen.clone();
-    if gone {
-        if known.recorded {
-            draft.remove_own("x:");
-        }
-    } else if inbox.is_remembered() {
-        let before = known.seen.as_ref().ok_or(Unplanned::Unknown)?;
-        let text = remembered(before.as_deref(), consumed);
-        if let Some(text) = &text {
-            draft.set_own("x:", text.clone().into_bytes());
-        }
-        seen = Some(text.or_else(|| before.clone()));
-    }
+    let seen = turn.seen(&mut draft, &inbox)?;
 
-    // The record.
+    // The record, and the forks and scopes that begin.
     let (before, record) = (kib(known.record), input.record.len());
-    let mut gain = -(before as i64);
-    let mut mark = None;
-    if !gone || is_root {
-        draft.set_own("r:", input.record);
-        let (next, flags) = (input.rev + 1, flags(&commit.scope));
-        let text = format!("{next} {flags} {}", input.stamp).into_bytes();
-        draft.set_own("m:", text.clone());
-        mark = Some(text);
-        gain += kib(record) as i64;
-    } else if known.recorded {
-        draft.remove_own("r:");
-        draft.remove_own("m:");
-    }
-    gain -= inbox.consumed_kib() as i64;
-
-    // The scope's own forks.
-    let mut forks = known.forks.clone();
-    let (mut rest, mut fork_bytes) = (0, 0);
-    if input.steps.close.is_some() || input.steps.fork.is_some() || gone {
-        draft.compare_own("F:", forks.as_deref().unwrap_or_default().as_bytes());
-        let mut numbers = numbers(forks.as_deref()).ok_or(Unplanned::General)?;
-        let had_forks = !numbers.is_empty();
-        if let Some(number) = input.steps.close {
-            let joining = known.joining.as_ref().ok_or(Unplanned::Unknown)?;
-            let (results, kib) = draft.close(number, joining).ok_or(Unplanned::General)?;
-            rest += results;
-            gain -= kib;
-            numbers.retain(|other| *other != number);
-        }
-        if let (Some(fork), Some(record)) = (input.steps.fork, input.fork) {
-            fork_bytes = record.len();
-            gain += kib(record.len()) as i64;
-            draft
-                .fork(scope, fork, record, input.stamp)
-                .ok_or(Unplanned::General)?;
-            numbers.push(fork.fork);
-            numbers.sort_unstable();
-        }
-        if (gone || input.steps.end.is_some()) && !numbers.is_empty() {
-            return Err(Unplanned::General);
-        }
-        let text: Vec<String> = numbers.iter().map(u32::to_string).collect();
-        forks = (!text.is_empty()).then(|| text.join(" "));
-        match &forks {
-            Some(text) => draft.set_own("F:", text.clone().into_bytes()),
-            None if had_forks => draft.remove_own("F:"),
-            None => {}
+    let flags = flags(&commit.scope);
+    let mark = turn.record(&mut draft, &mut input, &flags);
+    let gained = forks.gain + kib(record) as i64;
+    let lost = before + inbox.removed().map(|item| item.kib).sum::<usize>();
+    let mut gain = gained - lost as i64;
+    let (mut begins, mut woken) = (forks.begins, forks.woken);
+    for (detached, record) in input.parts.detached.iter().zip(&input.detached) {
+        gain += kib(record.len()) as i64;
+        match draft.detach(detached, record.clone(), input.stamp) {
+            true => begins.push(detached.id.to_string()),
+            false => woken.push(detached.id.to_string()),
         }
     }
+    if turn.stands_still {
+        woken.append(&mut begins);
+    }
 
-    // The fork that the scope is a branch of.
-    let branch = match is_root {
-        true => None,
-        false => {
-            let (report, result) = (&input.steps.report, input.result);
-            let branch = draft.branch(&fork_stamp, gone, known, report, result);
-            Some(branch.ok_or(Unplanned::General)?)
-        }
+    let branch = match turn.own_fork {
+        Some((fork, index)) => Some(draft.branch(fork, index, gone, &mut input, known)?),
+        None => None,
     };
+    let prunes = branch.as_ref().filter(|branch| branch.is_closed && gone);
+    let prunes = prunes.map(|branch| branch.fork.clone());
+    let is_alone = forks.text.is_none() && forks.closes.is_empty() && input.detached.is_empty();
+    let ends = match status {
+        Some(change) => {
+            let items = inbox.removed().count() + inbox.left.len();
+            // Fields that are neither compared nor read, among them the header and the record.
+            let uncounted = is_alone.then_some(2 + items + forks.uncounted);
+            Some(turn.change_status(&mut draft, &mut input, change, uncounted)?)
+        }
+        None => None,
+    };
+    let counts = ends.as_ref().is_some_and(|(_, _, count)| count.is_some());
+    let (index, attributes) = turn.index(&mut draft, &input)?;
 
-    // The end.
-    let ends = match input.steps.end {
-        Some(Command::End { status, .. }) => {
-            for field in ["k", "out", "err"] {
-                draft.compare(field, b"");
-            }
-            let status = end_letter(*status);
-            draft.set("s", status.as_bytes().to_vec());
-            draft.set("end", commit.at.0.to_string().into_bytes());
-            for (field, value) in [("out", input.output), ("err", input.error)] {
-                if let Some(value) = value {
-                    draft.set(field, value);
-                }
-            }
-            // These are the header, the record, and fields that are neither compared nor read.
-            Some((status, commit.at.0, 2 + consumed.len() + rest))
-        }
-        _ => None,
-    };
-    let index = match input.steps.index {
-        true => {
-            let before = known.attributes.as_ref().ok_or(Unplanned::Unknown)?;
-            let change = attributes::change(before, &commit.scope.attributes);
-            draft.compare("at", before.as_bytes());
-            match change.text.is_empty() {
-                false => draft.set("at", change.text.clone().into_bytes()),
-                true if before.is_empty() => {}
-                true => draft.gone.push("at".to_owned()),
-            }
-            Some(change)
-        }
-        false => None,
-    };
-    let attributes = match &index {
-        Some(change) => Some(change.text.clone()),
-        None => known.attributes.clone(),
-    };
-    let index = index.filter(IndexChange::is_indexed);
-
-    let takes = !commit.lease.is_taken() && !released;
-    let member = format!("{}/{scope}", commit.lease.scope.instance);
-    // A faulted instance doesn't continue by itself.
-    let goes = !gone && ends.is_none() && flags(&commit.scope).contains('g');
-    let has_work = goes || !left.is_empty();
-    if released && commit.lease.is_taken() {
+    // The lease. If the worker continued, it could overtake effects that haven't been carried out.
+    let stands_still = turn.stands_still;
+    let joins_itself = own_inputs.is_some() && !stands_still;
+    let has_news = !gone && (joins_itself || inbox.has_news(commit.lease.token, stands_still));
+    let may_release = commit.release && (gone || input.effects.is_empty());
+    let released = may_release && !(turn.is_taken && has_news);
+    let takes = !turn.is_taken && !released;
+    let was_held = turn.is_taken || known.lease.is_some();
+    if was_held && !takes && (released || gone && !turn.is_root) {
         draft.remove_own("l:");
     }
+    let is_closed = turn.is_closed();
+    let lease_after = takes.then(|| after_till(is_closed, input.holder, input.attempt));
+
+    // Whether the scope has something to do.
+    let is_there = !(gone && !turn.is_root || flags.contains('e'));
+    let goes = !stands_still && !is_closed && flags.contains('g');
+    // A branch that leaves no result may begin again.
+    let restarts = branch.as_ref().is_some_and(|branch| {
+        gone && branch.result.is_empty() && !branch.is_closed && !known.has_reported()
+    });
+    let has_work = restarts && !stands_still
+        || is_there && (goes || joins_itself || inbox.has_work(stands_still));
+    let member = format!("{}/{scope}", commit.lease.scope.instance);
+    // A scope that continues under its lease is in the index already.
+    let stays = has_work && (released || !turn.had_work(&inbox));
+    let stays = stays.then(|| member.clone());
+
     let room =
         (input.adds > before).then(|| input.adds as i64 - (before + inbox.consumed_kib()) as i64);
-    let numbered = takes
-        || !input.effects.is_empty()
-        || branch
-            .as_ref()
-            .is_some_and(|branch| !branch.result.is_empty());
-    let sized = gain != 0
-        || room.is_some()
-        || branch.as_ref().is_some_and(|b| b.bytes > 0)
-        || ends.is_some();
-    draft.read_if(numbered, "n");
-    draft.read_if(sized, "z");
-    if let Some(branch) = &branch {
-        draft.read.push(format!("g:{}", branch.fork));
-        if branch.reads_parent {
-            let parent = ["l:r", "q:r", "x:r"];
-            draft.read.extend(parent.map(str::to_owned));
-        }
-    }
-    draft.read_if(!input.effects.is_empty() || ends.is_some(), "O");
+    let puts = (!forks.puts.is_empty()).then_some(forks.puts);
+    let reports = branch.as_ref().is_some_and(|found| found.bytes > 0);
+    let has_effects = !input.effects.is_empty();
+    let numbered = takes || has_effects || reports || own_inputs.is_some() || puts.is_some();
+    let sized = gain != 0 || room.is_some() || reports || counts;
     // A branch without a record never waited for anything.
     let leaves = gone && known.recorded;
-    let is_over = gone && ends.is_some();
-    let begins = !input.waits.is_empty();
-    let waits = waits::change(scope, leaves, is_over, input.waits, input.freed);
-    draft.read_if(index.is_some() || begins || ends.is_some(), "lw");
-    if ends.is_some() {
-        let own = ["t:r", "x:r", "a:r"];
-        let others = [
-            "w", "kp", "n", "key", "nk", "end", "at", "hn", "hd", "le", "om",
-        ];
-        for field in others.into_iter().chain(own) {
+    let has_waits = !input.waits.is_empty();
+    input.freed.extend(inbox.dropped_events().map(digest));
+    let waits = waits::change(scope, leaves, turn.is_over, input.waits, input.freed);
+
+    // The function expects what it reads in this order.
+    draft.read_if(numbered, "n");
+    draft.read_if(sized, "z");
+    let around = branch
+        .as_ref()
+        .map_or(0, |branch| draft.read_branch(branch, gone));
+    draft.read_if(has_effects || counts, "O");
+    draft.read_if(index.is_some() || has_waits || ends.is_some(), "lw");
+    if ends.as_ref().is_some_and(|(_, at, _)| at.is_some()) {
+        draft.read("w");
+        draft.read("kp");
+    }
+    if counts {
+        for field in FIELDS_AT_END {
             draft.read(field);
         }
     }
-    // A scope that continues under its lease is in the index already.
-    let had_work = known.goes || !consumed.is_empty() || !left.is_empty() || !known.recorded;
-    let stays = (has_work && (released || !had_work)).then(|| member.clone());
+
+    // What follows for other scopes.
+    let changes_all = ends.is_some() && !counts;
+    let follows = !forks.closes.is_empty() || changes_all || prunes.is_some();
+    let rest = follows.then(|| Rest {
+        scope: scope.to_owned(),
+        closes: forks.closes,
+        is_over: turn.is_over,
+        refreshes: changes_all,
+        prunes,
+        ..Rest::default()
+    });
+    let joined = own_inputs.is_some();
+    let rare = Rare {
+        around,
+        stands_still,
+        own_inputs,
+        puts,
+        rest,
+    };
+    let rare = (!rare.is_empty()).then_some(rare);
+
     let is_simple = held.is_none()
         && !takes
         && !sized
@@ -351,20 +210,16 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
         && branch.is_none()
         && ends.is_none()
         && timers.is_none()
-        && input.effects.is_empty()
+        && !has_effects
         && index.is_none()
-        && draft.wakes.is_empty();
+        && begins.is_empty()
+        && rare.is_none();
+    let taken = lease_after.clone();
     let more = More {
         instance: commit.lease.scope.instance.as_str(),
         namespace: input.namespace,
         held,
-        taken: takes.then(|| {
-            (
-                format!("l:{scope}"),
-                commit.lease_ms,
-                after_till(input.holder, input.attempt),
-            )
-        }),
+        taken: taken.map(|rest| (format!("l:{scope}"), commit.lease_ms, rest)),
         numbered,
         gain: sized.then_some(gain),
         room,
@@ -374,8 +229,9 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
         branch,
         ends,
         timers,
-        effects: (!input.effects.is_empty()).then_some((0, input.effects)),
+        effects: has_effects.then_some((0, input.effects)),
         index,
+        rare,
     };
     let noted = input.lines > 0 && (input.is_followed || input.due.is_some());
     let facts = Facts {
@@ -397,127 +253,256 @@ pub(crate) fn plan<'a>(input: PlanInput<'a>, known: &Snapshot) -> Result<Plan<'a
             )
         }),
     };
+    let items = inbox.left.iter().map(|item| (*item).clone()).collect();
     let after = Snapshot {
-        recorded: true,
-        goes,
+        recorded: mark.is_some(),
+        goes: flags.contains('g'),
         mark,
-        lease: takes
-            .then(|| after_till(input.holder, input.attempt))
-            .or(known.lease.clone()),
+        lease: lease_after.or(known.lease.clone()),
         inbox: inbox_after,
-        items: Some(left.iter().map(|item| (*item).clone()).collect()),
+        // The numbers of new inputs aren't known.
+        items: (!joined).then_some(items),
         seen,
-        forks,
+        forks: forks.text,
         timers: timers_after,
         attributes,
         record,
-        joining: None,
+        own_forks: Vec::new(),
         completes: false,
         header: known.header.clone(),
+        reread: None,
     };
-    // The scope is free and has something to do.
-    let goes_on = released && !commit.lease.is_taken() && !left.is_empty();
     Ok(Plan {
         facts,
         compared: draft.compared,
         read: draft.read,
         set: draft.set,
         gone: draft.gone,
-        wakes: draft.wakes,
+        begins,
+        woken,
         released,
-        is_woken: goes_on,
+        is_woken: released && (joined || !turn.is_taken && has_news),
+        wakes_ready: status.is_some_and(|change| change.reopens && change.to == Status::Running),
         after,
         stamp: input.stamp,
-        fork_bytes,
+        fork_bytes: forks.fork_bytes,
+        parent: turn
+            .own_fork
+            .and_then(|(fork, _)| Some(fork.rsplit_once('.')?.0)),
+        effects: Vec::new(),
     })
 }
 
-impl Draft<'_> {
-    /// Removes a fork whose branches are all done and gone. Returns how many fields of it are neither compared nor
-    /// read, and its size in KiB.
-    fn close(&mut self, number: u32, joining: &Joining) -> Option<(usize, i64)> {
-        let numbers = &joining.numbers;
-        let reported = numbers.reported();
-        if joining.fork != number
-            || numbers.closed == 1
-            || numbers.live > 0
-            || reported < numbers.open
-        {
-            return None;
+/// Further fields that an instance may have at its end.
+const FIELDS_AT_END: [&str; 12] = [
+    "n", "key", "nk", "end", "at", "hn", "hd", "le", "om", "t:r", "x:r", "a:r",
+];
+
+/// The circumstances of a commit.
+struct Turn<'a, 'k> {
+    commit: &'a Commit,
+    known: &'k Snapshot,
+    scope: &'a str,
+    is_root: bool,
+    is_taken: bool,
+    /// Nothing of the scope is kept, except for the record of a root.
+    gone: bool,
+    status: Option<StatusChange<'a>>,
+    /// The commit ends the instance for good.
+    is_over: bool,
+    /// Only an operator's inputs matter after the commit.
+    stands_still: bool,
+    /// The fork that the scope is a branch of, and its index.
+    own_fork: Option<(&'a str, u32)>,
+}
+
+impl<'a, 'k> Turn<'a, 'k> {
+    fn of(input: &PlanInput<'a>, known: &'k Snapshot) -> Turn<'a, 'k> {
+        let commit = input.commit;
+        let scope = commit.lease.scope.scope.as_str();
+        let status = StatusChange::of(&input.parts.status, known.status());
+        let is_over = status.as_ref().is_some_and(StatusChange::is_over);
+        let is_suspended = known.is_suspended() && !is_over;
+        let status_after = status.as_ref().map_or(known.status(), |change| change.to);
+        let own_fork = scope.rsplit_once('.').filter(|(fork, _)| {
+            let is_there = known.reread.as_ref().is_none_or(|now| now.fork.is_some());
+            fork.contains('.') && is_there && !is_detached(&commit.scope)
+        });
+        Turn {
+            commit,
+            known,
+            scope,
+            is_root: commit.lease.scope.scope.is_root(),
+            is_taken: commit.lease.is_taken(),
+            gone: is_gone(&commit.scope, &commit.commands),
+            status,
+            is_over,
+            stands_still: is_suspended || status_after == Status::Faulted,
+            own_fork: own_fork.and_then(|(fork, index)| Some((fork, index.parse().ok()?))),
         }
-        let name = format!("{}.{number}", self.scope);
-        self.compare(&format!("g:{name}"), &joining.text);
-        self.gone.extend([format!("f:{name}"), format!("g:{name}")]);
-        if reported > 0 {
-            let branches = (0..numbers.total).map(|index| format!("b:{name}.{index}"));
-            self.gone.extend(branches);
-        }
-        let kib = joining.fork_base_kib + kib(usize::try_from(numbers.bytes).ok()?);
-        Some((1 + reported as usize, kib as i64))
     }
 
-    fn fork(&mut self, scope: &str, fork: &Fork, record: Vec<u8>, stamp: u64) -> Option<()> {
-        let open = fork.open.min(fork.total);
-        let name = format!("{scope}.{}", fork.fork);
-        let numbers = (
-            (fork.total, open, fork.needed, 0, 0, 0, 0, 0, 0),
-            stamp.to_string(),
-            (0, fork.results_max),
-        );
-        let ((a, b, c, d, e, f, g, h, i), made, (bytes, most)) = numbers;
-        let numbers = rmp_serde::to_vec(&(a, b, c, d, e, f, g, h, i, made, bytes, most)).ok()?;
-        self.set(&format!("f:{name}"), record);
-        self.set(&format!("g:{name}"), numbers);
-        self.wakes = (0..open).map(|index| format!("{name}.{index}")).collect();
-        Some(())
+    /// Whether a fork around the scope is closed, or its instance is over.
+    fn is_closed(&self) -> bool {
+        match self.is_root {
+            true => self.is_over || self.known.is_closed(),
+            false => self.known.is_closed(),
+        }
     }
 
-    fn branch(
-        &mut self,
-        stamp: &str,
-        gone: bool,
-        known: &Snapshot,
-        report: &Option<&Command>,
-        result: Option<Vec<u8>>,
-    ) -> Option<Branch> {
-        let (fork, index) = self.scope.rsplit_once('.')?;
-        let letter = match report {
-            Some(Command::Report(BranchResult::Done { .. })) => "d",
-            Some(Command::Report(_)) => "f",
-            _ => "",
-        };
-        if gone == letter.is_empty() {
-            return None;
+    /// Whether the scope had something to do before the commit.
+    fn had_work(&self, inbox: &Inbox<'_>) -> bool {
+        let known = self.known;
+        let stood_still = known.stands_still();
+        let went = !known.recorded || known.goes && !known.is_closed();
+        let had_ended = known.mark.as_ref().is_some_and(|mark| mark.contains(&b'e'));
+        !had_ended && (went && !stood_still || inbox.had_work(stood_still))
+    }
+
+    /// Guards what every commit depends on. Returns what the lease must be if its text isn't known.
+    fn guard(&self, draft: &mut Draft<'_>, input: &PlanInput<'_>) -> Option<(String, String)> {
+        let known = self.known;
+        draft.compare("s", status_letter(known.status()).as_bytes());
+        let suspended = if known.is_suspended() { "1" } else { "" };
+        draft.compare("p", suspended.as_bytes());
+        draft.compare_own("q:", known.inbox.as_deref().unwrap_or_default());
+        draft.read_if(input.lines > 0, "hn");
+        if self.own_fork.is_some() && !known.has_reported() {
+            draft.compare_own("b:", b"");
         }
-        let bytes = result.as_ref().map_or(0, Vec::len);
-        if let Some(result) = result {
-            self.set_own("b:", result);
-        }
-        let live = match (known.recorded, gone) {
-            (false, false) => 1,
-            (true, true) => -1,
-            _ => 0,
+        draft.lease(&self.commit.lease, known, input.rev)
+    }
+
+    fn timers(&self, draft: &mut Draft<'_>, stamp: u64) -> Result<TimersAfter, Unplanned> {
+        let known = self.known.timers.as_ref();
+        let change = timers::change(self.commit, self.gone, known, stamp)?;
+        let (Some(change), Some(before)) = (change, known) else {
+            return Ok((None, known.cloned()));
         };
-        Some(Branch {
-            fork: fork.to_owned(),
-            number: fork.rsplit_once('.')?.1.to_owned(),
-            index: index.parse().ok()?,
-            stamp: stamp.to_owned(),
-            live,
-            result: letter,
-            bytes,
-            reads_parent: known.completes && !letter.is_empty(),
-        })
+        draft.compare_own("t:", before.as_deref().unwrap_or_default());
+        match &change.text {
+            Some(text) => draft.set_own("t:", text.clone()),
+            None if before.is_some() => draft.remove_own("t:"),
+            None => {}
+        }
+        let after = Some(change.text.clone());
+        Ok((Some(change).filter(TimerChange::is_indexed), after))
+    }
+
+    /// The ids of consumed inputs after the commit.
+    fn seen(
+        &self,
+        draft: &mut Draft<'_>,
+        inbox: &Inbox<'_>,
+    ) -> Result<Option<Option<String>>, Unplanned> {
+        let known = self.known;
+        if self.gone && known.recorded {
+            draft.remove_own("x:");
+        }
+        if self.gone || !inbox.is_remembered() {
+            return Ok(known.seen.clone());
+        }
+        let before = known.seen.as_ref().ok_or(Unplanned::Unknown)?;
+        let text = remembered(before.as_deref(), &inbox.consumed);
+        if let Some(text) = &text {
+            draft.set_own("x:", text.clone().into_bytes());
+        }
+        Ok(Some(text.or_else(|| before.clone())))
+    }
+
+    /// Writes or removes the record. Returns its marks.
+    fn record(
+        &self,
+        draft: &mut Draft<'_>,
+        input: &mut PlanInput<'_>,
+        flags: &str,
+    ) -> Option<Vec<u8>> {
+        if !self.gone || self.is_root {
+            draft.set_own("r:", std::mem::take(&mut input.record));
+            let mark = format!("{} {flags} {}", input.rev + 1, input.stamp).into_bytes();
+            draft.set_own("m:", mark.clone());
+            return Some(mark);
+        }
+        if self.known.recorded {
+            draft.remove_own("r:");
+            draft.remove_own("m:");
+        }
+        None
+    }
+
+    /// Changes the status of the instance. If no other scope may be concerned, `uncounted` has the number of its fields
+    /// that aren't read, and the function counts them.
+    fn change_status(
+        &self,
+        draft: &mut Draft<'_>,
+        input: &mut PlanInput<'_>,
+        change: &StatusChange<'_>,
+        uncounted: Option<usize>,
+    ) -> Result<Ends, Unplanned> {
+        let ends = change.end.is_some();
+        let is_first = self.known.reread.is_none();
+        let count = uncounted.filter(|_| is_first && ends && self.is_root);
+        if count.is_some() {
+            for field in ["k", "out", "err"] {
+                draft.compare(field, b"");
+            }
+        } else {
+            let now = self.known.reread.as_ref().ok_or(Unplanned::Unknown)?;
+            if ends {
+                let children = now.children.as_deref().unwrap_or_default();
+                draft.compare("k", children);
+                draft.gone.push("k".to_owned());
+            } else {
+                draft.gone.push("end".to_owned());
+            }
+        }
+        let letter = status_letter(change.to);
+        draft.set("s", letter.as_bytes().to_vec());
+        if self.is_over && self.known.is_suspended() {
+            draft.gone.push("p".to_owned());
+        }
+        if ends {
+            draft.set("end", self.commit.at.0.to_string().into_bytes());
+        }
+        for (field, value) in [("out", input.output.take()), ("err", input.error.take())] {
+            match value {
+                Some(value) => draft.set(field, value),
+                None if count.is_none() => draft.gone.push(field.to_owned()),
+                None => {}
+            }
+        }
+        Ok((letter, ends.then_some(self.commit.at.0), count))
+    }
+
+    /// The change of the index of attributes, and the attributes after the commit.
+    fn index(
+        &self,
+        draft: &mut Draft<'_>,
+        input: &PlanInput<'_>,
+    ) -> Result<(Option<IndexChange>, Option<String>), Unplanned> {
+        let known = &self.known.attributes;
+        if !input.parts.index {
+            return Ok((None, known.clone()));
+        }
+        let before = known.as_ref().ok_or(Unplanned::Unknown)?;
+        let change = attributes::change(before, &self.commit.scope.attributes);
+        draft.compare("at", before.as_bytes());
+        match change.text.is_empty() {
+            false => draft.set("at", change.text.clone().into_bytes()),
+            true if before.is_empty() => {}
+            true => draft.gone.push("at".to_owned()),
+        }
+        let after = Some(change.text.clone());
+        Ok((Some(change).filter(IndexChange::is_indexed), after))
     }
 }
 
-/// The last part of a lease's text. The 0 says that its holder wasn't notified that the scope is closed.
-fn after_till(holder: &str, attempt: u64) -> String {
-    format!(" 0 {holder} {attempt}")
-}
+/// The change of the index of timers, and the armed timers after the commit, if they are known.
+type TimersAfter = (Option<TimerChange>, Option<Option<Vec<u8>>>);
+/// The new status, when the instance ended, and the number of uncounted fields, if no other scope may be concerned.
+type Ends = (&'static str, Option<i64>, Option<usize>);
 
-/// The numbers of a scope's forks.
-fn numbers(text: Option<&str>) -> Option<Vec<u32>> {
-    let words = text.unwrap_or_default().split_ascii_whitespace();
-    words.map(|word| word.parse().ok()).collect()
+/// The last part of a lease's text. The number says whether its holder knows that the scope is closed.
+fn after_till(is_closed: bool, holder: &str, attempt: u64) -> String {
+    format!(" {} {holder} {attempt}", u8::from(is_closed))
 }

@@ -2,20 +2,25 @@
 
 use swirl_ports::Commit;
 
-use crate::steps::Steps;
+use crate::commit_parts::CommitParts;
 use crate::waits::Change;
 
 /// The parts of a commit in their stored form, and everything else that a plan depends on.
 pub(crate) struct PlanInput<'a> {
     pub commit: &'a Commit,
-    pub steps: &'a Steps<'a>,
+    pub parts: &'a CommitParts<'a>,
     /// The revision before the record's.
     pub rev: u64,
     pub record: Vec<u8>,
-    pub fork: Option<Vec<u8>>,
+    /// The records of the forks that are made, in order.
+    pub forks: Vec<Vec<u8>>,
+    pub detached: Vec<Vec<u8>>,
+    /// The inputs for revived branches, in the order of the commands.
+    pub revivals: Vec<Revival>,
     pub result: Option<Vec<u8>>,
     pub output: Option<Vec<u8>>,
     pub error: Option<Vec<u8>>,
+    /// Those that the commit contains, and the ends of other instances.
     pub effects: Vec<String>,
     pub waits: Vec<Change>,
     /// The digests of events that came too late.
@@ -37,11 +42,35 @@ pub(crate) struct PlanInput<'a> {
     pub attempt: u64,
 }
 
+/// An input for failed branches.
+pub(crate) struct Revival {
+    pub id: String,
+    pub kind: &'static str,
+    pub input: String,
+}
+
 /// Why there is no plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unplanned {
     /// The snapshot lacks a part of the scope that the commit changes.
     Unknown,
-    /// The general function must carry out the commit.
-    General,
+    /// The commit takes no effect. That is final if the snapshot is a second read.
+    Answer(Answer),
+    /// A stored field isn't as it should be.
+    Damaged(&'static str),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The lease that is released, if any: its holder, and the attempt that took it.
+    Refused(Option<(String, String)>),
+    InboxChanged,
+    /// The KiB that are left.
+    Full(usize),
+}
+
+impl Unplanned {
+    pub fn refused() -> Unplanned {
+        Unplanned::Answer(Answer::Refused(None))
+    }
 }

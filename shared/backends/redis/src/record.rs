@@ -125,6 +125,11 @@ pub(crate) fn status_letter(status: Status) -> &'static str {
     }
 }
 
+/// Nothing of an instance with this status continues, except for detached scopes.
+pub(crate) fn is_over(status: Status) -> bool {
+    !matches!(status, Status::Running | Status::Faulted)
+}
+
 pub(crate) fn read_status(letter: &str) -> Result<Status> {
     Ok(match letter {
         "r" => Status::Running,

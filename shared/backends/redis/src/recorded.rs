@@ -16,7 +16,7 @@ use crate::Redis;
 use crate::script::{Lazy, Script};
 
 static REPLACE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/strip.lua")));
-static SETTLE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/stripped.lua")));
+static STRIPPED: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/stripped.lua")));
 
 /// The name of the index.
 pub(crate) const INDEX: &str = "recorded";
@@ -125,7 +125,7 @@ impl Redis {
         let next = next.map_or_else(String::new, |next: i64| next.to_string());
         let keys = [hash, index.to_owned()];
         let args = [id.to_string(), total.to_string(), next];
-        self.eval::<i64>(&SETTLE, &keys, &args).await?;
+        self.eval::<i64>(&STRIPPED, &keys, &args).await?;
         Ok(())
     }
 

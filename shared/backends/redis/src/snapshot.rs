@@ -3,20 +3,20 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use swirl_model::instance::Header;
+use swirl_model::instance::{Header, Status};
 use swirl_ports::Lease;
 use swirl_ports::execution::ReadCache;
 
 /// A fork's numbers, as in the prelude of the scripts, with its creation time, the size of its results, and the limit
 /// on that size.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Numbers {
     pub total: u32,
     pub open: u32,
     pub needed: u32,
     pub notified: u8,
     pub closed: u8,
-    pub _notification_count: u32,
+    pub notification_count: u32,
     pub done: u32,
     pub failed: u32,
     pub live: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Numbers {
     #[serde(default)]
     pub bytes: u64,
     #[serde(default)]
-    pub _most: u64,
+    pub most: u64,
 }
 
 impl Numbers {
@@ -57,15 +57,52 @@ pub(crate) struct Item {
     pub kib: usize,
 }
 
-/// A fork whose branches have reported.
+impl Item {
+    pub fn is_operators(&self) -> bool {
+        self.kind == "o"
+    }
+
+    /// The key of an event: `event-<wait>-<slot>-<key>`.
+    pub fn event_key(&self) -> Option<&str> {
+        let id = Some(&self.id).filter(|_| self.kind == "e")?;
+        id.strip_prefix("event-")?.splitn(3, '-').nth(2)
+    }
+}
+
+/// A fork of the scope.
 #[derive(Debug, Clone)]
-pub(crate) struct Joining {
+pub(crate) struct OwnFork {
     pub fork: u32,
     pub numbers: Numbers,
     /// The numbers in their stored form.
     pub text: Vec<u8>,
     /// The size of the record with which its branches began.
     pub fork_base_kib: usize,
+    /// The branches that failed, with the sizes of their results; only if they were read.
+    pub errors: Vec<(u32, usize)>,
+}
+
+/// What is only known if the scope was read for this commit.
+#[derive(Debug, Clone)]
+pub(crate) struct Reread {
+    pub status: Status,
+    pub is_suspended: bool,
+    /// A fork around the scope is closed, or its instance is over.
+    pub is_closed: bool,
+    /// It is a branch without a record, and may begin.
+    pub is_unborn: bool,
+    /// It is a branch that has reported its result.
+    pub has_reported: bool,
+    /// The fork that it is a branch of.
+    pub fork: Option<Numbers>,
+    /// The scope that made that fork has ended.
+    pub is_orphan: bool,
+    /// It is held, but not for longer than until now.
+    pub has_expired: bool,
+    /// The size of the instance in KiB.
+    pub size: usize,
+    /// The instances that end with this one, in their stored form.
+    pub children: Option<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -90,14 +127,42 @@ pub(crate) struct Snapshot {
     pub attributes: Option<String>,
     /// The size of the record in bytes.
     pub record: usize,
-    pub joining: Option<Joining>,
+    /// Those of its forks that were read.
+    pub own_forks: Vec<OwnFork>,
     /// Of a branch: its result probably completes the fork.
     pub completes: bool,
     /// The header of its instance, and its bytes as stored, if they were read.
     pub header: Option<(Arc<Header>, usize)>,
+    /// Set if everything was read for this commit, because it lacked something or a field had changed. What isn't known
+    /// then doesn't exist.
+    pub reread: Option<Box<Reread>>,
 }
 
 impl Snapshot {
+    pub fn status(&self) -> Status {
+        let reread = self.reread.as_ref();
+        reread.map_or(Status::Running, |reread| reread.status)
+    }
+
+    pub fn is_suspended(&self) -> bool {
+        let reread = self.reread.as_ref();
+        reread.is_some_and(|reread| reread.is_suspended)
+    }
+
+    /// Only an operator's inputs matter.
+    pub fn stands_still(&self) -> bool {
+        self.is_suspended() || self.status() == Status::Faulted
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.reread.as_ref().is_some_and(|reread| reread.is_closed)
+    }
+
+    pub fn has_reported(&self) -> bool {
+        let reread = self.reread.as_ref();
+        reread.is_some_and(|reread| reread.has_reported)
+    }
+
     /// A scope that this process holds. As far as it knows, no inputs are waiting.
     pub fn held(record: Option<usize>, goes: bool) -> Snapshot {
         Snapshot {

@@ -58,7 +58,7 @@ pub(crate) fn freeing() -> Vec<&'static Script> {
     let own: [&Script; 4] = [&ACQUIRE, &HOLD, &LOOK, &ENDING_INPUT];
     let mut all = own.to_vec();
     all.extend(crate::lifecycle::freeing());
-    all.extend([crate::commit::freeing(), crate::write::freeing()]);
+    all.extend(crate::write::freeing());
     all
 }
 
@@ -66,7 +66,7 @@ static LOOK: Lazy =
     Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/look.lua")]).freeing());
 
 /// The minimum number of instances whose waits are reindexed in a sweep.
-const SETTLED_AT_LEAST: usize = 100;
+const REINDEXED_MIN: usize = 100;
 /// The time for which a waiter only listens before its first poll.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
 /// The pause after a failed poll. The waiter's next operation reports the error.
@@ -222,7 +222,7 @@ impl ExecutionStore for Redis {
 
     async fn release(&self, lease: &Lease) -> Result<Released> {
         if !lease.is_taken() {
-            self.settle_scope(&lease.scope, None).await?;
+            self.refresh_scope(&lease.scope, None).await?;
             return Ok(Released::Free);
         }
         let mut reply = self.hold(lease, "release", None).await?;
@@ -287,7 +287,7 @@ impl ExecutionStore for Redis {
 
     async fn runnable_of_each(&self, limit: usize, of_each: usize) -> Result<Vec<ScopeRef>> {
         let mut found = Vec::new();
-        self.settle_dirty(limit.max(SETTLED_AT_LEAST), &mut found)
+        self.reindex_dirty(limit.max(REINDEXED_MIN), &mut found)
             .await?;
         if limit > 0 {
             let mut late = self.overdue_scopes(limit).await?;
@@ -524,17 +524,16 @@ impl Redis {
         Reply::new(self.run(&HOLD, call).await?)
     }
 
-    /// Updates the index of ready scopes for a scope that is not held. If this attempt took a lease and the response
-    /// was lost, the lease is released.
-    pub(crate) async fn settle_scope(&self, scope: &ScopeRef, attempt: Option<u64>) -> Result<()> {
+    /// Updates the index of ready scopes for a scope. `held`: holder and attempt of a lease, which is released.
+    pub(crate) async fn refresh_scope(
+        &self,
+        scope: &ScopeRef,
+        held: Option<(&str, &str)>,
+    ) -> Result<()> {
         let keys = self.keys().of(&scope.instance, Span::Ready);
         let mut call = self.call_scope(&HOLD, &keys, scope);
-        call.arg("").arg("settle").arg(self.process());
-        call.arg(
-            attempt
-                .map(|attempt| attempt.to_string())
-                .unwrap_or_default(),
-        );
+        let (holder, attempt) = held.unwrap_or_default();
+        call.arg("").arg("refresh").arg(holder).arg(attempt);
         self.run::<Value>(&HOLD, call).await.map(|_| ())
     }
 

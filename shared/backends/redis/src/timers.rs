@@ -7,7 +7,6 @@ use swirl_ports::Commit;
 
 use crate::plan_input::Unplanned;
 use crate::record::timer_kind;
-use crate::steps::WIDE;
 
 /// The position of the index's key in the call's keys, members to remove, scores and members to add, and the lowest of
 /// these scores.
@@ -55,7 +54,7 @@ pub(crate) fn change(
     let before = known.ok_or(Unplanned::Unknown)?.as_deref();
     let armed = before.map_or(Ok(Armed::new()), rmp_serde::from_slice);
     let mut draft = Draft {
-        armed: armed.map_err(|_| Unplanned::General)?,
+        armed: armed.map_err(|_| Unplanned::Damaged("its timers"))?,
         change: TimerChange::default(),
         commit,
         stamp,
@@ -126,12 +125,10 @@ impl Draft<'_> {
         self.change.earliest = self.change.added.iter().map(|(due, _)| *due).min();
         if !self.armed.is_empty() {
             let text = rmp_serde::to_vec(&self.armed);
-            self.change.text = Some(text.map_err(|_| Unplanned::General)?);
+            let text = text.map_err(|_| Unplanned::Damaged("its timers cannot be packed"))?;
+            self.change.text = Some(text);
         }
-        match self.change.removed.len() + self.change.added.len() > WIDE {
-            true => Err(Unplanned::General),
-            false => Ok(self.change),
-        }
+        Ok(self.change)
     }
 }
 

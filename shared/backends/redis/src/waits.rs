@@ -5,6 +5,7 @@ use serde::Serialize;
 use swirl_model::event::Command;
 use swirl_ports::{Commit, Result};
 
+use crate::events::event_digest;
 use crate::record::encode_text;
 
 /// `lua/write.lua` documents the fields.
@@ -50,6 +51,11 @@ pub(crate) fn changes(commit: &Commit, limit: usize) -> Result<Vec<Change>> {
         }
     }
     Ok(changes)
+}
+
+/// The digests of the events that came too late.
+pub(crate) fn freed(commit: &Commit) -> Vec<String> {
+    commit.refused.iter().map(event_digest).collect()
 }
 
 /// Returns `None` if nothing changes. `leaves`: the scope is gone, and may have had waits.

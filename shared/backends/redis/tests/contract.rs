@@ -44,22 +44,6 @@ mod single {
     swirl_contract::pending_suite!(make(), run);
 }
 
-/// The same without the fast path.
-mod general {
-    use super::*;
-
-    fn make() -> Backend {
-        let server = RedisServer::start().unwrap();
-        let options = Options {
-            plain: false,
-            ..Options::single(server.url())
-        };
-        backend(options, server)
-    }
-
-    swirl_contract::suite!(make(), run);
-}
-
 mod cluster {
     use super::*;
 

@@ -16,14 +16,13 @@ use swirl_servers::RedisServer;
 
 const UNREAD: &str = "{swirl:0}:unread";
 
-async fn connect(server: &RedisServer, plain: bool) -> (Redis, Backend) {
+async fn connect(server: &RedisServer) -> (Redis, Backend) {
     let options = Options {
         shards: 1,
         keep_ended_ms: 1_000,
         keep_ended_max: 2,
         keep_faulted_ms: 1_000,
         history_max: 50,
-        plain,
         ..Options::single(server.url())
     };
     let store = Redis::connect(options).await.unwrap();
@@ -83,38 +82,33 @@ async fn add_in_all_ways(b: &Backend) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_addition_to_a_history_is_recorded() {
-    for plain in [false, true] {
-        let server = RedisServer::start().unwrap();
-        let (store, b) = connect(&server, plain).await;
-        assert!(!store.are_followed());
-        assert!(store.set_following(true).await.unwrap());
-        add_in_all_ways(&b).await;
-        let all = ["commits", "ends", "inline", "noted", "operated"];
-        let all: Vec<_> = all.map(|id| (id.to_owned(), 0)).into();
-        assert_eq!(unread(&store).await, all);
-        assert_eq!(plain, store.plain_commits() > 0);
-        // The other process reads it from the notes of the namespace.
-        let (other, _) = connect(&server, plain).await;
-        assert!(other.are_followed());
-        assert!(!other.set_following(true).await.unwrap(), "as it was");
-    }
+    let server = RedisServer::start().unwrap();
+    let (store, b) = connect(&server).await;
+    assert!(!store.are_followed());
+    assert!(store.set_following(true).await.unwrap());
+    add_in_all_ways(&b).await;
+    let all = ["commits", "ends", "inline", "noted", "operated"];
+    let all: Vec<_> = all.map(|id| (id.to_owned(), 0)).into();
+    assert_eq!(unread(&store).await, all);
+    // The other process reads it from the notes of the namespace.
+    let (other, _) = connect(&server).await;
+    assert!(other.are_followed());
+    assert!(!other.set_following(true).await.unwrap(), "as it was");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_recorded_unless_histories_are_followed() {
-    for plain in [false, true] {
-        let server = RedisServer::start().unwrap();
-        let (store, b) = connect(&server, plain).await;
-        add_in_all_ways(&b).await;
-        assert_eq!(server.cli(&["EXISTS", UNREAD]).unwrap(), "0");
-        assert_eq!(store.count_unread().await.unwrap(), UnreadCount::default());
-    }
+    let server = RedisServer::start().unwrap();
+    let (store, b) = connect(&server).await;
+    add_in_all_ways(&b).await;
+    assert_eq!(server.cli(&["EXISTS", UNREAD]).unwrap(), "0");
+    assert_eq!(store.count_unread().await.unwrap(), UnreadCount::default());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_position_of_the_reader_only_increases() {
     let server = RedisServer::start().unwrap();
-    let (store, b) = connect(&server, true).await;
+    let (store, b) = connect(&server).await;
     store.set_following(true).await.unwrap();
     b.create(inline_run("a", 5)).await;
     let id = InstanceId::new("a");
@@ -156,7 +150,7 @@ async fn ids(b: &Backend) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn unread_histories_are_kept_for_longer() {
     let server = RedisServer::start().unwrap();
-    let (store, b) = connect(&server, true).await;
+    let (store, b) = connect(&server).await;
     store.set_following(true).await.unwrap();
     for id in ["a", "b", "c", "d"] {
         b.create(inline_run(id, 1)).await;
@@ -195,7 +189,7 @@ async fn unread_histories_are_kept_for_longer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn removing_an_instance_removes_its_unread_mark() {
     let server = RedisServer::start().unwrap();
-    let (store, b) = connect(&server, true).await;
+    let (store, b) = connect(&server).await;
     store.set_following(true).await.unwrap();
     for id in ["a", "b"] {
         b.create(inline_run(id, 1)).await;

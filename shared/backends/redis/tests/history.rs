@@ -13,16 +13,13 @@ use swirl_ports::{HistoryPage, HistoryPart};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
-async fn connect(server: &RedisServer, plain: bool, history_max: u64) -> (Arc<Redis>, Backend) {
+async fn connect(server: &RedisServer, history_max: u64) -> Backend {
     let options = Options {
-        plain,
         history_max,
-        namespace: format!("{plain}"),
         ..Options::single(server.url())
     };
-    let shared = Arc::new(Redis::connect(options).await.unwrap());
-    let backend = Backend::of(shared.clone(), ());
-    (shared, backend)
+    let store = Redis::connect(options).await.unwrap();
+    Backend::of(Arc::new(store), ())
 }
 
 /// Commits one line per number.
@@ -52,9 +49,9 @@ async fn found(b: &Backend, all: u64) -> Vec<u32> {
     forks.collect()
 }
 
-fn elements(server: &RedisServer, plain: bool) -> usize {
+fn elements(server: &RedisServer) -> usize {
     let key = server
-        .cli(&["--scan", "--pattern", &format!("{{{plain}:*}}:h:a")])
+        .cli(&["--scan", "--pattern", "{swirl:*}:h:a"])
         .unwrap();
     let length = server.cli(&["LLEN", key.trim()]).unwrap();
     length.trim().parse().unwrap()
@@ -63,90 +60,83 @@ fn elements(server: &RedisServer, plain: bool) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_oldest_history_is_dropped() {
     let server = RedisServer::start().unwrap();
-    for plain in [false, true] {
-        let (redis, b) = connect(&server, plain, 3).await;
-        b.create(new("a")).await;
-        let mut all = Vec::new();
-        // The last commits have more lines than may be kept, one of them in several elements.
-        for forks in [0..2, 2..2, 2..4, 4..6, 6..7, 7..11, 11..12, 12..262] {
-            let lines = u64::from(forks.end);
-            add(&b, forks).await;
-            all.push((found(&b, lines).await, elements(&server, plain)));
-        }
-        let wanted = [
-            (vec![0, 1], 1),
-            (vec![0, 1], 1),
-            (vec![1, 2, 3], 2),
-            (vec![3, 4, 5], 2),
-            (vec![4, 5, 6], 2),
-            (vec![8, 9, 10], 1),
-            (vec![9, 10, 11], 2),
-            (vec![259, 260, 261], 1),
-        ];
-        assert_eq!(all, wanted, "plain: {plain}");
-        assert_eq!(redis.plain_commits(), if plain { 8 } else { 0 });
+    let b = connect(&server, 3).await;
+    b.create(new("a")).await;
+    let mut all = Vec::new();
+    // The last commits have more lines than may be kept, one of them in several elements.
+    for forks in [0..2, 2..2, 2..4, 4..6, 6..7, 7..11, 11..12, 12..262] {
+        let lines = u64::from(forks.end);
+        add(&b, forks).await;
+        all.push((found(&b, lines).await, elements(&server)));
     }
+    let wanted = [
+        (vec![0, 1], 1),
+        (vec![0, 1], 1),
+        (vec![1, 2, 3], 2),
+        (vec![3, 4, 5], 2),
+        (vec![4, 5, 6], 2),
+        (vec![8, 9, 10], 1),
+        (vec![9, 10, 11], 2),
+        (vec![259, 260, 261], 1),
+    ];
+    assert_eq!(all, wanted);
 }
 
 /// A commit with many lines needs few elements, and so does the rest of a thousand lines.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_lines_need_few_elements() {
     let server = RedisServer::start().unwrap();
-    for plain in [false, true] {
-        let (_, b) = connect(&server, plain, 100_000).await;
-        b.create(new("a")).await;
-        add(&b, 0..450).await;
-        add(&b, 450..1_000).await;
-        assert_eq!(found(&b, 1_000).await, (0..1_000).collect::<Vec<_>>());
-        assert_eq!(elements(&server, plain), 5 + 6, "plain: {plain}");
-    }
+    let b = connect(&server, 100_000).await;
+    b.create(new("a")).await;
+    add(&b, 0..450).await;
+    add(&b, 450..1_000).await;
+    assert_eq!(found(&b, 1_000).await, (0..1_000).collect::<Vec<_>>());
+    assert_eq!(elements(&server), 5 + 6);
 }
 
 /// An instance that runs inline keeps no more history than one that runs step by step.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_inline_run_keeps_as_much_history() {
     let server = RedisServer::start().unwrap();
-    let (_, b) = connect(&server, true, 250).await;
+    let b = connect(&server, 250).await;
     b.create(inline_run("a", 1_200)).await;
     let found = b.store.history(&InstanceId::new("a")).await.unwrap();
     assert_eq!(found, history(1_200)[950..]);
-    assert_eq!(elements(&server, true), 3);
+    assert_eq!(elements(&server), 3);
 }
 
 /// If the limit is lowered, the rest is dropped gradually.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_history_is_shortened_in_steps() {
     let server = RedisServer::start().unwrap();
-    for plain in [false, true] {
-        let (_, b) = connect(&server, plain, 100_000).await;
-        b.create(new("a")).await;
-        for line in 0..1_500 {
-            add(&b, line..line + 1).await;
-        }
-        let (_, b) = connect(&server, plain, 10).await;
-        let mut left = Vec::new();
-        for line in 1_500..1_502 {
-            add(&b, line..line + 1).await;
-            assert_eq!(
-                found(&b, u64::from(line) + 1).await,
-                (line - 9..=line).collect::<Vec<_>>()
-            );
-            left.push(elements(&server, plain));
-        }
-        assert_eq!(left, [501, 10], "plain: {plain}");
+    let b = connect(&server, 100_000).await;
+    b.create(new("a")).await;
+    for line in 0..1_500 {
+        add(&b, line..line + 1).await;
     }
+    let b = connect(&server, 10).await;
+    let mut left = Vec::new();
+    for line in 1_500..1_502 {
+        add(&b, line..line + 1).await;
+        assert_eq!(
+            found(&b, u64::from(line) + 1).await,
+            (line - 9..=line).collect::<Vec<_>>()
+        );
+        left.push(elements(&server));
+    }
+    assert_eq!(left, [501, 10]);
 }
 
 /// A page has only kept lines, even if the list has more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_has_only_kept_lines() {
     let server = RedisServer::start().unwrap();
-    let (_, b) = connect(&server, true, 100_000).await;
+    let b = connect(&server, 100_000).await;
     b.create(new("a")).await;
     for first in (0..120).step_by(4) {
         add(&b, first..first + 4).await;
     }
-    let (_, b) = connect(&server, true, 10).await;
+    let b = connect(&server, 10).await;
     let id = InstanceId::new("a");
     let forks = |page: &HistoryPage| -> Vec<u32> {
         let entries = page.entries.iter();

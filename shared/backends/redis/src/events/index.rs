@@ -15,7 +15,8 @@ use crate::reply::Reply;
 use crate::script::{Lazy, Script};
 
 static PLAN: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("../lua/events/plan.lua")]));
-static SETTLE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("../lua/events/settle.lua")));
+static INDEXED: Lazy =
+    Lazy::new(|| Script::freeing_small(include_str!("../lua/events/indexed.lua")));
 static BUCKET: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/bucket.lua")]));
 
 /// The number of concurrent calls of one operation.
@@ -81,7 +82,7 @@ impl Redis {
                 continue;
             }
             return self
-                .settle(instance, &waiting, &index_entries, &actives)
+                .finish_indexing(instance, &waiting, &index_entries, &actives)
                 .await;
         }
         // The instance is still dirty, so the reconciler continues.
@@ -181,7 +182,7 @@ impl Redis {
     }
 
     /// Removes the instance from buckets where it shouldn't be, and removes the mark if nothing has changed.
-    async fn settle(
+    async fn finish_indexing(
         &self,
         instance: &InstanceId,
         waiting: &Waiting,
@@ -202,7 +203,7 @@ impl Redis {
             .iter()
             .filter(|note| waiting.notes.get(*note) == Some(&false))
             .collect();
-        let mut call = SETTLE.call(&[dirty, events]);
+        let mut call = INDEXED.call(&[dirty, events]);
         call.arg(instance.as_str())
             .arg(waiting.mark.as_deref().unwrap_or_default())
             .arg(waiting.freed.as_deref().unwrap_or_default())
@@ -212,7 +213,7 @@ impl Redis {
         }
         // The mark is removed last. A server refuses either all commands or none, except at the moment when it becomes
         // available again; refused commands are sent again.
-        self.run_after::<i64>(removals, &SETTLE, call).await?;
+        self.run_after::<i64>(removals, &INDEXED, call).await?;
         Ok(())
     }
 
@@ -234,7 +235,11 @@ impl Redis {
     }
 
     /// Handles instances that a crash left dirty.
-    pub(crate) async fn settle_dirty(&self, limit: usize, woken: &mut Vec<ScopeRef>) -> Result<()> {
+    pub(crate) async fn reindex_dirty(
+        &self,
+        limit: usize,
+        woken: &mut Vec<ScopeRef>,
+    ) -> Result<()> {
         let grace_us = self.options().grace_ms.saturating_mul(1_000);
         let shards = self.shards();
         let reads = shards.iter().map(|shard| {

@@ -32,4 +32,4 @@ mod starts;
 mod waiting;
 
 pub(crate) use begun::Begun;
-pub(crate) use names::event_digest;
+pub(crate) use names::{digest, event_digest};

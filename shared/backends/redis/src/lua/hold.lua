@@ -1,9 +1,9 @@
 -- Operations of the holder of a lease. ARGV: 4 token, 5 operation: 'renew' (6 milliseconds), 'drain', 'peek',
--- 'release'; or, without a lease, 'settle' (6 holder and 7 attempt of a lease to release). KEYS: those of Span::Ready.
+-- 'release'; or, without a lease, 'refresh' (6 holder and 7 attempt of a lease to release). KEYS: those of Span::Ready.
 
 begin('n')
 ME = SCOPE
-if ARGV[5] == 'settle' then
+if ARGV[5] == 'refresh' then
   local lease = lease_of(SCOPE)
   if lease and lease.holder == ARGV[6] and lease.attempt == ARGV[7] then drop_lease(SCOPE) end
   refresh(SCOPE)

@@ -7,7 +7,7 @@
 -- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 its retention ('' if its
 -- definition has none), 9 status, 10 output, 11 error ('' if none), 12 time of the end, 13 lines of history, 14 number
 -- of elements that contain them, 15.. the elements; then the number of effects, and the effects; then its search
--- attributes, if any, as in commands.lua.
+-- attributes, if any, as in attributes.rs.
 -- Returns nothing, or the number of the first effect (the others follow it), or the header of the instance that already
 -- exists.
 

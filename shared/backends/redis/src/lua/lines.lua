@@ -6,7 +6,7 @@ local function add_lines(keep, at)
   local history = KEYS[9]
   for place = at + 2, #ARGV do call('RPUSH', history, ARGV[place]) end
   local lines = (tonumber(read('hn')) or 0) + tonumber(ARGV[at])
-  -- As in commit.lua.
+  -- As in write.lua.
   for _ = 1, 1000 do
     if lines <= keep then break end
     local oldest = tonumber(string.match(call('LINDEX', history, 0) or '', '^%d+'))

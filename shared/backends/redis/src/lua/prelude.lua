@@ -8,7 +8,7 @@
 -- Fields of the instance's hash: s status, p suspended, n counter, h header, r:<scope> record, m:<scope> marks ("rev
 -- flags stamp": e ended, d detached, g continues without an input; the stamp is the time when it was written),
 -- l:<scope> lease, q:<scope> inbox, i:<scope>:<n> an input, x:<scope> ids of consumed inputs, t:<scope> armed timers,
--- f:<fork> origin, g:<fork> counters, b:<fork>.<index> a result, at search attributes (commands.lua), hn number of kept
+-- f:<fork> origin, g:<fork> counters, b:<fork>.<index> a result, at search attributes (plan.rs), hn number of kept
 -- lines of history, hd number of dropped lines, le number of lines that were read (following.rs), a:<scope> attempts
 -- that may have crashed a worker (attempts.lua), om marks of actions that are carried out once (operate.lua), F:<scope>
 -- its forks, kp its retention (retention.rs), O outbox, o:<n> an effect, k children, nk the Redis key of its business
@@ -256,13 +256,10 @@ local function branch_of(scope)
   return name, parent, tonumber(index)
 end
 
--- The fields of the scope's fork and parent: all fields that a result changes, or only the basic ones.
-local function related_fields(all)
+-- The fields of the scope's fork and parent.
+local function related_fields()
   local name, parent = branch_of(SCOPE)
-  if not name then return end
-  local fork, mark = 'g:' .. name, 'm:' .. parent
-  if not all then return fork, mark end
-  return fork, mark, 'l:' .. parent, 'q:' .. parent, 'x:' .. parent, 'F:' .. parent
+  if name then return 'g:' .. name, 'm:' .. parent end
 end
 
 local function is_paused() return SUSPENDED or STATUS == 'f' end

@@ -1,11 +1,12 @@
 -- Writes the changes of a commit, if the fields from which they were computed are unchanged. The caller (plan.rs)
 -- decides everything, except for values that branches change together: the numbers of their fork, the size of the
--- instance and the length of its history. Either everything is written or nothing.
+-- instance and the length of its history; and inboxes of other scopes, which anybody may change. Either everything is
+-- written or nothing.
 --
--- KEYS: 1 instance, 2 ready, 3 history, 4 its waits; if the instance ends, 5 ended, 6 and 7 the listings of running
--- instances by time and by workflow, 8 and 9 those of the new status; then the indexes that the facts name; then
--- instances with recorded data, if there is data that expires; last instances with unread entries, if histories are
--- followed.
+-- KEYS: 1 instance, 2 ready, 3 history, 4 its waits, 5 ended; if the status of the instance changes, 6 and 7 the
+-- listings of its status by time and by workflow, 8 and 9 those of the new status; then the indexes that the facts
+-- name; then instances with recorded data, if there is data that expires; last instances with unread entries, if
+-- histories are followed.
 -- ARGV: 1 the facts below, as msgpack; then fields to read; the required values of the first of them ('' for none);
 -- elements of history; fields and values to write; fields to remove; scopes that become ready.
 --
@@ -23,29 +24,40 @@
 --       changes, prefix of the waits to remove or '', whether the instance is over }; a change is { w (a wait), c (a
 --       value) or u (a wait that is over), field, slots or value }],
 --     [the scope's member of the index of ready scopes, if it stays ready],
---     [its fork: { name, number, index, stamp or '', change of the number of branches with a record, letter of the
---       result (d done, f failed, '' none), its bytes, whether the parent is read too }],
---     [the end: { status, time, number of fields that are not read }],
+--     [its fork: { name, number, index or -1 if the branch has a record, stamp or '', change of the number of branches
+--       with a record, letter of the result (d done, f failed, '' none), its bytes, whether the parent is read too,
+--       [the parent, if it can be notified], whether the fork is closed }],
+--     [the new status: { letter, [when the instance ended], [number of fields that are not read, if no others may
+--       exist] }],
 --     [timers: { position of their index in KEYS, members to remove, pairs of score and member to add,
 --       [lowest score] }],
 --     [effects: { position of the outbox in KEYS, the effects }],
---     [attributes: { position of their index in KEYS, beginnings of members to remove, of those to add }]
+--     [attributes: { position of their index in KEYS, beginnings of members to remove, of those to add }],
+--     [rare: {
+--       number of forks around the scope's fork that must be open,
+--       whether the instance stands still after this,
+--       [inputs for the scope itself: { items of its inbox, pairs of id and input, the scope }],
+--       [inputs for other scopes: { scope, id, kind, input }],
+--       [what follows: write_others.lua]
+--     }]
 --   }]
 -- - [{ the instance, [time, if histories are followed], [when the first recorded data expires] }]
 --
 -- Fields that are read and not compared, if a fact needs them: lines of history; the lease and the marks; the last
--- number; the size; the numbers of the fork, and its parent's lease, inbox and consumed ids; with effects or at an end,
--- the ids in the outbox; with attributes, changes of waits or at an end, the position in the listing; at an end, the
--- watcher, the retention, and other fields that may exist.
+-- number; the size; the numbers of the fork, and its parent's lease, inbox and consumed ids; the marks of each parent
+-- and the numbers of the next fork around it; with effects or if fields are counted, the ids in the outbox; with
+-- attributes, changes of waits or another status, the position in the listing; at an end, the watcher, the retention,
+-- and other fields that may exist.
 --
 -- Returns false if nothing was written, otherwise 1; or token and end of the lease that was taken; or 'j' if the fork
--- is complete and the parent was notified, with the number of results that it has to read, their bytes, and the number
--- of the input that notifies it. With effects or changed waits it returns a list: that value, the id of the first
--- effect (the others follow it) or '', and the mark of the instance and all its waits, or '' and nothing.
+-- is complete and the parent was notified, with the number of results that it has to read, their bytes, the number of
+-- the input that notifies it, and the lease that was taken, if any. With effects or changed waits it returns a list:
+-- that value, the id of the first effect (the others follow it) or '', and the mark of the instance and all its waits,
+-- or '' and nothing.
 
 -- Libraries, which are not available yet when this is loaded.
 local call, match, find, sub, pack, unpacked
--- The maximum number of history elements removed with one commit, as in commit.lua.
+-- The maximum number of history elements removed with one commit.
 local TRIMMED = 1000
 -- The maximum number of values in one command. Lua passes on some thousands at most.
 local AT_ONCE = 4000
@@ -68,13 +80,14 @@ local function trim(K, list, lines, keep)
 end
 
 -- Counts a result. Returns the numbers of the fork, whether its parent is notified now, and by how many KiB the results
--- grow; nil if the general function must decide.
-local function counted(branch, text, letter, size)
+-- grow; nil if the fork isn't as expected.
+local function counted(branch, text)
   local fork = text and unpacked(text)
-  if not fork or #fork < 10 or branch[4] ~= '' and fork[STAMP] ~= branch[4] or fork[CLOSED] == 1 or branch[3] >= fork[OPEN] then
-    return nil
-  end
+  if not fork or #fork < 10 or branch[4] ~= '' and fork[STAMP] ~= branch[4] then return nil end
+  if branch[3] >= fork[OPEN] then return nil end
+  if fork[CLOSED] == 1 and not branch[10] then return nil end
   fork[LIVE] = fork[LIVE] + branch[5]
+  local letter, size = branch[6], branch[7]
   if letter == '' then return fork, false, 0 end
   local place = letter == 'd' and DONE or FAILED
   local before = fork[BYTES] or 0
@@ -88,6 +101,42 @@ local function counted(branch, text, letter, size)
   return fork, notifies, math.floor(fork[BYTES] / 1024) - math.floor(before / 1024)
 end
 
+-- Whether one of the forks around a branch's fork is closed. From `place` on, `found` has the marks of each parent and
+-- the numbers of the fork that it is a branch of, innermost first. A scope that was detached continues in any case.
+local function is_closed(found, place, count)
+  for at = place + 1, place + 2 * count, 2 do
+    if find(found[at] or '', 'd', 1, true) then return false end
+    local fork = found[at + 1] and unpacked(found[at + 1])
+    if not fork or fork[CLOSED] == 1 then return true end
+  end
+  return false
+end
+
+-- Adds an input to the inbox of another scope, unless it had that before, and notifies its holder. `parts`: its lease,
+-- inbox and consumed ids.
+local function add_input(KEYS, NS, INST, set, scope, parts, number, id, kind, input, millis, is_ready)
+  if parts[3] and find(parts[3], '\1' .. id .. '\1', 1, true) then return false end
+  local box = parts[2] and unpacked(parts[2]) or {}
+  for _, item in ipairs(box) do
+    if item[2] == id then return false end
+  end
+  box[#box + 1] = { number, id, kind, '' }
+  local s, member = #set, INST .. '/' .. scope
+  set[s + 1], set[s + 2] = 'q:' .. scope, pack(box)
+  set[s + 3], set[s + 4] = 'i:' .. scope .. ':' .. number, input
+  if is_ready then call('ZADD', KEYS[2], 'LT', millis, member) end
+  local till, holder = match(parts[1] or '', '^%d+ (%d+) %d (%S+) ')
+  if till and tonumber(till) > tonumber(millis) then call('PUBLISH', NS .. ':p:' .. holder, member) end
+  return true
+end
+
+-- Passes words on, in several commands if they are many.
+local function pass_on(command, key, words, first, last)
+  for from = first, last, AT_ONCE do
+    call(command, key, unpack(words, from, math.min(from + AT_ONCE - 1, last)))
+  end
+end
+
 -- The number of results that the parent of a complete fork reads: none after a batch that isn't the last one.
 local function to_read(fork)
   if fork[FAILED] == 0 and fork[OPEN] == fork[NEEDED] and fork[OPEN] < fork[TOTAL] then return 0 end
@@ -96,15 +145,15 @@ end
 
 -- Updates the index of timers, and notifies listeners of a timer that is due before all others.
 local function arm(NS, index, removed, added, earliest)
-  if removed[1] then call('ZREM', index, unpack(removed)) end
+  pass_on('ZREM', index, removed, 1, #removed)
   if not earliest then return end
   local first = call('ZRANGE', index, 0, 0, 'WITHSCORES')
   if not first[2] or earliest < tonumber(first[2]) then call('PUBLISH', NS .. ':timers', earliest) end
-  local add = { 'ZADD', index }
+  local add = {}
   for at = 1, #added do
-    add[2 * at + 1], add[2 * at + 2] = added[at][1], added[at][2]
+    add[2 * at - 1], add[2 * at] = added[at][1], added[at][2]
   end
-  call(unpack(add))
+  pass_on('ZADD', index, add, 1, #add)
 end
 
 -- Writes changes of waits. Returns the mark and all waits if the index of events must be updated.
@@ -155,7 +204,8 @@ end
 -- write, the id of the first effect, and the mark and all waits.
 local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
   local K = KEYS[1]
-  local INST, NS, held, lease, numbered, gain, room, most, waits, stays, branch, ends, timers, effects, index = unpack(more, 1, 15)
+  local INST, NS, held, lease, numbered, gain, room, most, waits, stays = unpack(more, 1, 10)
+  local branch, ends, timers, effects, index, rare = unpack(more, 11, 16)
   if held then
     local token, notified = match(found[place + 1] or '', '^(%d+) %d+ (%d) ')
     if token ~= held[1] or notified ~= '0' then return false end
@@ -179,21 +229,26 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
   if branch then
     place = place + 1
     local grown
-    fork, notifies, grown = counted(branch, found[place], branch[6], branch[7])
+    fork, notifies, grown = counted(branch, found[place])
     if not fork then return false end
     if gain then gain = gain + grown end
     if branch[8] then
       parent = { found[place + 1], found[place + 2], found[place + 3] }
       place = place + 3
     end
+    notifies = notifies and branch[9]
     if notifies then
-      parent = parent or call('HMGET', K, 'l:r', 'q:r', 'x:r')
-      local id = 'fork-' .. branch[2] .. '-' .. fork[NOTIFICATIONS]
-      if parent[3] and find(parent[3], '\1' .. id .. '\1', 1, true) then return false end
+      parent = parent or call('HMGET', K, 'l:' .. branch[9], 'q:' .. branch[9], 'x:' .. branch[9])
     end
   end
+  local around, stands_still, own, puts = 0, false, nil, nil
+  if rare then
+    around, stands_still, own, puts = unpack(rare, 1, 4)
+    if is_closed(found, place, around) then return false end
+    place = place + 2 * around
+  end
   local outbox, listed
-  if effects or ends then
+  if effects or ends and ends[3] then
     place = place + 1
     outbox = found[place] or ''
   end
@@ -202,7 +257,7 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     listed = found[place]
     if not listed then return false end
   end
-  if ends then
+  if ends and ends[3] then
     local there = ends[3]
     for field = 1, fields do
       if found[field] then there = there + 1 end
@@ -215,7 +270,7 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
   local set, s, answer, first = {}, 0, 1, nil
   local wakes = at + elements + words + gone + 1
   local millis
-  if lease or stays or notifies or effects or ARGV[wakes] then
+  if lease or stays or notifies or effects or own or puts or ARGV[wakes] then
     local time = call('TIME')
     millis = time[1] .. sub('00000' .. time[2], -6, -4)
     if numbered then
@@ -248,16 +303,35 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     s = s + 2
   end
   if notifies then
-    local box = parent[2] and unpacked(parent[2]) or {}
-    box[#box + 1] = { number, 'fork-' .. branch[2] .. '-' .. fork[NOTIFICATIONS], 'k', '' }
-    set[s + 1], set[s + 2], set[s + 3], set[s + 4] = 'q:r', pack(box), 'n', number
-    set[s + 5] = 'i:r:' .. number
-    set[s + 6] = '{"Joined":{"fork":' .. branch[2] .. ',"results":[],"done":' .. fork[DONE] .. '}}'
-    s = s + 6
-    call('ZADD', KEYS[2], 'LT', millis, INST .. '/r')
-    local till, holder = match(parent[1] or '', '^%d+ (%d+) %d (%S+) ')
-    if till and tonumber(till) > tonumber(millis) then call('PUBLISH', NS .. ':p:' .. holder, INST .. '/r') end
-    answer = 'j ' .. to_read(fork) .. ' ' .. string.format('%.0f', fork[BYTES]) .. ' ' .. number
+    local id = 'fork-' .. branch[2] .. '-' .. fork[NOTIFICATIONS]
+    local input = '{"Joined":{"fork":' .. branch[2] .. ',"results":[],"done":' .. fork[DONE] .. '}}'
+    if add_input(KEYS, NS, INST, set, branch[9], parent, number, id, 'k', input, millis, not stands_still) then
+      local taken = lease and ' ' .. answer or ''
+      answer = 'j ' .. to_read(fork) .. ' ' .. string.format('%.0f', fork[BYTES]) .. ' ' .. number .. taken
+    end
+    s = #set + 2
+    set[s - 1], set[s] = 'n', number
+  end
+  if own then
+    local box = own[1]
+    for _, input in ipairs(own[2]) do
+      number = string.format('%.0f', number + 1)
+      box[#box + 1] = { number, input[1], 'k', '' }
+      set[s + 1], set[s + 2] = 'i:' .. own[3] .. ':' .. number, input[2]
+      s = s + 2
+    end
+    set[s + 1], set[s + 2], set[s + 3], set[s + 4] = 'q:' .. own[3], pack(box), 'n', number
+    s = s + 4
+  end
+  if puts then
+    for _, put in ipairs(puts) do
+      number = string.format('%.0f', number + 1)
+      local parts = call('HMGET', K, 'l:' .. put[1], 'q:' .. put[1], 'x:' .. put[1])
+      local is_ready = put[3] == 'o' or not stands_still
+      add_input(KEYS, NS, INST, set, put[1], parts, number, put[2], put[3], put[4], millis, is_ready)
+    end
+    s = #set + 2
+    set[s - 1], set[s] = 'n', number
   end
   if gain and gain ~= 0 then
     weight = math.max(weight + gain, 0)
@@ -268,17 +342,22 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     end
   end
   if ends then
-    local watcher, kept = found[place + 1], found[place + 2]
-    -- As in retention.rs.
-    local keep, ended = kept and match(kept, ends[1] .. '(%d+)'), ends[2]
-    if keep then ended = string.format('%.0f', 4e15 + ended + keep) end
-    if ends[1] == 'f' then ended = string.format('%.0f', -1 - ended) end
     call('ZREM', KEYS[6], INST)
     call('ZREM', KEYS[7], listed)
     call('ZADD', KEYS[8], match(listed, '\1(%d+)\1'), INST)
     call('ZADD', KEYS[9], 0, listed)
-    call('ZADD', KEYS[5], ended, INST)
-    if watcher then call('PUBLISH', NS .. ':p:' .. watcher, INST) end
+    local ended = ends[2]
+    if ended then
+      local watcher, kept = found[place + 1], found[place + 2]
+      -- As in retention.rs.
+      local keep = kept and match(kept, ends[1] .. '(%d+)')
+      if keep then ended = string.format('%.0f', 4e15 + ended + keep) end
+      if ends[1] == 'f' then ended = string.format('%.0f', -1 - ended) end
+      call('ZADD', KEYS[5], ended, INST)
+      if watcher then call('PUBLISH', NS .. ':p:' .. watcher, INST) end
+    else
+      call('ZREM', KEYS[5], INST)
+    end
   end
   if ARGV[wakes] then
     for first = wakes, #ARGV, AT_ONCE / 2 do
@@ -322,7 +401,7 @@ local function main(KEYS, ARGV)
     if not answer then return false end
   end
   if lines > 0 then
-    call('RPUSH', KEYS[3], unpack(ARGV, at + 1, at + elements))
+    pass_on('RPUSH', KEYS[3], ARGV, at + 1, at + elements)
     lines = (tonumber(found[compared + 1]) or 0) + lines
     if lines > keep then lines = trim(K, KEYS[3], lines, keep) end
     if noted then
@@ -331,6 +410,10 @@ local function main(KEYS, ARGV)
       if due then call('ZADD', KEYS[at_unread and #KEYS - 1 or #KEYS], 'LT', due, inst) end
     end
     at = at + elements
+  end
+  if set and #set > AT_ONCE then
+    pass_on('HSET', K, set, 1, #set)
+    set = nil
   end
   if set and set[1] then
     local all, size = { 'HSET', K, unpack(ARGV, at + 1, at + words) }, words + 2
@@ -346,9 +429,7 @@ local function main(KEYS, ARGV)
     call('HSET', K, unpack(ARGV, at + 1, at + words))
   end
   at = at + words
-  for first = at + 1, at + gone, AT_ONCE do
-    call('HDEL', K, unpack(ARGV, first, math.min(first + AT_ONCE - 1, at + gone)))
-  end
+  pass_on('HDEL', K, ARGV, at + 1, at + gone)
   if leaves then call('ZREM', KEYS[2], leaves) end
   if first or mark then return { answer, first or '', mark or '', all or {} } end
   return answer

@@ -9,7 +9,7 @@ use swirl_model::event::Command;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::Cursor;
-use swirl_redis::{Doing, Options, Redis};
+use swirl_redis::{Activity, Options, Redis};
 use swirl_servers::RedisServer;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -23,18 +23,18 @@ async fn instances_are_counted_by_activity() {
     let store = Redis::connect(options).await.unwrap();
     store.set_shards(vec![0, 1]);
     let b = Backend::of(Arc::new(store.clone()), ());
-    let doing = async |ready, suspended, waiting| {
-        let wanted = Doing {
+    let activity = async |ready, suspended, waiting| {
+        let wanted = Activity {
             ready,
             suspended,
             waiting,
         };
-        assert_eq!(store.count_doing().await.unwrap(), wanted);
+        assert_eq!(store.count_activity().await.unwrap(), wanted);
     };
     for number in 0..9 {
         b.create(new(&format!("i{number}"))).await;
     }
-    doing(9, 0, 0).await;
+    activity(9, 0, 0).await;
     // After one step they wait.
     for number in 0..4 {
         b.act(
@@ -43,19 +43,19 @@ async fn instances_are_counted_by_activity() {
         )
         .await;
     }
-    doing(5, 0, 4).await;
+    activity(5, 0, 4).await;
     for id in ["i0", "i1", "i4"] {
         b.store
             .suspend(&InstanceId::new(id), true, at(1))
             .await
             .unwrap();
     }
-    doing(4, 3, 2).await;
+    activity(4, 3, 2).await;
     b.store
         .suspend(&InstanceId::new("i0"), false, at(1))
         .await
         .unwrap();
-    doing(4, 2, 3).await;
+    activity(4, 2, 3).await;
     // The instance ends while it is suspended, without being resumed.
     let end = Command::End {
         status: EndStatus::Completed,
@@ -72,13 +72,13 @@ async fn instances_are_counted_by_activity() {
         .unwrap();
     b.act(&root("i5"), change(vec![end]).at(Cursor::Ended))
         .await;
-    doing(3, 2, 3).await;
+    activity(3, 2, 3).await;
     // The state that an earlier build leaves: an instance that is suspended but not in the index, then one in the index
     // that isn't suspended.
     for shard in 0..2 {
         let key = format!("{{swirl:{shard}}}:suspended");
         server.cli(&["SADD", &key, "gone"]).unwrap();
     }
-    store.count_doing().await.unwrap();
-    doing(3, 2, 3).await;
+    store.count_activity().await.unwrap();
+    activity(3, 2, 3).await;
 }

@@ -40,16 +40,10 @@ pub struct Side {
 }
 
 impl Side {
-    pub async fn new(
-        server: &RedisServer,
-        namespace: &'static str,
-        plain: bool,
-        history_max: u64,
-    ) -> Side {
+    pub async fn new(server: &RedisServer, namespace: &'static str, history_max: u64) -> Side {
         let options = Options {
             namespace: namespace.to_owned(),
             shards: 1,
-            plain,
             history_max,
             instance_bytes: 10 << 10,
             grace_ms: 0,

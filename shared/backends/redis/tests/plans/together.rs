@@ -8,8 +8,9 @@ use swirl_contract::kit::*;
 use swirl_model::event::{Command, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::EndStatus;
-use swirl_model::scope::{Cursor, Scope};
-use swirl_ports::{Commit, Committed, ExecutionStore, Held};
+use swirl_model::scope::{Cursor, Scope, Work};
+use swirl_ports::execution::Record;
+use swirl_ports::{Commit, Committed, ExecutionStore, Held, Removed};
 use swirl_servers::RedisServer;
 use tokio::time::timeout;
 
@@ -27,7 +28,7 @@ fn branch(index: u32) -> ScopeRef {
 async fn branches_that_end_together_do_not_conflict() {
     const BRANCHES: u32 = 100;
     let server = RedisServer::start().unwrap();
-    let side = Side::new(&server, "together", true, 100_000).await;
+    let side = Side::new(&server, "together", 100_000).await;
     let b = Backend::of(Arc::new(side.store.clone()), ());
     b.create(new("a")).await;
     let forks = vec![fork("r", 1, BRANCHES, BRANCHES, BRANCHES)];
@@ -37,7 +38,7 @@ async fn branches_that_end_together_do_not_conflict() {
     for index in 0..BRANCHES {
         held.push(b.hold_lazily(&branch(index)).await);
     }
-    let before = side.store.plain_commits();
+    let before = side.store.second_reads();
     let reports = held.iter().map(|held| {
         let report = change(vec![Command::Report(done())]).at(Cursor::Ended);
         let last = Change {
@@ -56,20 +57,150 @@ async fn branches_that_end_together_do_not_conflict() {
             .iter()
             .all(|committed| matches!(committed, Committed::Done { .. }))
     );
-    assert_eq!(side.store.plain_commits(), before + u64::from(BRANCHES));
+    assert_eq!(side.store.second_reads(), before);
     assert_eq!(b.hold(&root("a")).await.inbox.len(), 1);
+}
+
+/// Commits while the branches of a fork commit: a third of them with a result, a third with their first record.
+async fn commit_among_branches(b: &Backend, branches: u32, last: Change) -> Committed {
+    b.create(new("a")).await;
+    let forks = vec![fork("r", 1, 2 * branches, branches, branches)];
+    b.act(&root("a"), change(forks).at(forked(1, branches)))
+        .await;
+    let mut held = Vec::new();
+    for index in 0..branches {
+        held.push(b.hold_lazily(&branch(index)).await);
+    }
+    let own = b.hold_lazily(&root("a")).await;
+    let commits = held.iter().zip(0..).filter_map(|(held, index)| {
+        let commit = match index % 3 {
+            0 => change(vec![Command::Report(done())]).at(Cursor::Ended),
+            1 => change(Vec::new()).at(blocked(Work::Sleep)),
+            _ => return None,
+        };
+        Some(b.commit_of(
+            held,
+            Change {
+                release: true,
+                ..commit
+            },
+        ))
+    });
+    let (before, after): (Vec<_>, Vec<_>) = commits.enumerate().partition(|(at, _)| at % 2 == 0);
+    let before = futures::future::join_all(before.into_iter().map(|(_, commit)| commit));
+    let after = futures::future::join_all(after.into_iter().map(|(_, commit)| commit));
+    let (_, committed, _) = futures::join!(before, b.commit_of(&own, last), after);
+    committed
+}
+
+/// Branches with a record have been cancelled, and when they are gone nothing is left of their fork.
+async fn end_branches(b: &Backend, side: &mut Side) {
+    let id = InstanceId::new("a");
+    for scope in b.store.scopes(&id).await.unwrap() {
+        if scope.id.is_root() {
+            continue;
+        }
+        let at = ScopeRef {
+            instance: id.clone(),
+            scope: scope.id,
+        };
+        let mut held = b.hold(&at).await;
+        assert!(held.closed, "{at}");
+        let ids: Vec<_> = held.inbox.iter().map(|item| item.id.clone()).collect();
+        assert_eq!(ids, ["cancel"], "{at}");
+        let last = change(vec![Command::Drop]).at(Cursor::Ended);
+        b.commit(&mut held, last.consumed(&["cancel"])).await;
+    }
+    let left = side.dump();
+    let left: Vec<_> = left.iter().filter(|line| line.contains("r.1")).collect();
+    assert!(left.is_empty(), "{left:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_closes_while_its_branches_commit() {
+    let server = RedisServer::start().unwrap();
+    for _ in 0..8 {
+        server.cli(&["FLUSHALL"]).unwrap();
+        let mut side = Side::new(&server, "closes", 100_000).await;
+        let b = Backend::of(Arc::new(side.store.clone()), ());
+        let closes = Change {
+            release: true,
+            ..change(vec![Command::CloseFork(1)]).at(blocked(Work::Sleep))
+        };
+        let committed = commit_among_branches(&b, 60, closes).await;
+        let Committed::Done { wake, .. } = committed else {
+            panic!("{committed:?}");
+        };
+        let scopes = b.store.scopes(&InstanceId::new("a")).await.unwrap();
+        assert_eq!(wake.len(), scopes.len() - 1, "all that have begun");
+        end_branches(&b, &mut side).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_ends_while_its_branches_commit() {
+    let server = RedisServer::start().unwrap();
+    for _ in 0..8 {
+        server.cli(&["FLUSHALL"]).unwrap();
+        let mut side = Side::new(&server, "ends", 100_000).await;
+        let b = Backend::of(Arc::new(side.store.clone()), ());
+        let end = Command::End {
+            status: EndStatus::Completed,
+            output: None,
+            error: None,
+        };
+        let ends = Change {
+            release: true,
+            ..change(vec![end]).at(Cursor::Ended)
+        };
+        let committed = commit_among_branches(&b, 60, ends).await;
+        assert!(matches!(committed, Committed::Done { .. }), "{committed:?}");
+        end_branches(&b, &mut side).await;
+        let removed = b.store.remove(&InstanceId::new("a")).await.unwrap();
+        assert_eq!(removed, Removed::Done);
+    }
+}
+
+/// The numbers of a fork that is extended are guarded, so the commit is repeated until no branch is faster.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_is_extended_while_its_branches_commit() {
+    let server = RedisServer::start().unwrap();
+    for _ in 0..8 {
+        server.cli(&["FLUSHALL"]).unwrap();
+        let side = Side::new(&server, "extends", 100_000).await;
+        let b = Backend::of(Arc::new(side.store.clone()), ());
+        let extend = Command::ExtendFork {
+            fork: 1,
+            open: 60,
+            needed: 60,
+        };
+        let extends = Change {
+            release: true,
+            ..change(vec![extend]).at(forked(1, 60))
+        };
+        let committed = commit_among_branches(&b, 30, extends).await;
+        let Committed::Done { wake, .. } = committed else {
+            panic!("{committed:?}");
+        };
+        assert_eq!(wake.len(), 30, "those that may begin now");
+        let held = b.hold(&branch(59)).await;
+        let Record::Branch { fork, .. } = &held.record else {
+            panic!("it has not begun");
+        };
+        assert_eq!((fork.open, fork.needed), (60, 60));
+    }
 }
 
 /// A turn that continues under its lease, until an input arrives in between.
 #[tokio::test]
 async fn calls_under_a_lease_are_written_at_once() {
     let server = RedisServer::start().unwrap();
-    let side = Side::new(&server, "calls", true, 100_000).await;
+    let side = Side::new(&server, "calls", 100_000).await;
     let b = Backend::of(Arc::new(side.store.clone()), ());
     b.create(new("a")).await;
     let mut held = b.hold_lazily(&root("a")).await;
     let mut scope = scope_of(&held.record);
-    let before = side.store.plain_commits();
+    let before = side.store.second_reads();
     for call in 1..=5 {
         scope.cursor = calling(call);
         let next = commit_with(&held, &scope, call > 1);
@@ -80,14 +211,14 @@ async fn calls_under_a_lease_are_written_at_once() {
         held.lease.token = token.unwrap_or(held.lease.token);
         scope.rev += 1;
     }
-    assert_eq!(side.store.plain_commits(), before + 5);
+    assert_eq!(side.store.second_reads(), before);
     // By now the lease lasts longer, and the next commit needs no second request either.
     assert!(side.store.renew(&held.lease, LEASE_MS).await.unwrap());
     scope.cursor = calling(6);
     let next = commit_with(&held, &scope, true);
     side.store.commit(next).await.unwrap();
     scope.rev += 1;
-    assert_eq!(side.store.plain_commits(), before + 6);
+    assert_eq!(side.store.second_reads(), before);
     // An answer that arrives after another input.
     let cancel = Input::Cancel {
         status: EndStatus::Cancelled,
@@ -105,7 +236,7 @@ async fn calls_under_a_lease_are_written_at_once() {
 #[tokio::test]
 async fn a_commit_is_planned_again_after_a_change() {
     let server = RedisServer::start().unwrap();
-    let side = Side::new(&server, "again", true, 100_000).await;
+    let side = Side::new(&server, "again", 100_000).await;
     let b = Backend::of(Arc::new(side.store.clone()), ());
     b.create(new("a")).await;
     let mut held = b.hold_lazily(&root("a")).await;
@@ -123,13 +254,13 @@ async fn a_commit_is_planned_again_after_a_change() {
     assert!(b.add(&root("a"), Input::Timer { seq: 1 }).await);
     let items = side.store.drain(&held.lease).await.unwrap();
     assert_eq!(items.unwrap().0.len(), 1);
-    let before = side.store.plain_commits();
+    let before = side.store.second_reads();
     scope.timers.clear();
     let mut next = commit_with(&held, &scope, true);
     next.consumed = vec![Input::Timer { seq: 1 }.id()];
     let committed = side.store.commit(next).await.unwrap();
     assert!(matches!(committed, Committed::Done { .. }), "{committed:?}");
-    assert_eq!(side.store.plain_commits(), before + 1);
+    assert_eq!(side.store.second_reads(), before + 1);
     let due = side.store.due_timers(at(1_000), 10).await.unwrap();
     assert_eq!(due, Vec::new());
 }
@@ -138,7 +269,7 @@ async fn a_commit_is_planned_again_after_a_change() {
 #[tokio::test]
 async fn waiting_for_an_answer_runs_no_function() {
     let server = RedisServer::start().unwrap();
-    let mut side = Side::new(&server, "waiting", true, 100_000).await;
+    let mut side = Side::new(&server, "waiting", 100_000).await;
     let b = Backend::of(Arc::new(side.store.clone()), ());
     b.create(new("a")).await;
     b.act(

@@ -9,7 +9,7 @@ use crate::Redis;
 use crate::keys::Span;
 use crate::script::{Lazy, Script};
 
-static DOING: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/doing.lua")));
+static ACTIVITY: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/activity.lua")));
 
 /// The number of entries of a shard's index that are assigned to their instances. The rest is counted by entry.
 const ENTRIES_MAX: usize = 1_000;
@@ -18,7 +18,7 @@ const TIDIED: usize = 50;
 
 /// The running instances, each counted once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Doing {
+pub struct Activity {
     /// Instances with a step to make or a call in flight. If a shard has more than a thousand scopes to drive, the rest
     /// is counted by scope.
     pub ready: u64,
@@ -32,19 +32,19 @@ impl Redis {
     ///
     /// # Errors
     /// Redis doesn't respond.
-    pub async fn count_doing(&self) -> Result<Doing> {
+    pub async fn count_activity(&self) -> Result<Activity> {
         let shards = self.shards();
-        let counts = shards.iter().map(|shard| self.doing_in(*shard));
+        let counts = shards.iter().map(|shard| self.activity_in(*shard));
         let counts = try_join_all(counts).await?;
-        let add = |all: Doing, one: Doing| Doing {
+        let add = |all: Activity, one: Activity| Activity {
             ready: all.ready + one.ready,
             suspended: all.suspended + one.suspended,
             waiting: all.waiting + one.waiting,
         };
-        Ok(counts.into_iter().fold(Doing::default(), add))
+        Ok(counts.into_iter().fold(Activity::default(), add))
     }
 
-    async fn doing_in(&self, shard: u16) -> Result<Doing> {
+    async fn activity_in(&self, shard: u16) -> Result<Activity> {
         let index = |name| self.keys().index(shard, name);
         let mut keys = vec![index("lt:r"), index("ready"), index("suspended")];
         let mut some = Cmd::new();
@@ -54,12 +54,12 @@ impl Redis {
             let id = InstanceId::new(id.as_str());
             keys.extend(self.keys().of(&id, Span::Ready).into_iter().next());
         }
-        let mut call = DOING.call(&keys);
+        let mut call = ACTIVITY.call(&keys);
         call.arg(ENTRIES_MAX).arg(some);
-        let (running, ready, suspended): (u64, u64, u64) = self.run(&DOING, call).await?;
+        let (running, ready, suspended): (u64, u64, u64) = self.run(&ACTIVITY, call).await?;
         // These are counted from other indexes, which may be out of date for a while after a crash.
         let ready = ready.min(running.saturating_sub(suspended));
-        Ok(Doing {
+        Ok(Activity {
             ready,
             suspended,
             waiting: running.saturating_sub(suspended + ready),

@@ -7,28 +7,59 @@ use swirl_model::data;
 use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::EndStatus;
-use swirl_model::scope::{BranchResult, Cursor, Work};
+use swirl_model::scope::{BranchResult, Cursor, Role, Scope, Work};
+use swirl_model::workflow::ListId;
 use swirl_ports::{Commit, Held};
 
 use crate::side::Dice;
 
 /// The test's knowledge about the instance: enough for operations that make sense, and for some that don't.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Known {
-    pub forks: Vec<(u32, u32)>,
+    pub forks: Vec<KnownFork>,
+    /// The names of detached scopes.
+    pub detached: Vec<String>,
+    /// The last number of a fork or a detached scope.
+    pub numbers: u32,
     pub inputs: u32,
     pub timers: u32,
+    pub children: u32,
+}
+
+#[derive(Clone)]
+pub struct KnownFork {
+    pub parent: String,
+    pub number: u32,
+    pub total: u32,
+}
+
+impl Known {
+    /// The newest fork of a scope.
+    fn last_of(&self, parent: &str) -> Option<KnownFork> {
+        let mut forks = self.forks.iter().rev();
+        forks.find(|fork| fork.parent == parent).cloned()
+    }
+
+    fn number(&mut self) -> u32 {
+        self.numbers += 1;
+        self.numbers
+    }
 }
 
 pub fn some_scope(dice: &mut Dice, known: &Known) -> ScopeRef {
     let scope = match known.forks.len() as u64 {
+        _ if !known.detached.is_empty() && dice.one_in(6) => {
+            let at = dice.roll(known.detached.len() as u64);
+            known.detached[at as usize].clone()
+        }
         0 => "r".to_owned(),
         _ if dice.one_in(3) => "r".to_owned(),
         forks => {
             // The newest scope most often.
             let back = if dice.one_in(4) { dice.roll(forks) } else { 0 };
-            let (fork, total) = known.forks[(forks - 1 - back) as usize];
-            format!("r.{fork}.{}", dice.roll(u64::from(total)))
+            let fork = &known.forks[(forks - 1 - back) as usize];
+            let index = dice.roll(u64::from(fork.total));
+            format!("{}.{}.{index}", fork.parent, fork.number)
         }
     };
     ScopeRef {
@@ -61,6 +92,14 @@ pub fn some_attributes() -> Attributes {
     .into()
 }
 
+/// A lease that is over after [`pause`].
+pub const SHORT_MS: u64 = 1;
+
+pub async fn pause() {
+    // Time has to pass: a lease ends.
+    tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+}
+
 /// Up to 7 KB.
 fn some_data(dice: &mut Dice) -> Data {
     Data::string("x".repeat(dice.roll(7_000) as usize))
@@ -84,35 +123,12 @@ pub fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool)
         scope.data = some_data(dice);
     }
     let mut commands = Vec::new();
-    if is_root {
-        if let Some((fork, _)) = known.forks.last()
-            && dice.one_in(2)
-        {
-            commands.push(Command::CloseFork(*fork));
-        }
-        if dice.one_in(3) {
-            let total = 1 + dice.roll(4) as u32;
-            let open = 1 + dice.roll(u64::from(total)) as u32;
-            let needed = 1 + dice.roll(u64::from(open)) as u32;
-            let number = known.forks.len() as u32 + 1;
-            known.forks.push((number, total));
-            let mut fork = fork("r", number, total, open, needed);
-            if let Command::Fork(fork) = &mut fork
-                && dice.one_in(2)
-            {
-                fork.items = Some(some_data(dice));
-            }
-            commands.push(fork);
-        }
-        if let Some((fork, total)) = known.forks.last()
-            && dice.one_in(20)
-        {
-            commands.push(Command::ExtendFork {
-                fork: *fork,
-                open: *total,
-                needed: *total,
-            });
-        }
+    let is_detached = matches!(scope.role, Role::Detached { .. });
+    let depth = name.as_str().matches('.').count() / 2;
+    if is_root || dice.one_in(3) {
+        commands = own_forks(dice, known, name.as_str(), depth);
+    }
+    if is_root || is_detached {
         if known.timers > 0 && dice.one_in(6) {
             let seq = 1 + dice.roll(u64::from(known.timers)) as u32;
             scope.timers.retain(|timer| timer.seq != seq);
@@ -152,15 +168,17 @@ pub fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool)
         let goes = dice.roll(3);
         if is_joined && goes < 2 {
             commands.clear();
-            let last = known.forks.last();
-            commands.extend(last.map(|(fork, _)| Command::CloseFork(*fork)));
+            let last = known.last_of(name.as_str());
+            commands.extend(last.map(|fork| Command::CloseFork(fork.number)));
         }
         if is_joined && goes == 1 {
-            let number = known.forks.len() as u32 + 1;
-            known.forks.push((number, 2));
-            commands.push(fork("r", number, 2, 2, 2));
+            commands.push(some_fork(known, name.as_str(), 2, 2, 2));
         }
-        if is_joined && goes == 0 || dice.one_in(20) {
+        if is_detached && dice.one_in(4) {
+            scope.cursor = Cursor::Ended;
+            commands.push(Command::Drop);
+        }
+        if is_root && (is_joined && goes == 0 || dice.one_in(20)) {
             let status = match dice.roll(5) {
                 0 => EndStatus::Faulted,
                 1 => EndStatus::Terminated,
@@ -179,12 +197,26 @@ pub fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool)
                 error: dice.one_in(2).then(fault),
             });
         }
+        // Lets a faulted instance continue.
+        if is_root && dice.one_in(10) {
+            scope.cursor = blocked(Work::Sleep);
+            commands = vec![Command::Reopen];
+            if let Some(last) = known.last_of("r") {
+                commands.push(revive(dice, &last));
+            }
+        }
     } else {
-        match dice.roll(5) {
-            0 => {}
-            1 => {
+        match dice.roll(8) {
+            0 | 1 => {}
+            2 => {
                 scope.cursor = Cursor::Ended;
                 commands.push(Command::Report(BranchResult::Failed(fault())));
+            }
+            // It stays as it is.
+            3 => commands.push(Command::Report(BranchResult::Failed(fault()))),
+            4 => {
+                scope.cursor = Cursor::Ended;
+                commands.push(Command::Drop);
             }
             _ => {
                 scope.cursor = Cursor::Ended;
@@ -198,7 +230,7 @@ pub fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool)
             }
         }
     }
-    if scope.ended() {
+    if scope.ended() && !dice.one_in(6) {
         release = true;
     }
     let entry = HistoryEntry {
@@ -229,6 +261,85 @@ pub fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool)
         require_unchanged_inbox: quiet && dice.one_in(2),
         fits: dice.one_in(8),
         release,
-        lease_ms: LEASE_MS,
+        lease_ms: match dice.one_in(8) {
+            true => SHORT_MS,
+            false => LEASE_MS,
+        },
     }
+}
+
+fn some_fork(known: &mut Known, parent: &str, total: u32, open: u32, needed: u32) -> Command {
+    let number = known.number();
+    known.forks.push(KnownFork {
+        parent: parent.to_owned(),
+        number,
+        total,
+    });
+    fork(parent, number, total, open, needed)
+}
+
+fn revive(dice: &mut Dice, fork: &KnownFork) -> Command {
+    Command::ReviveBranch {
+        fork: fork.number,
+        index: dice.roll(u64::from(fork.total)) as u32,
+        input: Box::new(Input::Retry),
+        others: dice.one_in(2),
+    }
+}
+
+/// Changes of a scope's own forks, and scopes that it detaches.
+fn own_forks(dice: &mut Dice, known: &mut Known, name: &str, depth: usize) -> Vec<Command> {
+    let mut commands = Vec::new();
+    if let Some(last) = known.last_of(name)
+        && dice.one_in(2)
+    {
+        commands.push(Command::CloseFork(last.number));
+    }
+    if depth < 3 && dice.one_in(3) {
+        let total = 1 + dice.roll(4) as u32;
+        let open = 1 + dice.roll(u64::from(total)) as u32;
+        let needed = 1 + dice.roll(u64::from(open)) as u32;
+        let mut fork = some_fork(known, name, total, open, needed);
+        if let Command::Fork(fork) = &mut fork
+            && dice.one_in(2)
+        {
+            fork.items = Some(some_data(dice));
+        }
+        commands.push(fork);
+    }
+    // Nothing happens to a fork once it is closed.
+    let closes = |commands: &[Command], fork: u32| commands.contains(&Command::CloseFork(fork));
+    if let Some(last) = known.last_of(name)
+        && dice.one_in(12)
+        && !closes(&commands, last.number)
+    {
+        commands.push(Command::ExtendFork {
+            fork: last.number,
+            open: last.total,
+            needed: 1 + dice.roll(u64::from(last.total)) as u32,
+        });
+    }
+    if let Some(last) = known.last_of(name)
+        && dice.one_in(12)
+        && !closes(&commands, last.number)
+    {
+        commands.push(revive(dice, &last));
+    }
+    if depth < 3 && dice.one_in(12) {
+        let role = Role::Detached {
+            list: ListId(0),
+            index: 0,
+        };
+        let id = ScopeId::new(name).child(known.number(), 0);
+        known.detached.push(id.to_string());
+        let mut scope = Scope::new(id, role, data!({"n": 1}));
+        if dice.one_in(3) {
+            scope.cursor = blocked(Work::Sleep);
+        }
+        if dice.one_in(3) {
+            scope.data = some_data(dice);
+        }
+        commands.push(Command::Detach(Box::new(scope)));
+    }
+    commands
 }
