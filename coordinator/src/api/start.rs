@@ -179,6 +179,8 @@ pub(super) async fn until_end(
         (PAUSE, 2, pause_max)
     };
     let (mut looks, mut was_notified) = (!notifies, false);
+    // Listens during polls too: an end that came between a poll and a new listener would be seen a pause later.
+    let mut ended = queries.wait_ended(id);
     loop {
         // Most polls find a running instance, so a cheap check comes first.
         let is_over = || tokio::time::Instant::now() >= until || api.is_stopping();
@@ -195,8 +197,10 @@ pub(super) async fn until_end(
         }
         let next = (tokio::time::Instant::now() + pause).min(until);
         // Poll, whether a notification arrived or the pause has passed.
-        let waited = tokio::time::timeout_at(next, queries.wait_ended(id)).await;
-        was_notified = waited.is_ok();
+        was_notified = tokio::time::timeout_at(next, &mut ended).await.is_ok();
+        if was_notified {
+            ended = queries.wait_ended(id);
+        }
         pause = (pause * growth).min(pause_max);
         looks = true;
     }
