@@ -17,3 +17,4 @@ mod sign_in;
 mod stopping;
 mod tls;
 mod viewers;
+mod waiting;
