@@ -27,7 +27,7 @@ use crate::running::{Reads, Running, Setup, client, guarded};
 
 const VIEWERS: usize = 1_000;
 
-const DOCUMENT: &str = "id: flow
+pub(crate) const DOCUMENT: &str = "id: flow
 version: '1'
 specVersion: '0.8'
 start: A

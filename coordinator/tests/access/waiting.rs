@@ -16,14 +16,7 @@ use swirl_ports::{Counts, Filter, InstanceQueries, InstanceRecords, Keep, Page, 
 use tokio::sync::Notify;
 
 use crate::running::{Reads, Setup, client};
-
-const DOCUMENT: &str = "id: flow
-version: '1'
-specVersion: '0.8'
-start: A
-states:
-  - {name: A, type: sleep, duration: PT1H, end: true}
-";
+use crate::viewers::DOCUMENT;
 
 /// The instance ends during the first poll, after that has read its status.
 struct EndsDuringPoll {

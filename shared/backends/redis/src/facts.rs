@@ -131,7 +131,7 @@ impl Rare {
     }
 }
 
-/// What follows for other scopes. `lua/write_others.lua` documents the fields.
+/// The changes of other scopes. `lua/write_others.lua` documents the fields.
 #[derive(Debug, Default, Serialize, PartialEq)]
 pub(crate) struct Rest {
     pub timers: usize,

@@ -181,7 +181,7 @@ pub(crate) fn plan<'a>(mut input: PlanInput<'a>, known: &Snapshot) -> Result<Pla
         }
     }
 
-    // What follows for other scopes.
+    // The changes of other scopes.
     let changes_all = ends.is_some() && !counts;
     let follows = !forks.closes.is_empty() || changes_all || prunes.is_some();
     let rest = follows.then(|| Rest {

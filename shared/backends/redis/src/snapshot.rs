@@ -82,7 +82,7 @@ pub(crate) struct OwnFork {
     pub errors: Vec<(u32, usize)>,
 }
 
-/// What is only known if the scope was read for this commit.
+/// The facts that are only known if the scope was read for this commit.
 #[derive(Debug, Clone)]
 pub(crate) struct Reread {
     pub status: Status,
