@@ -51,7 +51,8 @@ enum State {
     Removed,
 }
 
-/// `gone`: nothing of the scope is kept. `is_root`: the forks of a root are closed by the end of the instance.
+/// `gone`: nothing of the scope is kept, so its other forks are closed too. Those of a root are closed by the end of the
+/// instance.
 pub(crate) fn change(
     draft: &mut Draft<'_>,
     input: &mut PlanInput<'_>,
