@@ -207,6 +207,8 @@ fn test_filters_scenarios_and_shows_coverage() {
             "c.info",
             "--coverage-html",
             "c.html",
+            "--histories",
+            "h.jsonl",
             ".",
         ],
     );
@@ -217,6 +219,14 @@ fn test_filters_scenarios_and_shows_coverage() {
     assert!(shown.ends_with("1 passed, 0 failed\n"), "{shown}");
     let lcov = std::fs::read_to_string(folder.path().join("c.info")).unwrap();
     assert!(lcov.contains("FNF:7\nFNH:6\n"), "{lcov}");
+    let histories = std::fs::read_to_string(folder.path().join("h.jsonl")).unwrap();
+    let history: Value = serde_json::from_str(histories.lines().next().unwrap()).unwrap();
+    assert_eq!(history["status"], "completed", "{history}");
+    assert!(
+        history["history"]
+            .as_array()
+            .is_some_and(|all| all.len() > 6)
+    );
     let page = std::fs::read_to_string(folder.path().join("c.html")).unwrap();
     for part in [
         ">saga.sw.yaml</a></td><td class=\"no\">6 of 7</td>",

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde_json::json;
 use swirl_scenario::coverage::{Coverage, Covering, ItemKind, html, lcov};
+use swirl_scenario::histories::Recounting;
 use swirl_scenario::report::{Outcome, Tally, Unreadable, Verdict, details};
 use swirl_scenario::run::VirtualRunner;
 use swirl_scenario::suite::{self, Results};
@@ -58,6 +59,10 @@ pub struct Args {
     /// Write the coverage as a page, with the diagrams of the definitions.
     #[arg(long, value_name = "FILE")]
     pub coverage_html: Option<PathBuf>,
+
+    /// Write the histories of all instances: a JSON object per instance, each on a line.
+    #[arg(long, value_name = "FILE")]
+    pub histories: Option<PathBuf>,
 
     /// Run again whenever a document in the folders of the scenarios changes.
     #[arg(long, conflicts_with = "cluster")]
@@ -153,6 +158,7 @@ pub fn run_with(args: &Args, terminal: &Terminal, runner: &dyn Runner) -> anyhow
         .iter()
         .chain(&args.lcov)
         .chain(&args.coverage_html)
+        .chain(&args.histories)
     {
         check_writable(path)?;
     }
@@ -160,6 +166,11 @@ pub fn run_with(args: &Args, terminal: &Terminal, runner: &dyn Runner) -> anyhow
     let mut listener = Listener {
         terminal,
         failed: None,
+    };
+    let recounting = Recounting::new(runner);
+    let runner: &dyn Runner = match args.histories {
+        Some(_) => &recounting,
+        None => runner,
     };
     let covering = Covering::new(runner);
     let wants_coverage = args.coverage || args.lcov.is_some() || args.coverage_html.is_some();
@@ -173,6 +184,9 @@ pub fn run_with(args: &Args, terminal: &Terminal, runner: &dyn Runner) -> anyhow
         bail!("no scenario's name or file contains '{filter}'");
     }
     let coverage = covering.into_coverage();
+    if let Some(path) = &args.histories {
+        std::fs::write(path, recounting.into_text()).with_context(|| cannot_be_written(path))?;
+    }
     match terminal.output {
         Output::Json => {
             let shown = wants_coverage.then_some(&coverage);

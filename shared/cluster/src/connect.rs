@@ -82,6 +82,7 @@ fn sizes(config: &Config, nats: &async_nats::Client) -> Sizes {
         fork_bytes: config.limits.fork_bytes,
         chain: config.limits.chain,
         event_bytes: Bus::event_bytes_max(published),
+        ..Sizes::default()
     }
 }
 

@@ -139,7 +139,10 @@ impl Definition {
             calendar,
             deployed_at: None,
             patterns,
-            limits: Limits::default(),
+            limits: Limits {
+                time: sizes.expression_time,
+                ..Limits::default()
+            },
             budget: 10_000,
             steps_max: 1_000_000,
             fork_max: 100_000,

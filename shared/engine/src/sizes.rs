@@ -1,6 +1,8 @@
 //! Limits on the data that a definition creates. They are checked where the data is created, so that an error handler
 //! can act, and nothing too large is ever stored.
 
+use std::time::Duration;
+
 use swirl_model::error::names;
 use swirl_model::{Data, WorkflowError};
 
@@ -18,6 +20,8 @@ pub struct Sizes {
     pub chain: u32,
     /// A produced event.
     pub event_bytes: usize,
+    /// The processor time of one evaluation ([`swirl_expr::Limits::time`]).
+    pub expression_time: Duration,
 }
 
 impl Default for Sizes {
@@ -28,6 +32,7 @@ impl Default for Sizes {
             fork_bytes: 32 << 20,
             chain: 1_000,
             event_bytes: (1 << 20) - 4096,
+            expression_time: swirl_expr::Limits::default().time,
         }
     }
 }

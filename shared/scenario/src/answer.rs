@@ -9,6 +9,7 @@ use swirl_model::time::IsoDuration;
 use swirl_model::workflow::Language;
 use swirl_model::{Data, WorkflowError};
 use swirl_spec::template::{self, Delimiters, Piece};
+use swirl_world::EXPRESSION_TIME;
 
 /// One entry of a function's list of answers.
 #[derive(Debug, Clone)]
@@ -152,7 +153,10 @@ impl Answer {
             Reply::Return(value) => {
                 let env = Env {
                     now_ms,
-                    limits: Limits::default(),
+                    limits: Limits {
+                        time: EXPRESSION_TIME,
+                        ..Limits::default()
+                    },
                 };
                 Answered::Return {
                     data: value.evaluate(arguments, &env)?,

@@ -10,6 +10,7 @@ mod differ;
 pub mod discover;
 pub mod expect;
 pub mod file;
+pub mod histories;
 pub mod junit;
 mod mock;
 pub mod observed;

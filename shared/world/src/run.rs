@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
 use swirl_embedded::Embedded;
+use swirl_engine::Sizes;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data, WorkflowError};
 use swirl_ports::{
@@ -20,6 +22,10 @@ use swirl_system::{Calls, System};
 
 use crate::clock::VirtualClock;
 use crate::record::{Call, Observed, Recorder, WORK_MAX};
+
+/// The processor time of one evaluation. It is far more than the limit on steps takes, so that steps decide what is too
+/// expensive, and a run has the same history on a slow machine.
+pub const EXPRESSION_TIME: Duration = Duration::from_secs(120);
 
 /// A step of a run's plan.
 #[derive(Debug, Clone)]
@@ -219,7 +225,11 @@ impl World {
         let clock = Arc::new(VirtualClock::new(start));
         let store = Arc::new(Embedded::memory());
         let queue = Arc::new(swirl_embedded::MemoryQueue::default());
-        let registry = Arc::new(Registry::new(store.clone(), lower));
+        let sizes = Sizes {
+            expression_time: EXPRESSION_TIME,
+            ..Sizes::default()
+        };
+        let registry = Arc::new(Registry::new(store.clone(), lower).within(sizes));
         let system = System::new(
             store.clone(),
             store.clone(),

@@ -6,6 +6,7 @@ mod admission;
 mod cancelled;
 mod chains;
 mod events;
+mod expensive;
 mod fixture;
 mod keys;
 mod migrated;

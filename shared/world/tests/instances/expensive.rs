@@ -1,0 +1,35 @@
+//! Expressions that a slow machine takes long for.
+
+use swirl_model::instance::Status;
+use swirl_model::time::Timestamp;
+use swirl_ports::{Filter, InstanceQueries};
+use swirl_world::Mock;
+
+use crate::fixture;
+
+/// Unoptimised, it takes more than the two seconds that a worker allows. Steps decide in virtual time, so a run has the
+/// same history on any machine.
+#[test]
+fn steps_decide_not_time() {
+    let ends = |count: u32| {
+        let document = format!(
+            r#"{{"id": "w", "version": "1", "specVersion": "0.8", "states": [
+            {{"name": "A", "type": "inject", "data": {{}}, "end": true,
+              "stateDataFilter": {{"output": "${{ {{n: (reduce range({count}) as $i (0; . + $i))}} }}"}}}}]}}"#
+        );
+        let mut world = fixture::world(&[&document], |_| Mock::Unknown);
+        fixture::run(&mut world, "w", Timestamp(1_000));
+        let store = world.store.clone();
+        let one = Filter {
+            limit: 1,
+            ..Filter::default()
+        };
+        let all = world.wait(async move { store.list(&one).await }).unwrap();
+        (all[0].status, all[0].error.clone())
+    };
+    assert_eq!(ends(1_000_000), (Status::Completed, None));
+    let (status, error) = ends(100_000_000);
+    assert_eq!(status, Status::Faulted);
+    let message = error.unwrap().to_string();
+    assert!(message.contains("steps"), "{message}");
+}
