@@ -120,7 +120,12 @@ mod tests {
     #[test]
     fn differences_are_counted() {
         let count = |a: &str, b: &str, allowed| {
-            distance(&lower_case(a), &lower_case(b), allowed, &mut STEPS_MAX.clone())
+            distance(
+                &lower_case(a),
+                &lower_case(b),
+                allowed,
+                &mut STEPS_MAX.clone(),
+            )
         };
         for (a, b, differences) in [
             ("", "", 0),
