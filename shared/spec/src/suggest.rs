@@ -120,12 +120,8 @@ mod tests {
     #[test]
     fn differences_are_counted() {
         let count = |a: &str, b: &str, allowed| {
-            distance(
-                &lower_case(a),
-                &lower_case(b),
-                allowed,
-                &mut STEPS_MAX.clone(),
-            )
+            let mut steps = STEPS_MAX;
+            distance(&lower_case(a), &lower_case(b), allowed, &mut steps)
         };
         for (a, b, differences) in [
             ("", "", 0),
