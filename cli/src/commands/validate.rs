@@ -219,7 +219,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     }
     match terminal.output {
         Output::Text => {}
-        Output::Json => terminal.result(&as_json(&reads))?,
+        Output::Json => terminal.result(&as_json(&reads, unreadable))?,
         Output::Sarif => terminal.result(&sarif(&reads))?,
     }
     Ok(match (unreadable, valid) {
@@ -259,7 +259,8 @@ pub fn human(read: &Read, colour: bool) -> String {
     text
 }
 
-fn as_json(reads: &[Read]) -> String {
+/// `unreadable`: a file or folder could not be read, so not everything that was asked for is valid.
+fn as_json(reads: &[Read], unreadable: bool) -> String {
     let files: Vec<Value> = reads
         .iter()
         .map(|read| {
@@ -277,7 +278,7 @@ fn as_json(reads: &[Read]) -> String {
             file
         })
         .collect();
-    let valid = reads.iter().all(Read::valid);
+    let valid = !unreadable && reads.iter().all(Read::valid);
     format!("{:#}\n", json!({"valid": valid, "files": files}))
 }
 
@@ -330,9 +331,21 @@ mod tests {
         w.sw.yaml: 1 error
         w.sw.yaml: invalid (edition 0.8, because 'specVersion' is '0.8')
         "#);
-        let json: Value = serde_json::from_str(&as_json(&[read])).unwrap();
+        let json: Value = serde_json::from_str(&as_json(&[read], false)).unwrap();
         assert_eq!(json["valid"], false);
         assert_eq!(json["files"][0]["edition"], "0.8");
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_not_valid() {
+        for (reads, unreadable, valid) in [
+            (vec![read(GOOD)], false, true),
+            (vec![read(GOOD)], true, false),
+            (vec![], true, false),
+        ] {
+            let json: Value = serde_json::from_str(&as_json(&reads, unreadable)).unwrap();
+            assert_eq!(json["valid"], valid, "{unreadable}");
+        }
     }
 
     #[test]

@@ -125,6 +125,14 @@ fn rules() {
                 "unused-definition /events/0",
             ],
         ),
+        // Names of several words, of signs alone, and of words that others have too.
+        (
+            "functions: [{name: Send mail 1, operation: a#f}, {name: Send mail 2, operation: a#f}, {name: '+', operation: a#f}, {name: '-', operation: a#f}]\nstates: [{name: A, type: operation, actions: [{functionRef: Send mail 2}, {functionRef: '+'}], end: true}]",
+            &[
+                "unused-definition /functions/0",
+                "unused-definition /functions/3",
+            ],
+        ),
         // Correlation: the start event or a produced one sets the value.
         (
             "events: [{name: S, type: s, correlation: [{contextAttributeName: o}]}, {name: E, type: t, correlation: [{contextAttributeName: o}]}]\nstates: [{name: A, type: event, onEvents: [{eventRefs: [S]}], transition: B}, {name: B, type: event, timeouts: {eventTimeout: PT1H}, onEvents: [{eventRefs: [E]}], end: true}]",

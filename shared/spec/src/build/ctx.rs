@@ -3,7 +3,7 @@
 //! Readers never stop at the first finding: an unreadable value becomes `None` or a placeholder, and reading continues.
 //! A document with any error yields no workflow at the end.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use swirl_model::workflow::{
@@ -102,7 +102,7 @@ pub(crate) struct Ctx<'a> {
     pub retries: Table<Retry>,
     pub auto_retries: bool,
     /// `None`: the list could not be read, so no name can be reported as unknown.
-    pub secrets: Option<Vec<String>>,
+    pub secrets: Option<BTreeSet<String>>,
     pub timeouts: Timeouts,
     /// All iteration parameters in the document.
     pub all_params: Vec<Arc<str>>,
@@ -187,7 +187,7 @@ impl<'a> Ctx<'a> {
             problems: Problems::default(),
             retries: Table::default(),
             auto_retries: false,
-            secrets: Some(Vec::new()),
+            secrets: Some(BTreeSet::new()),
             timeouts: Timeouts::default(),
             all_params: Vec::new(),
             expressions: Pool::default(),

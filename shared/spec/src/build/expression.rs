@@ -12,6 +12,7 @@ use super::context::{self, Variable};
 use super::ctx::{Ctx, Obj, and, did_you_mean};
 use super::location::Location;
 use super::pool::Key;
+use super::references::CANDIDATES_MAX;
 use crate::codes;
 use crate::diagnostic::Part;
 use crate::source::Node;
@@ -281,12 +282,19 @@ impl Ctx<'_> {
                 "write '$SECRETS.NAME' with a name that 'secrets' lists".to_owned(),
             );
         }
-        let Some(known) = self.secrets.clone() else {
-            return compiles;
+        self.unknown_secrets(location, text, &checked.secrets);
+        compiles
+    }
+
+    fn unknown_secrets(&mut self, location: &Location, text: &str, used: &[String]) {
+        let Some(known) = &self.secrets else {
+            return;
         };
-        for name in checked.secrets.iter().filter(|name| !known.contains(name)) {
-            let hint = did_you_mean(name, known.iter().map(String::as_str))
-                .unwrap_or_else(|| format!("add '{name}' to the list 'secrets'"));
+        let unknown = used.iter().filter(|name| !known.contains(*name));
+        let hint = |name: &String| did_you_mean(name, known.iter().map(String::as_str));
+        let unknown: Vec<_> = unknown.map(|name| (name, hint(name))).collect();
+        for (name, hint) in unknown {
+            let hint = hint.unwrap_or_else(|| format!("add '{name}' to the list 'secrets'"));
             let message = format!("the workflow has no secret '{name}'");
             let part = text.find(name.as_str()).map(|start| Part {
                 expression: text.to_owned(),
@@ -294,7 +302,6 @@ impl Ctx<'_> {
             });
             self.error_in(location, codes::UNKNOWN_SECRET, message, Some(hint), part);
         }
-        compiles
     }
 
     /// Warns of unknown members of `$WORKFLOW` and `$CONST`, which are null.
@@ -305,7 +312,10 @@ impl Ctx<'_> {
                 continue;
             }
             let known = constants.as_object().into_iter().flat_map(|all| all.keys());
-            let known: Vec<String> = known.map(ToString::to_string).collect();
+            let known: Vec<String> = known
+                .take(CANDIDATES_MAX)
+                .map(ToString::to_string)
+                .collect();
             let hint = did_you_mean(name, known.iter().map(String::as_str))
                 .unwrap_or_else(|| format!("add '{name}' to 'constants'"));
             let message = format!("the workflow has no constant '{name}': this is null");

@@ -15,7 +15,7 @@ pub(crate) enum EventUse {
 }
 
 /// The number of names that are compared to find a similar one.
-const CANDIDATES_MAX: usize = 500;
+pub(super) const CANDIDATES_MAX: usize = 500;
 
 /// The advice for a name that doesn't exist.
 fn hint<'s>(name: &str, known: impl Iterator<Item = &'s str>, list: &str) -> String {

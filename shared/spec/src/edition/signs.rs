@@ -60,15 +60,19 @@ impl Sign {
             Part::End => "an end",
             Part::Transition => "a transition",
         };
+        let whose = match self.part {
+            Part::Root => format!("its '{property}'"),
+            _ => format!("the '{property}' of {holder}"),
+        };
         Some(match self.test {
             Test::There => format!("{holder} has '{property}'"),
             Test::Word(word) => format!("{holder} has '{property}: {word}'"),
-            Test::Capitals => format!("the '{property}' of {holder} is in capitals"),
-            Test::Bool => format!("the '{property}' of {holder} is true or false"),
-            Test::Number => format!("the '{property}' of {holder} is a number"),
-            Test::Text => format!("the '{property}' of {holder} is a text"),
-            Test::Object => format!("the '{property}' of {holder} is an object"),
-            Test::Expression => format!("the '{property}' of {holder} is an expression"),
+            Test::Capitals => format!("{whose} is in capitals"),
+            Test::Bool => format!("{whose} is true or false"),
+            Test::Number => format!("{whose} is a number"),
+            Test::Text => format!("{whose} is a text"),
+            Test::Object => format!("{whose} is an object"),
+            Test::Expression => format!("{whose} is an expression"),
             Test::Alone => format!("{holder} has '{property}' and neither 'id' nor 'key'"),
         })
     }

@@ -31,7 +31,7 @@ impl Ctx<'_> {
 
     /// Checks against the language's OData schema, with `orderby` as in the specification.
     pub fn odata_arguments(&mut self, obj: Obj<'_>) {
-        let what = "the arguments of an odata function";
+        let what = "'arguments' of an odata function";
         let arguments = obj.get("arguments").or(obj.get("parameters"));
         let arguments = arguments.filter(|node| node.members().is_some());
         let known = &["key", "queryOptions"];

@@ -317,10 +317,14 @@ impl Ctx<'_> {
         if is_known || entry.operation == "http" || ["rest", "sysout"].contains(&word.as_str()) {
             return;
         }
-        let operation = &entry.operation;
-        let message = format!(
-            "the function '{name}' of type 'custom' has the operation '{operation}', which is not built in"
-        );
+        let message = match entry.operation.as_str() {
+            "" => format!(
+                "the function '{name}' of type 'custom' has no operation, and no implementation of it is available here"
+            ),
+            operation => format!(
+                "the function '{name}' of type 'custom' has the operation '{operation}', which is not built in"
+            ),
+        };
         let hint =
             "name its connector where workflows run: --connector custom=http://host/path or \
                     --connector custom=exec:program"

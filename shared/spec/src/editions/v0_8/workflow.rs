@@ -1,6 +1,6 @@
 //! The workflow definition itself (section "Workflow Definition Structure").
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use swirl_model::Data;
@@ -118,7 +118,7 @@ impl Ctx<'_> {
             return;
         };
         let mut names = Vec::new();
-        let mut seen = HashSet::new();
+        let mut seen = BTreeSet::new();
         let mut whole = true;
         let read = self.each(node, "secrets", |ctx, item| {
             match ctx.string(item, "a secret's name") {
@@ -127,8 +127,8 @@ impl Ctx<'_> {
                 None => whole = false,
             }
         });
-        self.workflow.secrets.clone_from(&names);
-        self.secrets = (read && whole).then_some(names);
+        self.workflow.secrets = names;
+        self.secrets = (read && whole).then_some(seen);
     }
 
     fn constants(&mut self, root: Obj<'_>) {
