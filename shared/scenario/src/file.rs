@@ -365,7 +365,7 @@ expect:
           help: write for example '2024-01-01T00:00:00Z'
         f/x.scenario.yaml:6:10: 'secrets' must be an object, and is a list
         f/x.scenario.yaml:8:6: the function 'f' has no answer
-        f/x.scenario.yaml:9:6: an answer of 'g' has 'return', 'error': only one may be given
+        f/x.scenario.yaml:9:6: an answer of 'g' has 'return' and 'error': only one may be given
         f/x.scenario.yaml:10:6: an answer of 'h' has 'never' and 'after': an answer that never comes has no time
         f/x.scenario.yaml:11:14: 'never' is true or left out
           help: say what it answers with 'return' or 'error'

@@ -6,7 +6,7 @@ use swirl_model::Data;
 use swirl_model::time::Timestamp;
 use swirl_spec::source::Node;
 
-use super::reader::{Reader, quoted};
+use super::reader::Reader;
 use crate::answer::{Answer, Failure, Reply, Return};
 use crate::file::{Control, Operation, Start, Target};
 
@@ -81,7 +81,10 @@ fn answer(r: &mut Reader, node: &Node, function: &str) -> Option<Answer> {
         _ => {
             r.wrong(
                 node,
-                format!("{what} has {}: only one may be given", quoted(&given)),
+                format!(
+                    "{what} has '{}': only one may be given",
+                    given.join("' and '")
+                ),
                 None,
             );
             return None;

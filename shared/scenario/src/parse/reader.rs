@@ -177,7 +177,7 @@ impl Reader {
 }
 
 /// `'a', 'b', 'c'`.
-pub(super) fn quoted(words: &[&str]) -> String {
+fn quoted(words: &[&str]) -> String {
     words
         .iter()
         .map(|word| format!("'{word}'"))
