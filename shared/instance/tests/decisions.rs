@@ -9,7 +9,7 @@ use swirl_instance::{
 use swirl_model::event::{Command, Input};
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::{EndStatus, Status};
-use swirl_model::scope::{Cursor, Role, Scope};
+use swirl_model::scope::{Cursor, Role, Scope, Timer};
 use swirl_ports::{Commit, Lease};
 
 const TOKEN: u64 = 7;
@@ -320,6 +320,37 @@ fn nothing_stays_of_a_scope_that_is_gone() {
     // It leaves no result, so the branch begins again.
     assert!(found.has_work);
     assert_eq!(found.branch.unwrap().live, -1);
+}
+
+/// The disarmed timers and the new ones. The scope has timers 1 and 11, and 1 is armed.
+fn timers(consumed: &[&str], commands: Vec<Command>) -> Option<(Vec<u32>, Vec<Timer>)> {
+    let mut commit = commit("r", commands);
+    commit.scope.timers = vec![kit::timer(1, 9), kit::timer(11, 9)];
+    commit.consumed = consumed.iter().map(|id| (*id).to_owned()).collect();
+    let armed = Snapshot {
+        timers: Some(&[1]),
+        ..known()
+    };
+    let change = decided(&commit, &armed).unwrap().timers?;
+    Some((change.disarmed, change.armed))
+}
+
+#[test]
+fn a_new_timer_replaces_the_previous_one() {
+    let (arm, again) = (kit::timer(2, 7), kit::timer(1, 8));
+    let found = timers(&[], vec![Command::Disarm(1), Command::Arm(arm)]);
+    assert_eq!(found, Some((vec![1], vec![arm])));
+    let found = timers(&[], vec![Command::Arm(again)]);
+    assert_eq!(found, Some((vec![1], vec![again])));
+    let found = timers(&[], vec![Command::Arm(arm), Command::Disarm(2)]);
+    assert_eq!(found, Some((vec![], vec![])));
+}
+
+#[test]
+fn a_timer_that_fired_too_early_is_armed_again() {
+    let found = timers(&["timer-11", "call-1"], Vec::new());
+    assert_eq!(found, Some((vec![], vec![kit::timer(11, 9)])));
+    assert_eq!(timers(&["call-1"], Vec::new()), None);
 }
 
 #[test]
