@@ -29,7 +29,6 @@ impl State {
     /// `page`: the history of the commit.
     pub fn commit(&mut self, commit: Commit, page: Page) -> Committed {
         debug_assert!(commit.history.is_empty(), "the history must be in the page");
-        let limit = self.options.instance_bytes;
         let lease = commit.lease.clone();
         let id = &lease.scope.scope;
         let Some((seq, inst)) = self.find(&lease.scope.instance) else {

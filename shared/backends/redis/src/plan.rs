@@ -4,9 +4,7 @@
 //! what a closed fork or an ended instance means for scopes that nothing is known about. If a field has changed, the
 //! commit is decided and planned again.
 
-use swirl_instance::{
-    Answer, CommitParts, Decision, Flags, ForkState, Request, Size, Undecided, decide, kib,
-};
+use swirl_instance::{Answer, CommitParts, Request, Size, Undecided, decide, kib};
 use swirl_model::event::Input;
 use swirl_model::ids::ScopeId;
 use swirl_model::instance::Status;
