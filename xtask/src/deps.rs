@@ -36,13 +36,13 @@ const fn top(name: &'static str, uses: &'static [&'static str]) -> Row {
 
 /// Every crate in this folder is a backend. It may use [`BACKEND_USES`] and has no row.
 const BACKENDS: &str = "shared/backends/";
-const BACKEND_USES: [&str; 2] = ["swirl-model", "swirl-ports"];
+const BACKEND_USES: [&str; 3] = ["swirl-instance", "swirl-model", "swirl-ports"];
 
 /// Crates in this folder contain only tests. They may use everything and have no row.
 const TESTS: &str = "tests/";
 
 /// One line per crate, in alphabetical order.
-const ROWS: [Row; 27] = [
+const ROWS: [Row; 28] = [
     row("swirl-access", &["swirl-model"]),
     row(
         "swirl-authoring",
@@ -160,6 +160,7 @@ const ROWS: [Row; 27] = [
         "swirl-functions",
         &["swirl-expr", "swirl-model", "swirl-ports", "swirl-spec"],
     ),
+    row("swirl-instance", &["swirl-model", "swirl-ports"]),
     row("swirl-model", &[]),
     row("swirl-ports", &["swirl-model"]),
     row("swirl-presentation", &["swirl-model"]),
@@ -234,9 +235,10 @@ const ROWS: [Row; 27] = [
 ];
 
 /// Crates that do no IO and know no executor, ...
-const PURE: [&str; 5] = [
+const PURE: [&str; 6] = [
     "swirl-engine",
     "swirl-expr",
+    "swirl-instance",
     "swirl-model",
     "swirl-runtime",
     "swirl-spec",

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use swirl_instance::{Item, Kind};
 use swirl_model::data::json_bytes;
 use swirl_model::event::Input;
 use swirl_ports::InboxItem;
@@ -27,10 +28,6 @@ struct Entry {
     handed: u64,
     /// The size that it adds to the instance while it waits (`weight.rs`).
     kib: usize,
-}
-
-fn is_remembered(input: &Input) -> bool {
-    !input.is_operator() && !matches!(input, Input::Wake | Input::Timer { .. })
 }
 
 impl Inbox {
@@ -85,6 +82,22 @@ impl Inbox {
         })
     }
 
+    /// The waiting inputs with their ids, in order, as a commit is decided from them.
+    pub fn items(&self) -> Vec<(&Arc<str>, Item<'_>)> {
+        let items = self.last().filter_map(|entry| {
+            let item = Item {
+                id: &entry.id,
+                kind: Kind::of(entry.input.as_deref()?),
+                handed_to: (entry.handed > 0).then_some(entry.handed),
+                kib: entry.kib,
+            };
+            Some((&entry.id, item))
+        });
+        let mut items: Vec<_> = items.collect();
+        items.reverse();
+        items
+    }
+
     /// Returns the size that the input adds to the instance.
     pub fn restore(&mut self, seq: u64, id: &str, input: Option<Input>) -> usize {
         let id: Arc<str> = id.into();
@@ -114,23 +127,22 @@ impl Inbox {
         self.entries.values().map(|entry| entry.kib).sum()
     }
 
-    /// Removes an input. Returns it, with the ids that are no longer remembered.
-    pub fn consume(&mut self, id: &str) -> Option<(Input, Vec<Arc<str>>)> {
+    /// Removes an input. Returns the id that is no longer remembered.
+    pub fn consume(&mut self, id: &str) -> Option<Arc<str>> {
         let seq = *self.ids.get(id)?;
         let entry = self.entries.get_mut(&seq)?;
         let input = *entry.input.take()?;
         entry.kib = 0;
         self.waiting -= 1;
-        let mut forgotten = Vec::new();
-        if !is_remembered(&input) {
-            forgotten.extend(self.forget(seq));
-        } else if self.entries.len() - self.waiting > REMEMBERED_MAX {
-            let oldest = self.entries.iter().find(|(_, entry)| entry.input.is_none());
-            if let Some(oldest) = oldest.map(|(seq, _)| *seq) {
-                forgotten.extend(self.forget(oldest));
-            }
+        if !Kind::of(&input).is_remembered() {
+            return self.forget(seq);
         }
-        Some((input, forgotten))
+        if self.entries.len() - self.waiting <= REMEMBERED_MAX {
+            return None;
+        }
+        let mut entries = self.entries.iter();
+        let (oldest, _) = entries.find(|(_, entry)| entry.input.is_none())?;
+        self.forget(*oldest)
     }
 
     fn forget(&mut self, seq: u64) -> Option<Arc<str>> {
@@ -221,11 +233,11 @@ mod tests {
         let mut inbox = Inbox::default();
         let push = |inbox: &mut Inbox, seq, item| inbox.push(seq, item).is_some();
         assert!(push(&mut inbox, 1, call(1)) && !push(&mut inbox, 2, call(1)));
-        assert!(inbox.consume("call-1").is_some());
+        assert_eq!(inbox.consume("call-1"), None);
         assert!(inbox.is_empty() && !push(&mut inbox, 3, call(1)));
         let retry = || InboxItem::new(Input::Retry);
         assert!(push(&mut inbox, 4, retry()) && !push(&mut inbox, 5, retry()));
-        assert!(inbox.consume("retry").is_some());
+        assert_eq!(inbox.consume("retry").as_deref(), Some("retry"));
         assert!(push(&mut inbox, 6, retry()));
     }
 
@@ -235,8 +247,7 @@ mod tests {
         let mut forgotten = Vec::new();
         for n in 0..(REMEMBERED_MAX as u32 + 2) {
             inbox.push(n.into(), call(n));
-            let (_, gone) = inbox.consume(&format!("call-{n}")).unwrap();
-            forgotten.extend(gone);
+            forgotten.extend(inbox.consume(&format!("call-{n}")));
         }
         assert_eq!(forgotten, [Arc::from("call-0"), Arc::from("call-1")]);
         assert_eq!(inbox.entries.len(), REMEMBERED_MAX);

@@ -1,5 +1,6 @@
 //! Reads the results of forks for their parents.
 
+use swirl_instance::Numbers;
 use swirl_model::event::Input;
 use swirl_model::ids::{ScopeId, ScopeRef};
 use swirl_model::scope::{BranchResult, Fork};
@@ -10,7 +11,8 @@ use crate::state::{Inst, State};
 /// Whether a coordinator has to join the fork.
 pub(crate) fn is_large(fork: &Fork, limits: Option<JoinLimits>) -> bool {
     let (count, bytes) = (fork.results.len() as u32, fork.bytes as u64);
-    fork.passes_results() && limits.is_some_and(|limits| limits.are_exceeded(count, bytes))
+    Numbers::of(fork, 0).passes_results()
+        && limits.is_some_and(|limits| limits.are_exceeded(count, bytes))
 }
 
 /// Adds the results of forks to the inputs that report these forks to a scope. Returns the forks whose results exceed
@@ -43,7 +45,7 @@ pub(crate) fn add_results(
 }
 
 fn results_of(fork: &Fork) -> Vec<(u32, BranchResult)> {
-    match fork.passes_results() {
+    match Numbers::of(fork, 0).passes_results() {
         true => {
             let results = fork.results.iter();
             results

@@ -177,10 +177,10 @@ impl State {
         last.unwrap_or(seq)
     }
 
-    /// Ends an instance. Returns the instances that end with it.
-    pub fn end(&mut self, seq: Seq, ended: Ended, wake: &mut Vec<ScopeRef>) -> Vec<InstanceId> {
+    /// Ends an instance. The caller ends the instances that end with it.
+    pub fn end(&mut self, seq: Seq, ended: Ended, wake: &mut Vec<ScopeRef>) {
         let Some(inst) = self.instances.get_mut(&seq) else {
-            return Vec::new();
+            return;
         };
         self.ended.remove(seq, &inst.instance);
         let state = &mut inst.instance.state;
@@ -194,33 +194,29 @@ impl State {
             state.suspended = false;
         }
         // Async sub-workflows end even when their parent faults, since a retry of the parent doesn't repeat them.
-        let children: Vec<InstanceId> = std::mem::take(&mut inst.children).into_iter().collect();
+        let children = std::mem::take(&mut inst.children);
         self.ended.add(seq, &inst.instance);
         self.touch(Key::State(seq));
+        for child in children {
+            self.touch(Key::Child(seq, child));
+        }
         if is_paused {
-            for child in &children {
-                self.touch(Key::Child(seq, child.clone()));
-            }
             self.refresh_all(seq);
-            return children;
+            return;
         }
         self.unindex_correlation(seq);
         let Some(inst) = self.instances.get_mut(&seq) else {
-            return Vec::new();
+            return;
         };
         let open = inst.forks.iter().filter(|(_, entry)| !entry.fork.closed);
         let open: Vec<(ScopeId, u32)> = open
             .map(|(key, _)| key.clone())
             .filter(|(parent, _)| inst.closed(parent))
             .collect();
-        for child in &children {
-            self.touch(Key::Child(seq, child.clone()));
-        }
         for (parent, fork) in open {
             self.close_fork(seq, &parent, fork, wake);
         }
         self.refresh_all(seq);
-        children
     }
 
     /// See [`swirl_ports::ExecutionStore::take_key`].

@@ -6,7 +6,6 @@ use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::InstanceState;
 use swirl_ports::{MARKS_MAX, Migrated, Migration, ReadCache, Whole};
 
-use crate::commit::Place;
 use crate::key::{Key, inbox_key};
 use crate::page::Page;
 use crate::state::{Inst, State};
@@ -94,7 +93,6 @@ impl State {
         if !is_same || held(inst).next().is_some() {
             return Migrated::Changed;
         }
-        let at = migration.entry.at;
         inst.instance.header = Arc::new(migration.header);
         inst.marks.extend(migration.mark);
         let surplus = inst.marks.len().saturating_sub(MARKS_MAX);
@@ -122,13 +120,12 @@ impl State {
         }
         let mut wake = Vec::new();
         for (mut scope, commands) in migration.scopes {
-            let mut place = Place::new(seq, scope.id.clone(), at);
+            let id = scope.id.clone();
             scope.rev += 1;
             self.put_scope(seq, scope);
             for command in commands {
-                self.carry_out(&mut place, command);
+                self.carry_out(seq, &id, command, &mut wake);
             }
-            wake.append(&mut place.wake);
         }
         self.append(seq, page);
         let ready = self.refresh_all(seq);

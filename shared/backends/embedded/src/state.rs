@@ -173,6 +173,13 @@ impl Timers {
         }
     }
 
+    /// The numbers of a scope's armed timers.
+    pub fn armed(&self, inst: Seq, scope: &ScopeId) -> Vec<u32> {
+        let orders = self.orders.get(&(inst, scope.clone()));
+        let orders = orders.into_iter().flatten();
+        orders.map(|(seq, ..)| *seq).collect()
+    }
+
     pub fn disarm_all(&mut self, inst: Seq, scope: &ScopeId) {
         for (seq, due, order) in self
             .orders
@@ -230,7 +237,7 @@ impl Inst {
 
     /// Ended for good, except for scopes that nothing waits for.
     pub fn over(&self) -> bool {
-        self.status().ended() && self.status() != Status::Faulted
+        swirl_instance::is_over(self.status())
     }
 
     pub fn scope(&self, id: &ScopeId) -> Option<&Scope> {
@@ -256,6 +263,15 @@ impl Inst {
         }
     }
 
+    /// Whether a fork has branches with a record, an inbox or a holder.
+    pub fn has_branches(&self, parent: &ScopeId, fork: u32) -> bool {
+        let prefix = format!("{parent}.{fork}.");
+        let scopes = self.scopes.range(ScopeId::new(&*prefix)..);
+        let names = scopes.map(|(id, _)| id.as_str());
+        let mut names = names.map_while(|name| name.strip_prefix(&*prefix));
+        names.any(|rest| !rest.contains('.'))
+    }
+
     /// Whether a fork that the scope belongs to is closed or the instance is over. A scope that nothing waits for
     /// continues nevertheless.
     pub fn closed(&self, id: &ScopeId) -> bool {
@@ -278,18 +294,19 @@ impl Inst {
 
     /// Whether a scope is ready to run.
     pub fn has_work(&self, id: &ScopeId) -> bool {
-        let Some(entry) = self.scopes.get(id) else {
-            return !self.is_paused() && self.not_started(id).is_some();
+        let entry = self.scopes.get(id);
+        let stands_still = self.is_paused();
+        let has_input = entry.is_some_and(|entry| match stands_still {
+            true => entry.inbox.has_operator(),
+            false => !entry.inbox.is_empty(),
+        });
+        let goes = match entry.and_then(|entry| entry.scope.as_deref()) {
+            Some(scope) if scope.ended() => return false,
+            Some(scope) => !has_input && scope.goes_on() && !self.closed(id),
+            None if self.not_started(id).is_none() => return false,
+            None => true,
         };
-        if self.is_paused() {
-            return entry.inbox.has_operator() && self.is_there(id);
-        }
-        match &entry.scope {
-            None => self.not_started(id).is_some(),
-            Some(scope) if scope.ended() => false,
-            Some(_) if !entry.inbox.is_empty() => true,
-            Some(scope) => !self.closed(id) && scope.goes_on(),
-        }
+        swirl_instance::has_work(stands_still, goes, has_input)
     }
 }
 

@@ -460,18 +460,6 @@ impl State {
         }))
     }
 
-    /// Whether there is something that the holder of the lease doesn't know.
-    pub(crate) fn has_news(&mut self, lease: &Lease) -> bool {
-        let Some((_, is_paused, closed, entry)) = self.held(lease) else {
-            return true;
-        };
-        let notified = entry
-            .lease
-            .as_ref()
-            .is_some_and(|hold| hold.notified_closed);
-        is_paused || notified != closed || entry.inbox.has_news(lease.token, is_paused)
-    }
-
     pub(crate) fn release(&mut self, lease: &Lease) -> Released {
         let Some((seq, is_paused, _, entry)) = self.held(lease) else {
             return Released::Lost;

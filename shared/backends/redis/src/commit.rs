@@ -1,25 +1,26 @@
 //! Commits. A plan has guards and writes (`plan.rs`), and one function writes it if the guards still hold (`write.rs`).
 //! Otherwise the scope is read again (`reread.rs`), and there is another plan, or the answer that the commit takes no
-//! effect (`answer.rs`).
+//! effect (`swirl_instance`).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::Value;
+use swirl_instance::{Answer, CommitParts, Place};
+use swirl_model::event::Command;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::Room;
 use swirl_ports::{Commit, Committed, Error, Lease, OutboxEntry, Result};
 use tokio::time::sleep;
 
 use crate::Redis;
-use crate::branch::fork_of;
-use crate::commit_parts::CommitParts;
 use crate::connect::damaged;
 use crate::expected::Expected;
 use crate::fork_bases::ForkBase;
-use crate::plan::Plan;
-use crate::plan_input::{Answer, Unplanned};
+use crate::known::holder;
+use crate::plan::{Plan, Unplanned};
 use crate::reply::Reply;
 use crate::snapshot::Snapshot;
 use crate::waits::freed;
@@ -43,12 +44,11 @@ impl Completed {
     /// Reads `j <results> <bytes> <number> <lease>`.
     fn of(answer: &[u8], branch: &str) -> Option<Completed> {
         let mut words = std::str::from_utf8(answer).ok()?.splitn(5, ' ').skip(1);
-        let (_, fork) = fork_of(branch)?.rsplit_once('.')?;
         Some(Completed {
             results: words.next()?.parse().ok()?,
             bytes: words.next()?.parse().ok()?,
             expected: Expected {
-                fork: fork.parse().ok()?,
+                fork: Place::of(branch)?.number,
                 number: words.next()?.to_owned(),
             },
             lease: words.next().map(str::to_owned),
@@ -75,15 +75,16 @@ impl Redis {
             if let Some(known) = &known {
                 let is_fresh = known.reread.is_some();
                 match self.planned(commit, &parts, known, rev, attempt)? {
-                    Ok((call, plan)) => {
+                    Ok((call, plan, effects)) => {
                         let answer = self.run(script(commit, &plan), call).await;
                         let answer: Value = self.sure(answer, &commit.lease, attempt).await?;
-                        if let Some(committed) = self.written(commit, &parts, plan, answer).await? {
+                        let written = self.written(commit, &parts, plan, effects, answer);
+                        if let Some(committed) = written.await? {
                             return Ok(committed);
                         }
                     }
                     Err(Unplanned::Answer(answer)) if is_fresh => {
-                        return self.answered(&commit.lease, answer).await;
+                        return self.answered(&commit.lease, known, answer).await;
                     }
                     Err(Unplanned::Unknown) if is_fresh => {
                         let bad = "a part that its commit needs cannot be read";
@@ -111,12 +112,13 @@ impl Redis {
         )))
     }
 
-    async fn answered(&self, lease: &Lease, answer: Answer) -> Result<Committed> {
+    async fn answered(&self, lease: &Lease, known: &Snapshot, answer: Answer) -> Result<Committed> {
         Ok(match answer {
-            Answer::Refused(None) => Committed::Refused,
-            Answer::Refused(Some((holder, attempt))) => {
-                let held = Some((holder.as_str(), attempt.as_str()));
-                self.refresh_scope(&lease.scope, held).await?;
+            Answer::Refused { releases } => {
+                let held = known.lease.as_deref().filter(|_| releases);
+                if let Some(held) = held.and_then(holder) {
+                    self.refresh_scope(&lease.scope, Some(held)).await?;
+                }
                 Committed::Refused
             }
             Answer::InboxChanged => Committed::InboxChanged,
@@ -150,6 +152,7 @@ impl Redis {
         commit: &Commit,
         parts: &CommitParts<'_>,
         plan: Plan<'_>,
+        effects: Vec<Cow<'_, Command>>,
         answer: Value,
     ) -> Result<Option<Committed>> {
         let scope = &commit.lease.scope;
@@ -161,13 +164,13 @@ impl Redis {
                 let mut reply = Reply::new(answer)?;
                 let answer = reply.value()?;
                 let first = reply.text()?;
-                if !plan.effects.is_empty() {
+                if !effects.is_empty() {
                     let first: u64 = first.parse().map_err(|_| bad())?;
-                    let effects = plan.effects.iter().zip(first..);
+                    let effects = effects.into_iter().zip(first..);
                     outbox.extend(effects.map(|(effect, id)| OutboxEntry {
                         instance: scope.instance.clone(),
                         id,
-                        command: effect.clone().into_owned(),
+                        command: effect.into_owned(),
                     }));
                 }
                 (mark, waits) = (reply.text()?, Some(reply.list()?));
@@ -196,7 +199,7 @@ impl Redis {
                 if !is_large && parent == "r" {
                     self.expectations().add(&scope.instance, found.expected);
                 }
-                complete = Some((is_large, parent.to_owned()));
+                complete = Some((is_large, ScopeId::new(parent)));
                 taken = found.lease;
             }
             Value::BulkString(text) => {
@@ -225,18 +228,17 @@ impl Redis {
             };
             self.fork_bases().share(&scope.instance, &name, fork_base);
         }
-        let of = |name: &str| ScopeRef {
+        let of = |name: ScopeId| ScopeRef {
             instance: scope.instance.clone(),
-            scope: ScopeId::new(name),
+            scope: name,
         };
-        let names = plan.woken.iter().chain(&plan.begins);
         let (joins, parent): (Vec<_>, Vec<_>) =
             complete.into_iter().partition(|(is_large, _)| *is_large);
-        let named = names.map(String::as_str);
-        let named = named.chain(parent.iter().map(|(_, parent)| parent.as_str()));
+        let named = plan.woken.into_iter().chain(plan.begins);
+        let named = named.chain(parent.into_iter().map(|(_, parent)| parent));
         let own = plan.is_woken.then(|| scope.clone());
         let mut wake: Vec<ScopeRef> = others.into_iter().chain(named.map(of)).chain(own).collect();
-        let joins: Vec<ScopeRef> = joins.iter().map(|(_, parent)| of(parent)).collect();
+        let joins: Vec<ScopeRef> = joins.into_iter().map(|(_, parent)| of(parent)).collect();
         let freed = freed(commit);
         if let Some(waits) = waits {
             self.update_wait_index(&scope.instance, &freed, mark, waits, &mut wake)

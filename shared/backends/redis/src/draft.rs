@@ -1,16 +1,53 @@
 //! A plan under construction: the conditions, the reads and the writes.
 
+use std::fmt;
+
+use redis::{RedisWrite, ToRedisArgs};
 use swirl_ports::Lease;
 
 use crate::snapshot::Snapshot;
 
-/// A plan under construction.
+/// The name of a field of an instance's hash. It is only put together when it is written into a command.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Field<'a> {
+    Instance(&'static str),
+    /// Of a scope, or of a fork by its whole name.
+    Of(&'static str, &'a str),
+    Fork(&'static str, &'a str, u32),
+    Branch(&'static str, &'a str, u32, u32),
+    Input(&'a str, &'a str),
+}
+
+impl fmt::Display for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Field::Instance(name) => f.write_str(name),
+            Field::Of(kind, name) => {
+                f.write_str(kind)?;
+                f.write_str(name)
+            }
+            Field::Fork(kind, scope, fork) => write!(f, "{kind}{scope}.{fork}"),
+            Field::Branch(kind, scope, fork, index) => write!(f, "{kind}{scope}.{fork}.{index}"),
+            Field::Input(scope, number) => write!(f, "i:{scope}:{number}"),
+        }
+    }
+}
+
+impl ToRedisArgs for Field<'_> {
+    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
+        out.write_arg_fmt(self);
+    }
+}
+
+#[derive(Debug)]
 pub(crate) struct Draft<'a> {
     pub scope: &'a str,
-    pub compared: Vec<(String, Vec<u8>)>,
-    pub read: Vec<String>,
-    pub set: Vec<(String, Vec<u8>)>,
-    pub gone: Vec<String>,
+    /// Fields and their required values; empty means that the field must not exist.
+    pub compared: Vec<(Field<'a>, &'a [u8])>,
+    /// Fields whose current values are needed.
+    pub read: Vec<Field<'a>>,
+    pub set: Vec<(Field<'a>, Vec<u8>)>,
+    pub gone: Vec<Field<'a>>,
 }
 
 impl<'a> Draft<'a> {
@@ -24,68 +61,77 @@ impl<'a> Draft<'a> {
         }
     }
 
-    pub fn own(&self, kind: &str) -> String {
-        [kind, self.scope].concat()
+    pub fn compare(&mut self, field: &'static str, value: &'a [u8]) {
+        self.compared.push((Field::Instance(field), value));
     }
 
-    pub fn compare(&mut self, field: &str, value: &[u8]) {
-        self.compared.push((field.to_owned(), value.to_vec()));
+    pub fn compare_own(&mut self, kind: &'static str, value: Option<&'a [u8]>) {
+        let field = Field::Of(kind, self.scope);
+        self.compared.push((field, value.unwrap_or_default()));
     }
 
-    pub fn compare_own(&mut self, kind: &str, value: &[u8]) {
-        let field = self.own(kind);
-        self.compared.push((field, value.to_vec()));
-    }
-
-    pub fn read_if(&mut self, is_needed: bool, field: &str) {
+    pub fn read_if(&mut self, is_needed: bool, field: &'static str) {
         if is_needed {
-            self.read(field);
+            self.read(Field::Instance(field));
         }
     }
 
     /// Adds a field only once, even if several parts of a plan need it, since an end counts the existing fields.
-    pub fn read(&mut self, field: &str) {
-        let is_known = self.compared.iter().any(|(other, _)| other == field);
-        if !is_known && !self.read.iter().any(|other| other == field) {
-            self.read.push(field.to_owned());
+    pub fn read(&mut self, field: Field<'a>) {
+        let is_known = self.compared.iter().any(|(other, _)| *other == field);
+        if !is_known && !self.read.contains(&field) {
+            self.read.push(field);
         }
     }
 
-    pub fn set(&mut self, field: &str, value: Vec<u8>) {
-        self.set.push((field.to_owned(), value));
+    pub fn set(&mut self, field: &'static str, value: Vec<u8>) {
+        self.set.push((Field::Instance(field), value));
     }
 
-    pub fn set_own(&mut self, kind: &str, value: Vec<u8>) {
-        let field = self.own(kind);
-        self.set.push((field, value));
+    pub fn set_own(&mut self, kind: &'static str, value: Vec<u8>) {
+        self.set.push((Field::Of(kind, self.scope), value));
     }
 
-    pub fn remove_own(&mut self, kind: &str) {
-        let field = self.own(kind);
-        self.gone.push(field);
+    pub fn remove(&mut self, field: &'static str) {
+        self.gone.push(Field::Instance(field));
+    }
+
+    pub fn remove_own(&mut self, kind: &'static str) {
+        self.gone.push(Field::Of(kind, self.scope));
+    }
+
+    /// Writes a field of the scope, or removes it if it was there.
+    pub fn put_own(&mut self, kind: &'static str, value: Option<Vec<u8>>, was_there: bool) {
+        match value {
+            Some(value) => self.set_own(kind, value),
+            None if was_there => self.remove_own(kind),
+            None => {}
+        }
     }
 
     /// Guards the scope's lease and its marks (`m:`: revision, flags, stamp): nobody else has taken the scope, and its
     /// record is the one that was read. Where their stored texts aren't known, they can't be compared as a whole:
     /// returns the token that the lease must have, and the beginning of the marks.
-    pub fn lease(&mut self, lease: &Lease, known: &Snapshot, rev: u64) -> Option<(String, String)> {
+    pub fn lease(
+        &mut self,
+        lease: &Lease,
+        known: &'a Snapshot,
+        rev: u64,
+    ) -> Option<(String, String)> {
         let are_known = known.reread.is_some() || known.lease.is_some() && known.mark.is_some();
         if lease.is_taken() && !are_known {
-            let field = self.own("l:");
-            self.read.push(field);
+            self.read.push(Field::Of("l:", self.scope));
             let mut begins = String::new();
             if known.recorded {
-                let field = self.own("m:");
-                self.read.push(field);
+                self.read.push(Field::Of("m:", self.scope));
                 begins = format!("{rev} ");
             } else {
-                self.compare_own("m:", b"");
+                self.compare_own("m:", None);
             }
             return Some((lease.token.to_string(), begins));
         }
-        let held = known.lease.as_deref().unwrap_or_default();
-        self.compare_own("l:", held.as_bytes());
-        self.compare_own("m:", known.mark.as_deref().unwrap_or_default());
+        self.compare_own("l:", known.lease.as_deref().map(str::as_bytes));
+        self.compare_own("m:", known.mark.as_deref());
         None
     }
 }

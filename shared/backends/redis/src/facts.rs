@@ -1,10 +1,11 @@
 //! The facts about a plan that `lua/write.lua` gets as one argument.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::attributes::{self, IndexChange};
-use crate::lazy::Item;
-use crate::own_forks::Put;
+use crate::inbox::Stored;
 use crate::timers::TimerChange;
 use crate::waits::WaitChange;
 
@@ -79,22 +80,22 @@ pub(crate) struct More<'a> {
     pub most: usize,
     pub waits: Option<WaitChange>,
     pub stays: Option<String>,
-    pub branch: Option<Branch>,
+    pub branch: Option<Branch<'a>>,
     pub ends: Option<(&'static str, Option<i64>, Option<usize>)>,
-    pub timers: Option<TimerChange>,
+    pub timers: Option<TimerChange<'a>>,
     pub effects: Option<(usize, Vec<String>)>,
     pub index: Option<IndexChange>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rare: Option<Rare>,
+    pub rare: Option<Rare<'a>>,
 }
 
 #[derive(Debug, Serialize, PartialEq)]
-pub(crate) struct Branch {
-    pub fork: String,
-    pub number: String,
+pub(crate) struct Branch<'a> {
+    pub fork: &'a str,
+    pub number: &'a str,
     /// -1 if the branch has a record.
     pub index: i64,
-    pub stamp: String,
+    pub stamp: Cow<'a, str>,
     pub live: i32,
     /// `d` if it is done, `f` if it failed.
     pub result: &'static str,
@@ -103,25 +104,28 @@ pub(crate) struct Branch {
     /// another command.
     pub reads_parent: bool,
     /// `None` if it has ended.
-    pub parent: Option<String>,
+    pub parent: Option<&'a str>,
     /// The fork is closed, and stays so.
     pub is_closed: bool,
 }
 
 /// Inputs for the scope itself: the items of its inbox, ids and inputs, the scope.
-type OwnInputs = (Vec<Item>, Vec<(String, String)>, String);
+pub(crate) type OwnInputs<'a> = (Vec<Stored<'a>>, Vec<(String, String)>, &'a str);
+
+/// An input for another scope: scope, id, kind, input.
+pub(crate) type Put = (String, String, &'static str, String);
 
 #[derive(Debug, Serialize, PartialEq)]
-pub(crate) struct Rare {
+pub(crate) struct Rare<'a> {
     /// The number of forks around the scope's fork that must be open.
     pub around: usize,
     pub stands_still: bool,
-    pub own_inputs: Option<OwnInputs>,
+    pub own_inputs: Option<OwnInputs<'a>>,
     pub puts: Option<Vec<Put>>,
-    pub rest: Option<Rest>,
+    pub rest: Option<Rest<'a>>,
 }
 
-impl Rare {
+impl Rare<'_> {
     pub fn is_empty(&self) -> bool {
         self.around == 0
             && !self.stands_still
@@ -133,13 +137,13 @@ impl Rare {
 
 /// The changes of other scopes. `lua/write_others.lua` documents the fields.
 #[derive(Debug, Default, Serialize, PartialEq)]
-pub(crate) struct Rest {
+pub(crate) struct Rest<'a> {
     pub timers: usize,
     pub dirty: usize,
     pub consumed: usize,
-    pub scope: String,
+    pub scope: &'a str,
     pub closes: Vec<String>,
     pub is_over: bool,
     pub refreshes: bool,
-    pub prunes: Option<String>,
+    pub prunes: Option<&'a str>,
 }

@@ -3,6 +3,7 @@
 //! A commit that completes a fork only notifies the parent, since reading the results would block the server.
 
 use redis::Cmd;
+use swirl_instance::Numbers;
 use swirl_model::event::Input;
 use swirl_model::ids::ScopeRef;
 use swirl_model::scope::BranchResult;
@@ -10,7 +11,6 @@ use swirl_ports::{InboxItem, Result};
 
 use crate::Redis;
 use crate::reply::{json, unpack};
-use crate::snapshot::Numbers;
 
 /// The limits of a page of results: their number, and their approximate size. Both sides hold a page in memory.
 const PAGE_RESULTS: u32 = 500;

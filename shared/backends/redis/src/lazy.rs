@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use redis::Cmd;
+use swirl_instance::{Numbers, OwnFork, kib};
 use swirl_model::event::Input;
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;
@@ -19,8 +20,7 @@ use crate::expected::Expected;
 use crate::fork_bases::ForkBase;
 use crate::joins::{add_results, result_fields};
 use crate::reply::{json, unpack};
-use crate::size::kib;
-use crate::snapshot::{self, Numbers, OwnFork, Snapshot};
+use crate::snapshot::{self, Snapshot};
 
 /// The fields before those of the enclosing forks.
 const OWN: [&str; 7] = ["s", "p", "m:", "l:", "q:", "t:", "r:"];
@@ -175,7 +175,7 @@ impl Redis {
                 return Ok(Look::Refused);
             };
             let numbers: Numbers = unpack(&numbers, &format!("fork {fork} of {scope}"))?;
-            let is_closed = numbers.closed == 1;
+            let is_closed = numbers.is_closed;
             if is_closed || !is_plain(&marks) {
                 return Ok(Look::Refused);
             }
@@ -260,7 +260,7 @@ impl Redis {
                 let fork = Fork {
                     open: numbers.open,
                     needed: numbers.needed,
-                    notified: numbers.notified == 1,
+                    notified: numbers.is_notified,
                     closed: false,
                     ..Arc::unwrap_or_clone(fork)
                 };
@@ -322,7 +322,7 @@ impl Redis {
                 return Ok(false);
             };
             let numbers: Numbers = unpack(numbers, &format!("a fork enclosing {}", lease.scope))?;
-            if numbers.closed == 1 {
+            if numbers.is_closed {
                 return Ok(false);
             }
         }
@@ -369,7 +369,7 @@ impl Redis {
         if let Some(fork) = joined {
             let (numbers, weight) = (next(), next());
             if let Some(numbers) = numbers {
-                let fork_base_kib = match weight {
+                let base_kib = match weight {
                     Some(_) => {
                         let field = format!("f:{}.{fork}", scope.scope);
                         self.kib_of(key, &field).await?
@@ -379,8 +379,7 @@ impl Redis {
                 let joining = OwnFork {
                     fork,
                     numbers: unpack(&numbers, &what)?,
-                    text: numbers,
-                    fork_base_kib,
+                    base_kib,
                     errors: Vec::new(),
                 };
                 let is_same = |few: &Results| few.stamp == joining.numbers.stamp;
@@ -388,6 +387,7 @@ impl Redis {
                     add_results(&mut results, scope, fork, 0, others.collect())?;
                 }
                 snapshot.own_forks.push(joining);
+                snapshot.fork_texts.push(numbers);
             }
         }
         let mut found = Vec::with_capacity(waiting.len());

@@ -2,6 +2,7 @@
 
 use futures::future::try_join;
 use redis::{Cmd, Value};
+use swirl_instance::Flags;
 use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{EndStatus, Header};
@@ -227,7 +228,7 @@ impl Redis {
         let limit = self.options().record_max;
         call.arg(encode(header, || format!("instance {id}"), limit)?);
         call.arg(encode(root, || format!("{id}/{}", root.id), limit)?);
-        call.arg(flags(root));
+        call.arg(flags(Flags::of(root)));
         call.arg(&*header.definition.workflow);
         call.arg(&*header.definition.version);
         call.arg(header.key.as_deref().unwrap_or_default());

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use redis::Cmd;
+use swirl_instance::{Flags, Numbers};
 use swirl_model::difference::Difference;
 use swirl_model::event::{Command, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
@@ -20,7 +21,6 @@ use crate::lazy::Item;
 use crate::record::{encode, encode_text, flags, read_status, timer_kind};
 use crate::reply::{Reply, json, unpack};
 use crate::script::{Lazy, Script};
-use crate::snapshot::Numbers;
 
 static MIGRATE: Lazy = Lazy::new(|| {
     Script::of_instance(&[
@@ -184,7 +184,7 @@ impl Redis {
             _ => encode(&scope, what, limit)?,
         };
         call.arg(name.as_str()).arg(record);
-        call.arg(scope.rev).arg(flags(&scope));
+        call.arg(scope.rev).arg(flags(Flags::of(&scope)));
         let changes = commands
             .iter()
             .map(|command| change_of(command, &scope, limit));
@@ -277,8 +277,8 @@ fn whole(fields: &Fields, id: &InstanceId, now_ms: u64) -> Result<Whole> {
             total: numbers.total,
             open: numbers.open,
             needed: numbers.needed,
-            notified: numbers.notified == 1,
-            closed: numbers.closed == 1,
+            notified: numbers.is_notified,
+            closed: numbers.is_closed,
             ..origin
         };
         for index in 0..fork.open {

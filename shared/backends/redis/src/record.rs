@@ -1,11 +1,12 @@
 //! Stored records: JSON, and the few facts about them that scripts use.
 
 use serde::Serialize;
+use swirl_instance::{Flags, Kind};
 use swirl_model::Data;
 use swirl_model::event::Input;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{EndStatus, Instance, InstanceState, Status};
-use swirl_model::scope::{Fork, Role, Scope, Timer, TimerKind};
+use swirl_model::scope::{Fork, Timer, TimerKind};
 use swirl_model::time::Timestamp;
 use swirl_ports::{Error, InboxItem, Result};
 
@@ -44,27 +45,32 @@ pub(crate) fn encode_text(
 }
 
 /// The facts about a scope that scripts need.
-pub(crate) fn flags(scope: &Scope) -> String {
-    let mut flags = String::new();
-    if scope.ended() {
-        flags.push('e');
-    }
-    if matches!(scope.role, Role::Detached { .. }) {
-        flags.push('d');
-    }
-    if scope.goes_on() {
-        flags.push('g');
-    }
-    flags
+pub(crate) fn flags(flags: Flags) -> String {
+    let flags = [
+        (flags.has_ended, 'e'),
+        (flags.is_detached, 'd'),
+        (flags.goes, 'g'),
+    ];
+    let flags = flags.into_iter().filter(|(is_set, _)| *is_set);
+    flags.map(|(_, flag)| flag).collect()
 }
 
 /// The kind of an input in the inbox.
 pub(crate) fn kind(input: &Input) -> &'static str {
-    match input {
-        input if input.is_operator() => "o",
-        Input::Wake | Input::Timer { .. } => "t",
-        Input::Event { .. } => "e",
-        _ => "k",
+    match Kind::of(input) {
+        Kind::Operator => "o",
+        Kind::Timed => "t",
+        Kind::Event => "e",
+        Kind::Other => "k",
+    }
+}
+
+pub(crate) fn read_kind(letter: &str) -> Kind {
+    match letter {
+        "o" => Kind::Operator,
+        "t" => Kind::Timed,
+        "e" => Kind::Event,
+        _ => Kind::Other,
     }
 }
 
@@ -123,11 +129,6 @@ pub(crate) fn status_letter(status: Status) -> &'static str {
         Status::Cancelled => "x",
         Status::Terminated => "t",
     }
-}
-
-/// Nothing of an instance with this status continues, except for detached scopes.
-pub(crate) fn is_over(status: Status) -> bool {
-    !matches!(status, Status::Running | Status::Faulted)
 }
 
 pub(crate) fn read_status(letter: &str) -> Result<Status> {

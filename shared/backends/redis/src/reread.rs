@@ -2,17 +2,16 @@
 //! something has changed since it was read. It doesn't matter who holds the scope, since the plan decides.
 
 use redis::Cmd;
+use swirl_instance::{CommitParts, ForkCommand, Numbers, OwnFork, is_over, kib};
 use swirl_model::instance::Status;
 use swirl_ports::{Lease, Result};
 
 use crate::Redis;
-use crate::commit_parts::CommitParts;
 use crate::connect::damaged;
 use crate::lazy::{Item, enclosing_forks};
-use crate::record::{is_over, read_status};
+use crate::record::read_status;
 use crate::reply::unpack;
-use crate::size::kib;
-use crate::snapshot::{self, Numbers, OwnFork, Reread, Snapshot};
+use crate::snapshot::{self, Reread, Snapshot};
 
 /// Fields of the instance, and prefixes of fields of the scope.
 const FIELDS: [&str; 11] = ["s", "p", "z", "at", "k", "m:", "l:", "q:", "t:", "x:", "F:"];
@@ -79,16 +78,16 @@ impl Redis {
             Some(inbox) => unpack(inbox, &what)?,
             None => Vec::new(),
         };
-        let mut own_forks = Vec::new();
+        let (mut own_forks, mut fork_texts) = (Vec::new(), Vec::new());
         for number in changed {
             if let Some(text) = next() {
                 own_forks.push(OwnFork {
                     fork: number,
                     numbers: unpack(&text, &what)?,
-                    text,
-                    fork_base_kib: 0,
+                    base_kib: 0,
                     errors: Vec::new(),
                 });
+                fork_texts.push(text);
             }
         }
 
@@ -110,7 +109,7 @@ impl Redis {
             None => 0,
         };
         for (at, fork) in own_forks.iter_mut().enumerate() {
-            fork.fork_base_kib = kib_at(2 + at);
+            fork.base_kib = kib_at(2 + at);
         }
         let items = items.into_iter().enumerate();
         let items = items.map(|(at, (number, id, kind, handed_to))| snapshot::Item {
@@ -130,8 +129,17 @@ impl Redis {
         let can_begin = fork.as_ref().zip(index);
         let is_unborn = mark.is_none()
             && !has_reported
-            && can_begin.is_some_and(|(fork, index)| fork.closed == 0 && index < fork.open);
-        for (fork, index, others, _) in parts.revived() {
+            && can_begin.is_some_and(|(fork, index)| !fork.is_closed && index < fork.open);
+        for command in &parts.forks {
+            let ForkCommand::Revive {
+                fork,
+                index,
+                others,
+                ..
+            } = *command
+            else {
+                continue;
+            };
             let own = own_forks.iter_mut().find(|own| own.fork == fork);
             if let Some(own) = own.filter(|own| own.numbers.failed > 0) {
                 let branches = match others {
@@ -171,6 +179,7 @@ impl Redis {
             attributes: Some(attributes.map(text).transpose()?.unwrap_or_default()),
             record: lengths.first().copied().unwrap_or_default(),
             own_forks,
+            fork_texts,
             completes: false,
             header: None,
             reread: Some(Box::new(reread)),
@@ -230,7 +239,7 @@ fn is_closed(
         return false;
     }
     for (fork, parent) in around {
-        if fork.as_ref().is_none_or(|fork| fork.closed == 1) {
+        if fork.as_ref().is_none_or(|fork| fork.is_closed) {
             return true;
         }
         if is_detached(parent.as_deref()) {

@@ -3,47 +3,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use swirl_instance::{Numbers, OwnFork};
 use swirl_model::instance::{Header, Status};
 use swirl_ports::Lease;
 use swirl_ports::execution::ReadCache;
 
-/// A fork's numbers, as in the prelude of the scripts, with its creation time, the size of its results, and the limit
-/// on that size.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Numbers {
-    pub total: u32,
-    pub open: u32,
-    pub needed: u32,
-    pub notified: u8,
-    pub closed: u8,
-    pub notification_count: u32,
-    pub done: u32,
-    pub failed: u32,
-    pub live: u32,
-    pub stamp: String,
-    /// Forks of earlier builds have neither of these.
-    #[serde(default)]
-    pub bytes: u64,
-    #[serde(default)]
-    pub most: u64,
-}
-
-impl Numbers {
-    pub fn reported(&self) -> u32 {
-        self.done + self.failed
-    }
-
-    /// One more result notifies the parent.
-    pub fn is_nearly_complete(&self) -> bool {
-        self.notified == 0 && self.done + 1 >= self.needed
-    }
-
-    /// Has the meaning of [`Fork::passes_results`](swirl_model::scope::Fork::passes_results).
-    pub fn passes_results(&self) -> bool {
-        let is_batch = self.open == self.needed && self.open < self.total;
-        self.closed == 0 && (self.failed > 0 || !is_batch)
-    }
-}
+use crate::record::read_kind;
 
 /// A waiting input.
 #[derive(Debug, Clone)]
@@ -58,8 +23,19 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    pub fn is_operators(&self) -> bool {
-        self.kind == "o"
+    /// Its meaning for a decision.
+    pub fn fact(&self) -> swirl_instance::Item<'_> {
+        swirl_instance::Item {
+            id: &self.id,
+            kind: read_kind(&self.kind),
+            handed_to: self.handed_to.parse().ok(),
+            kib: self.kib,
+        }
+    }
+
+    /// Whether its id is remembered when it is consumed.
+    pub fn is_remembered(&self) -> bool {
+        read_kind(&self.kind).is_remembered()
     }
 
     /// The key of an event: `event-<wait>-<slot>-<key>`.
@@ -67,19 +43,6 @@ impl Item {
         let id = Some(&self.id).filter(|_| self.kind == "e")?;
         id.strip_prefix("event-")?.splitn(3, '-').nth(2)
     }
-}
-
-/// A fork of the scope.
-#[derive(Debug, Clone)]
-pub(crate) struct OwnFork {
-    pub fork: u32,
-    pub numbers: Numbers,
-    /// The numbers in their stored form.
-    pub text: Vec<u8>,
-    /// The size of the record with which its branches began.
-    pub fork_base_kib: usize,
-    /// The branches that failed, with the sizes of their results; only if they were read.
-    pub errors: Vec<(u32, usize)>,
 }
 
 /// The facts that are only known if the scope was read for this commit.
@@ -127,8 +90,9 @@ pub(crate) struct Snapshot {
     pub attributes: Option<String>,
     /// The size of the record in bytes.
     pub record: usize,
-    /// Those of its forks that were read.
+    /// Those of its forks that were read, and their numbers in their stored form.
     pub own_forks: Vec<OwnFork>,
+    pub fork_texts: Vec<Vec<u8>>,
     /// Of a branch: its result probably completes the fork.
     pub completes: bool,
     /// The header of its instance, and its bytes as stored, if they were read.
@@ -147,15 +111,6 @@ impl Snapshot {
     pub fn is_suspended(&self) -> bool {
         let reread = self.reread.as_ref();
         reread.is_some_and(|reread| reread.is_suspended)
-    }
-
-    /// Only an operator's inputs matter.
-    pub fn stands_still(&self) -> bool {
-        self.is_suspended() || self.status() == Status::Faulted
-    }
-
-    pub fn is_closed(&self) -> bool {
-        self.reread.as_ref().is_some_and(|reread| reread.is_closed)
     }
 
     pub fn has_reported(&self) -> bool {

@@ -2,6 +2,7 @@
 //! the index of events is updated afterwards.
 
 use serde::Serialize;
+use swirl_instance::CommitParts;
 use swirl_model::event::Command;
 use swirl_ports::{Commit, Result};
 
@@ -27,10 +28,14 @@ pub(crate) struct WaitChange {
 pub(crate) type Change = (&'static str, String, String);
 
 /// The changes, in the order of the commands.
-pub(crate) fn changes(commit: &Commit, limit: usize) -> Result<Vec<Change>> {
+pub(crate) fn changes(
+    commit: &Commit,
+    parts: &CommitParts<'_>,
+    limit: usize,
+) -> Result<Vec<Change>> {
     let scope = commit.lease.scope.scope.as_str();
     let mut changes = Vec::new();
-    for command in &commit.commands {
+    for command in &parts.waits {
         match command {
             Command::Subscribe(subscription) => {
                 let what = || format!("a wait of {}", commit.lease.scope);

@@ -4,25 +4,20 @@ use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use redis::Cmd;
+use redis::{Cmd, RedisWrite};
+use swirl_instance::{CommitParts, ForkCommand, StatusChange, is_last, kib};
 use swirl_model::event::Command;
 use swirl_model::ids::InstanceId;
-use swirl_model::instance::EndStatus;
-use swirl_model::scope::BranchResult;
-use swirl_ports::{Commit, InboxItem, Result};
+use swirl_ports::{Commit, Result};
 
 use crate::Redis;
-use crate::commit_parts::{CommitParts, is_gone, is_last};
 use crate::connect::damaged;
-use crate::ending::StatusChange;
 use crate::following;
-use crate::plan::{Plan, plan};
-use crate::plan_input::{PlanInput, Revival, Unplanned};
-use crate::record::{encode, encode_text, kind};
+use crate::plan::{Plan, PlanInput, Unplanned, plan};
+use crate::record::{encode, encode_text};
 use crate::recorded::{self, first_due};
 use crate::reply::unpack;
 use crate::script::{Lazy, PRELUDE, Script};
-use crate::size::{is_bounded, kib};
 use crate::snapshot::Snapshot;
 use crate::waits;
 
@@ -61,6 +56,9 @@ pub(crate) fn script(commit: &Commit, plan: &Plan<'_>) -> &'static Script {
     }
 }
 
+/// The call, its plan, and the effects in the order of their numbers.
+pub(crate) type Planned<'a> = (Cmd, Plan<'a>, Vec<Cow<'a, Command>>);
+
 impl Redis {
     /// A unique number for a write: greater than all earlier ones of this process, and like those of other processes a
     /// time.
@@ -80,16 +78,15 @@ impl Redis {
         &'a self,
         commit: &'a Commit,
         parts: &'a CommitParts<'a>,
-        known: &Snapshot,
+        known: &'a Snapshot,
         rev: u64,
         attempt: u64,
-    ) -> Result<std::result::Result<(Cmd, Plan<'a>), Unplanned>> {
+    ) -> Result<std::result::Result<Planned<'a>, Unplanned>> {
         let lease = &commit.lease;
         let id = &lease.scope.instance;
         let limit = self.options().record_max;
-        let is_kept = !is_gone(&commit.scope, &commit.commands);
         let status = StatusChange::of(&parts.status, known.status());
-        let record = match is_kept || lease.scope.scope.is_root() {
+        let record = match !parts.gone || lease.scope.scope.is_root() {
             true => self.encode_scope(&commit.scope, lease)?,
             false => Vec::new(),
         };
@@ -102,13 +99,13 @@ impl Redis {
             encode(scope, what, limit)
         });
         let detached = detached.collect::<Result<Vec<_>>>()?;
-        let revivals = parts.revived().map(|(.., input)| {
+        let revivals = parts.forks.iter().filter_map(|command| match command {
+            ForkCommand::Revive { input, .. } => Some(*input),
+            _ => None,
+        });
+        let revivals = revivals.map(|input| {
             let what = || format!("an input of a branch of {}", lease.scope);
-            Ok(Revival {
-                id: InboxItem::new(input.clone()).id,
-                kind: kind(input),
-                input: encode_text(input, what, limit)?,
-            })
+            Ok((input, encode_text(input, what, limit)?))
         });
         let revivals = revivals.collect::<Result<_>>()?;
         let result = parts
@@ -134,18 +131,6 @@ impl Redis {
         let effects = self.effects(commit, parts, known)?;
         let due = first_due(&commit.history);
         let is_followed = self.follows();
-        let adds = match is_bounded(commit, self.options().instance_bytes) {
-            true => {
-                let of_all =
-                    |all: &[Vec<u8>]| -> usize { all.iter().map(|one| kib(one.len())).sum() };
-                let of_record = if is_kept { kib(record.len()) } else { 0 };
-                let is_done = parts.report.is_some_and(BranchResult::is_done);
-                let result = result.as_ref().filter(|_| is_done);
-                let of_result = result.map_or(0, |result| kib(result.len()));
-                of_record + of_all(&forks) + of_all(&detached) + of_result
-            }
-            false => 0,
-        };
         let elements = crate::history::elements(&commit.history, id, limit)?;
         let texts = effects.iter().map(|effect| {
             let what = || format!("an effect of {}", lease.scope);
@@ -164,15 +149,16 @@ impl Redis {
             output,
             error,
             effects: texts,
-            waits: waits::changes(commit, limit)?,
+            waits: waits::changes(commit, parts, limit)?,
             freed: waits::freed(commit),
             lines: commit.history.len(),
             elements: elements.len(),
             history_max: self.options().history_max.max(1),
             is_followed,
             due,
-            most: kib(self.options().instance_bytes),
-            adds,
+            limit: Some(self.options().instance_bytes)
+                .filter(|bytes| *bytes > 0)
+                .map(kib),
             stamp: self.stamp(),
             namespace: self.keys().namespace(),
             holder: self.process(),
@@ -182,7 +168,6 @@ impl Redis {
             Ok(plan) => plan,
             Err(why) => return Ok(Err(why)),
         };
-        plan.effects = effects;
         let index = |name: &str| self.keys().index(self.keys().shard(id), name);
         for (name, key) in plan.facts.indexes() {
             keys.push(index(name));
@@ -202,22 +187,23 @@ impl Redis {
         let facts = facts.map_err(|error| damaged(lease.scope.to_string(), error))?;
         let mut call = script(commit, &plan).call(&keys);
         call.arg(facts);
-        for (field, _) in &plan.compared {
+        let draft = &plan.draft;
+        for (field, _) in &draft.compared {
             call.arg(field);
         }
-        call.arg(&plan.read);
-        for (_, value) in &plan.compared {
+        call.arg(&draft.read);
+        for (_, value) in &draft.compared {
             call.arg(value);
         }
         call.arg(elements);
-        for (field, value) in &plan.set {
+        for (field, value) in &draft.set {
             call.arg(field).arg(value);
         }
-        call.arg(&plan.gone);
+        call.arg(&draft.gone);
         for name in &plan.begins {
-            call.arg(format!("{id}/{name}"));
+            call.write_arg_fmt(format_args!("{id}/{name}"));
         }
-        Ok(Ok((call, plan)))
+        Ok(Ok((call, plan, effects)))
     }
 
     /// The effects of a commit, among them the ends of the instances that end with this one.
@@ -227,24 +213,11 @@ impl Redis {
         parts: &CommitParts<'a>,
         known: &Snapshot,
     ) -> Result<Vec<Cow<'a, Command>>> {
-        let own = parts.effects.iter().map(|effect| Cow::Borrowed(*effect));
-        let mut effects: Vec<Cow<'a, Command>> = own.collect();
-        let ends = parts
-            .status
-            .iter()
-            .any(|command| matches!(command, Command::End { .. }));
         let children = known.reread.as_ref().and_then(|now| now.children.as_ref());
-        if let (true, Some(children)) = (ends, children) {
-            let children: Vec<String> = unpack(children, &commit.lease.scope.to_string())?;
-            let ends = children.into_iter().map(|child| {
-                Cow::Owned(Command::EndInstance {
-                    id: InstanceId::new(child),
-                    status: EndStatus::Terminated,
-                })
-            });
-            let at = parts.effects_before_end;
-            effects.splice(at..at, ends);
-        }
-        Ok(effects)
+        let children: Vec<String> = match children.filter(|_| parts.has_end()) {
+            Some(children) => unpack(children, &commit.lease.scope.to_string())?,
+            None => Vec::new(),
+        };
+        Ok(parts.effects(children.into_iter().map(InstanceId::new)))
     }
 }

@@ -7,9 +7,10 @@ use swirl_engine::{
     Command, Definition, Env, Event, Input, NewInstance, Outcome, Rejection, branch_scope,
     new_instance, pending_request, step,
 };
+use swirl_instance::{Numbers, failures};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{EndStatus, Header};
-use swirl_model::scope::{Fork, Reported, Scope, StartEvent, Timer};
+use swirl_model::scope::{Fork, Scope, StartEvent, Timer};
 use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::workflow::*;
 use swirl_model::{CloudEvent, Data, WorkflowError};
@@ -288,10 +289,11 @@ impl Rig {
             }
             Command::ExtendFork { fork, open, needed } => {
                 let record = self.forks.get_mut(&(id.clone(), fork)).unwrap();
-                let before = record.open;
-                record.extend(open, needed);
-                let (after, is_news) = (record.open, record.is_news());
-                self.wake(id, fork, before..after);
+                let mut numbers = Numbers::of(record, 0);
+                let opened = numbers.extend(open, needed);
+                let is_news = numbers.renew();
+                numbers.apply(record);
+                self.wake(id, fork, opened);
                 if is_news {
                     self.join(id, fork);
                 }
@@ -314,12 +316,18 @@ impl Rig {
                 others,
             } => {
                 let record = self.forks.get_mut(&(id.clone(), fork)).unwrap();
-                let indexes = record.revive(index, others);
-                let is_news = record.is_news();
-                for index in indexes {
+                let mut numbers = Numbers::of(record, 0);
+                let mut failed: Vec<(u32, usize)> = failures(record).collect();
+                failed.retain(|(at, _)| others || *at == index);
+                failed.sort_by_key(|(at, _)| *at != index);
+                for (index, bytes) in failed {
+                    record.results.remove(&index);
+                    numbers.revive(bytes);
                     let input = (*input).clone();
                     self.inbox.push((id.child(fork, index), input));
                 }
+                let is_news = numbers.renew();
+                numbers.apply(record);
                 if is_news {
                     self.join(id, fork);
                 }
@@ -338,7 +346,14 @@ impl Rig {
                     Some((parent.clone(), *fork, record, index))
                 });
                 let (parent, fork, record, index) = found.unwrap();
-                if record.report(index, result) == Reported::Notify {
+                if record.closed || record.results.contains_key(&index) {
+                    return;
+                }
+                let mut numbers = Numbers::of(record, 0);
+                let notifies = numbers.count(result.is_done(), result.bytes());
+                numbers.apply(record);
+                record.results.insert(index, result);
+                if notifies {
                     self.join(&parent, fork);
                 }
             }
@@ -368,11 +383,12 @@ impl Rig {
     fn join(&mut self, parent: &ScopeId, fork: u32) {
         let record = self.forks.get_mut(&(parent.clone(), fork)).unwrap();
         record.notified = true;
-        let results = match record.is_batch() && record.failed == 0 {
-            true => Vec::new(),
-            false => record.results.clone().into_iter().collect(),
+        let numbers = Numbers::of(record, 0);
+        let results = match numbers.passes_results() {
+            true => record.results.clone().into_iter().collect(),
+            false => Vec::new(),
         };
-        let done = Some(record.done());
+        let done = Some(numbers.done);
         let input = Input::Joined {
             fork,
             results,

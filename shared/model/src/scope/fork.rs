@@ -46,8 +46,7 @@ impl BranchResult {
         crate::data::json_bytes(self)
     }
 
-    /// The result of a branch whose own result would exceed the limit together with the others. Redis' scripts use the
-    /// same text.
+    /// The result of a branch whose own result would exceed the limit together with the others.
     pub fn too_large(results_max: usize) -> BranchResult {
         let message =
             format!("the results of all branches would be larger than {results_max} bytes");
@@ -97,93 +96,12 @@ pub enum ForkOrigin {
     Apart(StateId, u32),
 }
 
-/// The outcome of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reported {
-    /// It is no longer awaited, or has been reported before.
-    Stale,
-    Noted,
-    /// The parent must be notified now.
-    Notify,
-}
-
 impl Fork {
-    /// Records a branch's result; each branch counts once.
-    pub fn report(&mut self, index: u32, mut result: BranchResult) -> Reported {
-        if self.closed || index >= self.total || self.results.contains_key(&index) {
-            return Reported::Stale;
-        }
-        let bytes = self.bytes.saturating_add(result.bytes());
-        if self.results_max > 0 && bytes > self.results_max && result.is_done() {
-            result = BranchResult::too_large(self.results_max);
-        }
-        let urgent = !result.is_done();
-        self.restore(index, result);
-        if !self.notified && (urgent || self.enough()) {
-            self.notified = true;
-            Reported::Notify
-        } else {
-            Reported::Noted
-        }
-    }
-
     /// Inserts a result that is already known.
     pub fn restore(&mut self, index: u32, result: BranchResult) {
         self.failed += u32::from(!result.is_done());
         self.bytes = self.bytes.saturating_add(result.bytes());
         self.results.insert(index, result);
-    }
-
-    /// Lets more branches run and waits for more results.
-    pub fn extend(&mut self, open: u32, needed: u32) {
-        self.open = open.min(self.total);
-        self.needed = needed;
-        self.notified = false;
-    }
-
-    /// Forgets the error of a branch, and of all others if asked, so that they may continue. The parent can be notified
-    /// again. Returns the branches that continue: those that failed.
-    pub fn revive(&mut self, index: u32, others: bool) -> Vec<u32> {
-        let failed = |(at, result): (&u32, &BranchResult)| {
-            let meant = others || *at == index;
-            (meant && matches!(result, BranchResult::Failed(_))).then_some(*at)
-        };
-        let mut indexes: Vec<u32> = self.results.iter().filter_map(failed).collect();
-        // The requested branch continues first.
-        indexes.sort_by_key(|at| *at != index);
-        for at in &indexes {
-            let bytes = self.results.remove(at).map_or(0, |result| result.bytes());
-            self.bytes = self.bytes.saturating_sub(bytes);
-        }
-        self.failed = self.failed.saturating_sub(indexes.len() as u32);
-        self.notified = false;
-        indexes
-    }
-
-    /// How many branches are done without an error.
-    pub fn done(&self) -> u32 {
-        (self.results.len() as u32).saturating_sub(self.failed)
-    }
-
-    /// Whether as many branches are done as the parent waits for.
-    pub fn enough(&self) -> bool {
-        self.done() >= self.needed
-    }
-
-    /// Whether the parent is notified at once when it requests the results.
-    pub fn is_news(&self) -> bool {
-        self.failed > 0 || self.enough()
-    }
-
-    /// Whether the parent waits for a batch after which more branches open. It needs no results then: they are all kept
-    /// here until the last batch is done.
-    pub fn is_batch(&self) -> bool {
-        self.open == self.needed && self.open < self.total
-    }
-
-    /// Whether the parent reads the results when it is notified.
-    pub fn passes_results(&self) -> bool {
-        !self.closed && (self.failed > 0 || !self.is_batch())
     }
 
     /// The data that a branch begins with: everything but the results of the others.

@@ -3,9 +3,13 @@
 use swirl_model::event::Command;
 use swirl_model::instance::Status;
 
-use crate::record::is_over;
+/// Nothing of an instance with this status continues, except for detached scopes.
+pub fn is_over(status: Status) -> bool {
+    !matches!(status, Status::Running | Status::Faulted)
+}
 
-pub(crate) struct StatusChange<'a> {
+#[derive(Debug)]
+pub struct StatusChange<'a> {
     pub to: Status,
     /// The end, if the commit leaves it in force.
     pub end: Option<&'a Command>,
@@ -40,5 +44,38 @@ impl<'a> StatusChange<'a> {
 
     pub fn is_over(&self) -> bool {
         is_over(self.to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::instance::EndStatus;
+
+    use super::*;
+
+    fn end(status: EndStatus) -> Command {
+        Command::End {
+            status,
+            output: None,
+            error: None,
+        }
+    }
+
+    #[test]
+    fn the_last_change_is_in_force_but_nothing_follows_an_end() {
+        let (fault, done) = (end(EndStatus::Faulted), end(EndStatus::Completed));
+        let change = |commands: &[&Command]| {
+            let change = StatusChange::of(commands, Status::Running)?;
+            Some((change.to, change.end.is_some(), change.reopens))
+        };
+        assert_eq!(change(&[]), None);
+        assert_eq!(
+            change(&[&fault, &Command::Reopen]),
+            Some((Status::Running, false, true))
+        );
+        assert_eq!(
+            change(&[&done, &Command::Reopen]),
+            Some((Status::Completed, true, false))
+        );
     }
 }
