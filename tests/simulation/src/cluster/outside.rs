@@ -76,8 +76,10 @@ impl Outside {
             arguments: request.arguments.to_string(),
             key: key.clone(),
         };
+        // After a rollback an instance may begin again, with another start time, which is the end of its keys.
+        let started = request.key.rsplit('-').next().unwrap_or_default();
         let like = (
-            called.instance.clone(),
+            format!("{} {started}", called.instance),
             called.scope.clone(),
             called.function.clone(),
             called.arguments.clone(),
