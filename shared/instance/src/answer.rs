@@ -1,8 +1,8 @@
 //! The answers to commits that take no effect. They follow from what is stored; if that was read before the commit, it
 //! is read again first, so an outdated snapshot is no reason to refuse anything.
 
-use crate::decision::Request;
 use crate::inbox::{Inbox, Item, kib_of};
+use crate::request::Request;
 use crate::snapshot::{Hold, Snapshot};
 
 /// Why there is no decision.

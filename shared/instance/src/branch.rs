@@ -2,7 +2,7 @@
 
 use swirl_model::scope::BranchResult;
 
-use crate::decision::Request;
+use crate::request::Request;
 use crate::snapshot::Snapshot;
 
 /// The place of a branch in the tree of scopes: `r.3.1` is branch 1 of fork `r.3`, the third fork of `r`.

@@ -1,45 +1,15 @@
 //! The decision about a commit.
 
 use swirl_model::instance::Status;
-use swirl_ports::Commit;
 
 use crate::answer::{Undecided, check};
 use crate::branch::{self, BranchChange, Place};
 use crate::forks::{self, ForkChange};
 use crate::inbox::{Inbox, kib_of};
-use crate::parts::{CommitParts, Size};
+use crate::request::Request;
 use crate::snapshot::{Flags, Hold, Snapshot, has_work};
 use crate::status::StatusChange;
 use crate::timers::{self, TimerChange};
-
-/// A commit, and what a backend knows about it.
-#[derive(Debug)]
-pub struct Request<'a, 'p> {
-    pub commit: &'a Commit,
-    pub parts: &'p CommitParts<'a>,
-    /// The revision that was read.
-    pub rev: u64,
-    /// The number of effects, with the ends of other instances.
-    pub effects: usize,
-    /// The record is stored as a difference from the data of the scope's fork.
-    pub refers_to_fork: bool,
-    pub size: Size,
-    /// The size limit of the instance in KiB.
-    pub limit: Option<usize>,
-}
-
-impl Request<'_, '_> {
-    pub(crate) fn flags(&self) -> Flags {
-        Flags::of(&self.commit.scope)
-    }
-
-    pub(crate) fn adds(&self) -> usize {
-        match self.limit {
-            Some(_) => self.parts.adds(self.commit, &self.size),
-            None => 0,
-        }
-    }
-}
 
 /// The changes of a commit. They depend on what the snapshot says about: the instance's status; the scope's lease,
 /// record and inbox; and as far as they are changed, the scope's timers, the list of its forks, their numbers, and the

@@ -8,9 +8,9 @@ use swirl_model::event::Input;
 use swirl_ports::InboxItem;
 
 use crate::answer::Undecided;
-use crate::decision::Request;
 use crate::numbers::Numbers;
 use crate::parts::ForkCommand;
+use crate::request::Request;
 use crate::snapshot::{OwnFork, Snapshot};
 
 #[derive(Debug, Default)]

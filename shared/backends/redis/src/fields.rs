@@ -13,7 +13,7 @@ use crate::facts::{Branch, OwnInputs, Put};
 use crate::inbox::{self, packed, remembered};
 use crate::known::Known;
 use crate::lazy::enclosing_forks;
-use crate::plan::{PlanInput, Unplanned};
+use crate::plan_input::{PlanInput, Unplanned};
 use crate::record::{flags, kind, status_letter};
 use crate::snapshot::{Item, Snapshot};
 use crate::timers::TimerChange;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::plan::Unplanned;
+use crate::plan_input::Unplanned;
 use crate::snapshot::Item;
 
 /// The limit on remembered ids of consumed inputs, in bytes.

@@ -3,7 +3,7 @@
 use swirl_instance::{Flags, Hold, Record, kib};
 use swirl_ports::Lease;
 
-use crate::plan::{PlanInput, Unplanned};
+use crate::plan_input::{PlanInput, Unplanned};
 use crate::snapshot::{Item, Snapshot};
 
 /// Timers by number, with their members in the index.

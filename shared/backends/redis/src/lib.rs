@@ -42,6 +42,7 @@ mod outbox;
 mod overdue;
 mod pending_starts;
 mod plan;
+mod plan_input;
 mod processes;
 mod reading;
 mod record;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::inbox::packed;
 use crate::known::Armed;
-use crate::plan::Unplanned;
+use crate::plan_input::Unplanned;
 use crate::record::timer_kind;
 
 /// The position of the index's key in the call's keys, members to remove, scores and members to add, and the lowest of

@@ -286,24 +286,6 @@ impl Ctx<'_> {
         compiles
     }
 
-    fn unknown_secrets(&mut self, location: &Location, text: &str, used: &[String]) {
-        let Some(known) = &self.secrets else {
-            return;
-        };
-        let unknown = used.iter().filter(|name| !known.contains(*name));
-        let hint = |name: &String| did_you_mean(name, known.iter().map(String::as_str));
-        let unknown: Vec<_> = unknown.map(|name| (name, hint(name))).collect();
-        for (name, hint) in unknown {
-            let hint = hint.unwrap_or_else(|| format!("add '{name}' to the list 'secrets'"));
-            let message = format!("the workflow has no secret '{name}'");
-            let part = text.find(name.as_str()).map(|start| Part {
-                expression: text.to_owned(),
-                bytes: start..start + name.len(),
-            });
-            self.error_in(location, codes::UNKNOWN_SECRET, message, Some(hint), part);
-        }
-    }
-
     /// Warns of unknown members of `$WORKFLOW` and `$CONST`, which are null.
     fn context_members(&mut self, location: &Location, text: &str) {
         let constants = self.workflow.constants.clone();

@@ -5,6 +5,7 @@ use swirl_model::workflow::{AuthId, ErrorId, EventId, StateId};
 use super::ctx::{Ctx, did_you_mean};
 use super::location::Location;
 use crate::codes;
+use crate::diagnostic::Part;
 use crate::source::Node;
 
 /// The purpose of a reference to an event.
@@ -24,6 +25,25 @@ fn hint<'s>(name: &str, known: impl Iterator<Item = &'s str>, list: &str) -> Str
 }
 
 impl Ctx<'_> {
+    /// Reports the secrets among these that the list doesn't have.
+    pub fn unknown_secrets(&mut self, location: &Location, text: &str, used: &[String]) {
+        let Some(known) = &self.secrets else {
+            return;
+        };
+        let unknown = used.iter().filter(|name| !known.contains(*name));
+        let hint = |name: &String| did_you_mean(name, known.iter().map(String::as_str));
+        let unknown: Vec<_> = unknown.map(|name| (name, hint(name))).collect();
+        for (name, hint) in unknown {
+            let hint = hint.unwrap_or_else(|| format!("add '{name}' to the list 'secrets'"));
+            let message = format!("the workflow has no secret '{name}'");
+            let part = text.find(name.as_str()).map(|start| Part {
+                expression: text.to_owned(),
+                bytes: start..start + name.len(),
+            });
+            self.error_in(location, codes::UNKNOWN_SECRET, message, Some(hint), part);
+        }
+    }
+
     /// The event's index, if it exists and has the right kind.
     pub fn event(&mut self, node: &Node, what: &str, wanted: EventUse) -> Option<EventId> {
         let name = self.string(node, what)?;
