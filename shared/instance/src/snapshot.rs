@@ -41,7 +41,7 @@ pub struct Snapshot<'a> {
     pub size: Option<usize>,
 }
 
-/// Who holds a scope.
+/// The holder of a scope.
 #[derive(Debug, Default, Clone, Copy)]
 pub enum Hold {
     /// Not known, if the committer has a lease; otherwise nobody.
