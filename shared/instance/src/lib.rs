@@ -24,7 +24,7 @@ pub use decision::{Decision, LeaseChange, decide};
 pub use forks::{ChangedFork, ForkChange, ForkState, Revived};
 pub use inbox::{Inbox, Item, Kind};
 pub use numbers::{Numbers, failures};
-pub use parts::{CommitParts, ForkCommand, Size, is_last};
+pub use parts::{CommitParts, ForkCommand, Size};
 pub use request::Request;
 pub use snapshot::{Flags, Hold, OwnFork, Record, Snapshot, has_work};
 pub use status::{StatusChange, is_over};

@@ -173,13 +173,6 @@ pub struct Size {
     pub result: Option<usize>,
 }
 
-/// Whether the commit ends the instance.
-pub fn is_last(commands: &[Command]) -> bool {
-    commands
-        .iter()
-        .any(|command| matches!(command, Command::End { .. }))
-}
-
 pub(crate) fn is_detached(scope: &Scope) -> bool {
     matches!(scope.role, Role::Detached { .. })
 }

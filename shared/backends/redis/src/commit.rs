@@ -77,7 +77,7 @@ impl Redis {
                 let is_fresh = known.reread.is_some();
                 match self.planned(commit, &parts, known, rev, attempt)? {
                     Ok((call, plan, effects)) => {
-                        let answer = self.run(script(commit, &plan), call).await;
+                        let answer = self.run(script(&parts, &plan), call).await;
                         let answer: Value = self.sure(answer, &commit.lease, attempt).await?;
                         let written = self.written(commit, &parts, plan, effects, answer);
                         if let Some(committed) = written.await? {

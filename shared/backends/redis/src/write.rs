@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use redis::{Cmd, RedisWrite};
-use swirl_instance::{CommitParts, ForkCommand, StatusChange, is_last, kib};
+use swirl_instance::{CommitParts, ForkCommand, StatusChange, kib};
 use swirl_model::event::Command;
 use swirl_model::ids::InstanceId;
 use swirl_ports::{Commit, Result};
@@ -48,8 +48,8 @@ pub(crate) fn freeing() -> [&'static Script; 2] {
     [&LAST_WRITE, &LAST_WRITE_OTHERS]
 }
 
-pub(crate) fn script(commit: &Commit, plan: &Plan<'_>) -> &'static Script {
-    match (is_last(&commit.commands), plan.facts.changes_others()) {
+pub(crate) fn script(parts: &CommitParts<'_>, plan: &Plan<'_>) -> &'static Script {
+    match (parts.has_end(), plan.facts.changes_others()) {
         (false, false) => &WRITE,
         (true, false) => &LAST_WRITE,
         (false, true) => &WRITE_OTHERS,
@@ -186,7 +186,7 @@ impl Redis {
         }
         let facts = rmp_serde::to_vec(&plan.facts);
         let facts = facts.map_err(|error| damaged(lease.scope.to_string(), error))?;
-        let mut call = script(commit, &plan).call(&keys);
+        let mut call = script(parts, &plan).call(&keys);
         call.arg(facts);
         let draft = &plan.draft;
         for (field, _) in &draft.compared {
