@@ -13,7 +13,7 @@ use swirl_model::{Data, WorkflowError};
 use swirl_ports::{
     CallRequest, Clock, DefinitionRecord, Definitions, FunctionCaller, NewRecords, Secrets,
 };
-use swirl_runtime::{Driver, Registry, Settings, run_inline};
+use swirl_runtime::{Driver, Registry, Settings, take_first_turn};
 use swirl_system::{Calls, System};
 
 use crate::measure::{Caller, Figure, closed_loop};
@@ -109,9 +109,9 @@ async fn one(
     };
     let now = driver.clock.now();
     let (header, root) = new_instance(definition, id.clone(), new, now)?;
-    let inline_run = if at_once {
-        let inline_run = run_inline(definition, &header, &root, now, false);
-        Some(Box::new(inline_run.context("it cannot be carried out")?))
+    let first_turn = if at_once {
+        let turn = take_first_turn(definition, &header, &root, now, false);
+        Some(Box::new(turn.context("it cannot be carried out")?))
     } else {
         None
     };
@@ -122,7 +122,7 @@ async fn one(
             root,
             ends_with_parent: false,
             watched: false,
-            inline_run,
+            first_turn,
         })
         .await?;
     if !at_once {

@@ -67,6 +67,7 @@ async fn join(driver: &Driver, task: Task, suspects: Suspects, progress: Duratio
         scope,
         is_late,
         receipt,
+        ..
     } = task;
     let receipt = receipt.as_deref();
     let joining = driver.join(&scope, is_late.then_some(suspects));

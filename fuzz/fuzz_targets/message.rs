@@ -9,12 +9,13 @@ use swirl_embedded::{Embedded, MemoryQueue};
 use swirl_ports::{ExecutionStore, InstanceRecords, Queue};
 
 fuzz_target!(|payload: &[u8]| {
-    let Some(scope) = swirl_nats::read_task(payload) else {
+    let Some((scope, beside)) = swirl_nats::read_task(payload) else {
         return;
     };
+    let all: Vec<_> = std::iter::once(scope.clone()).chain(beside.clone()).collect();
     assert_eq!(
-        swirl_nats::read_task(&swirl_nats::write_task(&scope)),
-        Some(scope.clone())
+        swirl_nats::read_task(&swirl_nats::write_task(&all)),
+        Some((scope.clone(), beside))
     );
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let Ok(runtime) = runtime else { return };
@@ -23,6 +24,6 @@ fuzz_target!(|payload: &[u8]| {
         let found = store.instance(&scope.instance).await;
         assert!(matches!(found, Ok(None)), "nobody has started it");
         let queue = MemoryQueue::default();
-        queue.push(vec![scope]).await;
+        queue.push(all).await;
     });
 });

@@ -10,7 +10,7 @@ use swirl_cluster::{report_failure, with_progress};
 use swirl_model::ids::ScopeRef;
 use swirl_ports::{Task, Tasks};
 use swirl_runtime::{Driven, Driver, Error, Suspects};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
@@ -224,12 +224,13 @@ struct TaskRun {
 impl TaskRun {
     async fn run(&self, task: Task, permit: Permit) {
         let span = swirl_runtime::log_span(&task.scope);
-        let Some((next, _place)) = self.first(task, permit).instrument(span).await else {
-            return;
-        };
         let budget = Budget {
             scopes: self.settings.local_scopes,
             until: Instant::now() + RUN_MAX,
+        };
+        let first = self.first(task, permit, budget);
+        let Some((next, _place)) = first.instrument(span).await else {
+            return;
         };
         self.continue_with(next, budget).await;
     }
@@ -288,8 +289,9 @@ impl TaskRun {
     /// Returns the scopes to continue with now, which aren't in the queue, with the place for the first.
     async fn first(
         &self,
-        task: Task,
+        mut task: Task,
         permit: Permit,
+        budget: Budget,
     ) -> Option<(Vec<ScopeRef>, OwnedSemaphorePermit)> {
         let in_lane = matches!(permit, Permit::Waiting(_));
         let until = Instant::now() + LANE_WAIT_MAX;
@@ -297,6 +299,12 @@ impl TaskRun {
             Permit::Place(place) => (Some(place), None),
             Permit::Waiting(waits) => (None, Some(waits)),
         };
+        let mut beside = std::mem::take(&mut task.beside);
+        if task.is_late && !beside.is_empty() {
+            // Any of them may have ended the worker that had this task before.
+            let beside = std::mem::take(&mut beside);
+            self.driver.queue.push_late(beside).await;
+        }
         let driving = async {
             loop {
                 if place.is_none() {
@@ -305,7 +313,7 @@ impl TaskRun {
                 if place.is_none() {
                     return Ok(Driven::Stopped);
                 }
-                let driven = self.drive(&task, &mut waits).await;
+                let driven = self.drive(&task, &mut waits, &mut beside, budget).await;
                 let Ok(Driven::AtCapacity(workflow)) = driven else {
                     return driven;
                 };
@@ -354,18 +362,38 @@ impl TaskRun {
         None
     }
 
-    /// `waits`: dropped once the task has its place.
+    /// `waits`: dropped once the task has its place. Then those `beside` it are handed over, too.
     async fn drive(
         &self,
         task: &Task,
         waits: &mut Option<OwnedSemaphorePermit>,
+        beside: &mut Vec<ScopeRef>,
+        budget: Budget,
     ) -> Result<Driven, Error> {
         let stop = over(self.is_over.clone());
         let suspects = task.is_late.then(|| self.suspects.clone());
-        let entered = || drop(waits.take());
-        self.driver
-            .drive_task(&task.scope, stop, suspects, entered)
-            .await
+        if beside.is_empty() {
+            let entered = || drop(waits.take());
+            let driving = self.driver.drive_task(&task.scope, stop, suspects, entered);
+            return driving.await;
+        }
+        let (enter, has_entered) = oneshot::channel();
+        let entered = || {
+            drop(waits.take());
+            let _ = enter.send(());
+        };
+        let driving = self.driver.drive_task(&task.scope, stop, suspects, entered);
+        let handing = async {
+            if has_entered.await.is_ok() {
+                self.hand(std::mem::take(beside), budget).await;
+            }
+        };
+        let (driven, ()) = tokio::join!(driving, handing);
+        // The first scope has ended or is held elsewhere, which says nothing about the others.
+        if matches!(driven, Ok(Driven::Done)) {
+            self.hand(std::mem::take(beside), budget).await;
+        }
+        driven
     }
 
     /// Waits for a place of a workflow that has used up its share. Returns `None` if the worker is stopping, or if too

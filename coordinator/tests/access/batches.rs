@@ -47,7 +47,7 @@ pub fn instance(id: &str) -> NewRecords {
         root: Scope::new(ScopeId::root(), Role::Root, data!({})),
         ends_with_parent: false,
         watched: false,
-        inline_run: None,
+        first_turn: None,
     }
 }
 

@@ -14,7 +14,7 @@ use swirl_model::workflow::{
 };
 
 use crate::flow::owners;
-use crate::pure::{ends_in_first_turn, is_pure, needs_no_worker};
+use crate::pure::{ends_in_first_turn, is_pure, needs_no_worker, waits_in_first_turn};
 use crate::schema::Validator;
 use crate::sizes::Sizes;
 
@@ -41,6 +41,8 @@ pub struct Definition {
     pub is_pure: bool,
     /// The same, but events may start its instances, and they may produce events.
     pub ends_in_first_turn: bool,
+    /// The first turn of its instances leads to the end or to a wait, and needs nothing but data.
+    pub waits_in_first_turn: bool,
     /// Between waits for events and timers, its instances need nothing but data.
     pub needs_no_worker: bool,
     pub limits: Limits,
@@ -128,6 +130,7 @@ impl Definition {
             id: Definition::id_of(&workflow),
             is_pure: is_pure(&workflow),
             ends_in_first_turn: ends_in_first_turn(&workflow),
+            waits_in_first_turn: waits_in_first_turn(&workflow),
             needs_no_worker: needs_no_worker(&workflow),
             owners: owners(&workflow),
             workflow,

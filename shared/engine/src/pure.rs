@@ -1,4 +1,4 @@
-//! Finds definitions whose instances end with their first turn.
+//! Finds definitions whose instances need only data, at least for their first turn.
 
 use swirl_model::workflow::{
     ActionKind, EventState, ListId, Next, State, StateId, StateKind, Then, Workflow,
@@ -29,6 +29,46 @@ pub(crate) fn needs_no_worker(workflow: &Workflow) -> bool {
         StateKind::SwitchEvents(_) => kind.switch_ways().into_iter().all(ends_here),
         _ => false,
     })
+}
+
+/// Whether the first turn of an instance needs only data, as far as this is known before: states that work on data lead to
+/// the end or to a state that waits.
+pub(crate) fn waits_in_first_turn(workflow: &Workflow) -> bool {
+    let start = workflow[Workflow::ROOT].start;
+    let (mut seen, mut left) = (vec![start], vec![start]);
+    while let Some(id) = left.pop() {
+        let state = &workflow[id];
+        let mut follows: Vec<&Next> = ways(state).collect();
+        match &state.kind {
+            StateKind::Sleep(_) | StateKind::SwitchEvents(_) => continue,
+            StateKind::Callback(callback) if computes(workflow, callback.actions) => continue,
+            StateKind::Event(event) if id == start => {
+                if !takes_its_events(workflow, event) {
+                    return false;
+                }
+                let entries = event.entries.iter();
+                follows.extend(entries.filter_map(|entry| entry.next.as_ref()));
+            }
+            StateKind::Event(_) => continue,
+            kind if works_on_data(workflow, kind, ends_here) => follows.extend(kind.switch_ways()),
+            _ => return false,
+        }
+        for way in follows {
+            match way {
+                Next::Transition(transition) if transition.produce.is_empty() => {
+                    if !seen.contains(&transition.to) {
+                        seen.push(transition.to);
+                        left.push(transition.to);
+                    }
+                }
+                Next::Transition(_) => return false,
+                Next::End(_) if ends_here(way) => {}
+                Next::End(_) => return false,
+            }
+        }
+    }
+    // Only calls can access secrets.
+    workflow.secrets.is_empty() && !workflow.keep_active
 }
 
 /// Whether each state works on data or is one of the `others`, and `may` allows each way between states and out of

@@ -14,10 +14,9 @@ use async_trait::async_trait;
 use swirl_model::CloudEvent;
 use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
-use swirl_model::instance::{EndStatus, Header, Instance, Room, Status};
+use swirl_model::instance::{Header, Instance, Room, Status};
 use swirl_model::scope::{BranchResult, Fork, Scope, Timer};
 use swirl_model::time::Timestamp;
-use swirl_model::{Data, WorkflowError};
 
 use crate::error::Result;
 
@@ -266,36 +265,60 @@ pub struct NewRecords {
     /// A client of this process will wait for the instance to end
     /// ([`InstanceQueries::wait_ended`](crate::InstanceQueries::wait_ended)).
     pub watched: bool,
-    /// The run of an instance that has already ended. It is created as ended.
-    pub inline_run: Option<Box<InlineRun>>,
+    /// The first turn of the root scope, if it has been taken already. It takes effect with the creation.
+    pub first_turn: Option<Box<FirstTurn>>,
 }
 
-/// The complete run of an instance that needed nothing but data and didn't fail. The instance has no business key and no
-/// correlation, and only the client that started it waits for it.
+/// The first turn of a root scope, taken by the process that creates the instance. The turn leaves effects only if it
+/// ends the instance, since a scope continues after its effects were carried out.
 #[derive(Debug)]
-pub struct InlineRun {
-    /// The root scope at its end, with its first revision.
-    pub root: Scope,
+pub struct FirstTurn {
+    /// The root scope after the turn, with its first revision.
+    pub scope: Scope,
     pub history: Vec<HistoryEntry>,
-    pub status: EndStatus,
-    pub output: Option<Data>,
-    pub error: Option<WorkflowError>,
+    pub commands: Vec<Command>,
     pub at: Timestamp,
-    /// The events that it produced. Creating the instance puts them into the outbox.
-    pub effects: Vec<Command>,
+}
+
+impl FirstTurn {
+    /// Whether the instance has ended.
+    pub fn ends(&self) -> bool {
+        self.scope.ended()
+    }
+
+    /// The turn as the commit that follows the creation of `instance`.
+    pub fn into_commit(self, instance: InstanceId) -> Commit {
+        Commit {
+            lease: Lease::new(ScopeRef::root(instance), Lease::SNAPSHOT),
+            scope: self.scope,
+            consumed: Vec::new(),
+            refused: Vec::new(),
+            history: self.history,
+            commands: self.commands,
+            at: self.at,
+            require_unchanged_inbox: false,
+            release: true,
+            lease_ms: 0,
+            fits: false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Created {
+    /// Created, with a root scope that can run. If there was a first turn, it had no effect, because the instance would
+    /// have become too large.
     New,
-    /// Created, and the inline run left these effects. The caller carries them out and then reports them to
-    /// [`ExecutionStore::flushed`].
-    WithEffects(Vec<OutboxEntry>),
+    /// Created, and the first turn has taken effect.
+    WithTurn {
+        /// The effects that it left. The caller carries them out and then reports them to [`ExecutionStore::flushed`].
+        outbox: Vec<OutboxEntry>,
+        /// Scopes that can run, to be put into the queue.
+        wake: Vec<ScopeRef>,
+    },
     /// The id exists already, and nothing was changed. `conflict` is set if the key was used before for another input
     /// or workflow.
-    Exists {
-        conflict: bool,
-    },
+    Exists { conflict: bool },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -407,7 +430,7 @@ pub trait InstanceRecords: Send + Sync {
 
 #[async_trait]
 pub trait ExecutionStore: InstanceRecords {
-    /// Creates an instance with its root scope, either runnable or, after an inline run, ended.
+    /// Creates an instance with its root scope, before or after its first turn.
     async fn create(&self, new: NewRecords) -> Result<Created>;
 
     /// Returns the instance that last took a key ([`ExecutionStore::take_key`]), whether the instance exists or not.

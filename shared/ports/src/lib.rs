@@ -34,7 +34,7 @@ pub use definitions::{
 pub use error::{Error, Result};
 pub use events::{EventBus, EventLog, Ingested, Listening, Start, StreamPlace, Trigger};
 pub use execution::{
-    Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, Held, InboxItem, InlineRun,
+    Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, FirstTurn, Held, InboxItem,
     InstanceKey, InstanceRecords, JoinLimits, KeyHolder, Lease, MARKS_MAX, Migrated, Migration,
     NewRecords, Operated, OutboxEntry, PENDING_START_KEPT_MS, PendingStart, PendingStartsMax,
     ReadCache, Released, Removed, Suspended, Whole,

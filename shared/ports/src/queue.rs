@@ -10,6 +10,12 @@ pub trait Queue: Send + Sync {
     /// Puts tasks into the queue. If that fails, the reconciler finds the scopes later.
     async fn push(&self, tasks: Vec<ScopeRef>);
 
+    /// Puts branches of one fork, whose turns are short, in tasks of several each: a message costs more than a short turn.
+    /// A queue may make a task of each.
+    async fn push_together(&self, tasks: Vec<ScopeRef>) {
+        self.push(tasks).await;
+    }
+
     /// Puts tasks for scopes that should be running but aren't. [`Task::is_late`] tells the worker that the last
     /// process that drove the scope may have crashed while doing so.
     async fn push_late(&self, tasks: Vec<ScopeRef>) {
@@ -53,6 +59,8 @@ pub trait Tasks: Send + Sync {
 /// A scope to look at.
 pub struct Task {
     pub scope: ScopeRef,
+    /// Other scopes of the instance that can run at the same time and have no task of their own.
+    pub beside: Vec<ScopeRef>,
     /// A process may have begun the task without finishing it.
     pub is_late: bool,
     /// Set if the queue delivers a task again until it is reported as done.
@@ -86,6 +94,7 @@ impl From<ScopeRef> for Task {
     fn from(scope: ScopeRef) -> Task {
         Task {
             scope,
+            beside: Vec::new(),
             is_late: false,
             receipt: None,
         }

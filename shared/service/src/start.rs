@@ -5,13 +5,12 @@ use std::sync::Arc;
 use swirl_engine::{Definition, NewInstance, new_instance};
 use swirl_model::error::names;
 use swirl_model::ids::{InstanceId, ScopeRef};
-use swirl_model::instance::{Header, Instance, ParentLink};
-use swirl_model::scope::Scope;
+use swirl_model::instance::{Instance, ParentLink};
 use swirl_model::trace::{Trace, TraceContext};
 use swirl_model::{Data, WorkflowError};
-use swirl_ports::{Created, InlineRun, NewRecords, OutboxEntry};
+use swirl_ports::{Created, FirstTurn, NewRecords, OutboxEntry};
 use swirl_runtime::{
-    Recording, StartCause, Unknown, instance_of, observed_of, run_inline, trace_events,
+    Recording, StartCause, Unknown, ended_instance, observed_of, take_first_turn, trace_events,
 };
 
 use crate::business_keys::InUse;
@@ -131,7 +130,7 @@ impl Service {
         self.flush(effects).await;
         match created {
             Ok((_, Some(instance))) => Ok(Ok(Started::Ended(instance))),
-            Ok((Created::New | Created::WithEffects(_), None)) => Ok(Ok(Started::New(id))),
+            Ok((Created::New | Created::WithTurn { .. }, None)) => Ok(Ok(Started::New(id))),
             Ok((Created::Exists { conflict: false }, _)) => Ok(Ok(Started::Existing(id))),
             Ok((Created::Exists { conflict: true }, _)) => {
                 let key = request.key.unwrap_or_default();
@@ -216,73 +215,78 @@ impl Service {
         let driver = self.driver.as_ref();
         let records_all =
             driver.is_some_and(|driver| driver.recording_of(definition) == Recording::All);
-        if self.runs_inline
-            && !records_all
-            && header.instance_key.is_none()
-            && let Some(run) = run_inline(definition, &header, &root, now, driver.is_some())
-            && let Some(made) = self.create_inline(&header, &root, run, effects).await?
-        {
-            return Ok(Ok(made));
-        }
-        let created = self
-            .store
-            .create(NewRecords {
-                header,
-                root,
-                ends_with_parent,
-                watched,
-                inline_run: None,
-            })
-            .await?;
-        self.queue.push(vec![ScopeRef::root(id)]).await;
-        Ok(Ok((created, None)))
+        let turn = match self.runs_inline && !records_all {
+            true => take_first_turn(definition, &header, &root, now, driver.is_some()),
+            false => None,
+        };
+        // The key is free again as soon as a worker has ended the instance.
+        let turn = turn.filter(|turn| header.instance_key.is_none() || !turn.ends());
+        let new = NewRecords {
+            header,
+            root,
+            ends_with_parent,
+            watched,
+            first_turn: None,
+        };
+        let created = match turn {
+            Some(turn) => self.create_with_turn(new, turn, effects).await?,
+            None => {
+                let created = self.store.create(new).await?;
+                self.queue.push(vec![ScopeRef::root(id)]).await;
+                (created, None)
+            }
+        };
+        Ok(Ok(created))
     }
 
-    /// Returns `None` if the instance has become too large to be kept. It is then started like any other, and faults
-    /// with that error.
-    async fn create_inline(
+    async fn create_with_turn(
         &self,
-        header: &Header,
-        root: &Scope,
-        mut inline_run: InlineRun,
+        new: NewRecords,
+        mut turn: FirstTurn,
         effects: &mut Vec<OutboxEntry>,
-    ) -> Result<Option<(Created, Option<Box<Instance>>)>, Error> {
-        let instance = Box::new(instance_of(&Arc::new(header.clone()), &inline_run));
+    ) -> Result<(Created, Option<Box<Instance>>), Error> {
+        let header = Arc::new(new.header.clone());
+        let root = vec![ScopeRef::root(header.id.clone())];
+        let ended = ended_instance(&header, &turn).map(Box::new);
         if let Some(observer) = &self.observer {
-            trace_events(&**observer, header, &root.id, &mut inline_run.effects);
+            trace_events(&**observer, &header, &turn.scope.id, &mut turn.commands);
         }
         let observed = self.observer.as_ref().map(|observer| {
-            let follows = observer.follows(&instance.header);
-            (
-                observer,
-                observed_of(&instance.header, &inline_run, follows),
-            )
+            let follows = observer.follows(&header);
+            (observer, observed_of(&header, &turn, follows))
         });
-        let records = NewRecords {
-            header: header.clone(),
-            root: root.clone(),
-            ends_with_parent: false,
-            watched: false,
-            inline_run: Some(Box::new(inline_run)),
+        let plain = NewRecords {
+            header: new.header.clone(),
+            root: new.root.clone(),
+            ends_with_parent: new.ends_with_parent,
+            watched: new.watched,
+            first_turn: None,
         };
-        let created = match self.store.create(records).await {
-            Err(swirl_ports::Error::TooLarge { .. }) => return Ok(None),
+        let with_turn = NewRecords {
+            first_turn: Some(Box::new(turn)),
+            ..new
+        };
+        let created = match self.store.create(with_turn).await {
+            // A worker can report that the instance is too large.
+            Err(swirl_ports::Error::TooLarge { .. }) => self.store.create(plain).await?,
             created => created?,
         };
         match created {
-            Created::New => {}
-            Created::WithEffects(outbox) => effects.extend(outbox),
-            // It may have been started like any other, and its task may be lost.
-            Created::Exists { .. } => {
-                self.queue
-                    .push(vec![ScopeRef::root(header.id.clone())])
-                    .await;
-                return Ok(Some((created, None)));
+            Created::WithTurn { outbox, wake } => {
+                effects.extend(outbox);
+                if !wake.is_empty() {
+                    self.queue.push(wake).await;
+                }
+                if let Some((observer, observed)) = observed {
+                    observer.committed(observed);
+                }
+                Ok((Created::New, ended))
+            }
+            // Its task may be lost if it was started before.
+            Created::New | Created::Exists { .. } => {
+                self.queue.push(root).await;
+                Ok((created, None))
             }
         }
-        if let Some((observer, observed)) = observed {
-            observer.committed(observed);
-        }
-        Ok(Some((Created::New, Some(instance))))
     }
 }

@@ -355,6 +355,15 @@ impl Queue for Measured<dyn Queue> {
         self.metrics.nats("publish_tasks", begun.elapsed(), false);
     }
 
+    async fn push_together(&self, tasks: Vec<ScopeRef>) {
+        if tasks.is_empty() {
+            return;
+        }
+        let begun = Instant::now();
+        self.inner.push_together(tasks).await;
+        self.metrics.nats("publish_tasks", begun.elapsed(), false);
+    }
+
     async fn push_late(&self, tasks: Vec<ScopeRef>) {
         if tasks.is_empty() {
             return;

@@ -10,7 +10,7 @@ use swirl_model::time::Timestamp;
 use swirl_ports::{AttributeFilter, Bound, Filter, Summary, Values};
 
 use crate::Backend;
-use crate::inline_run::inline_run;
+use crate::first_turn::{ended_at_once, turn};
 use crate::kit::*;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -178,9 +178,10 @@ pub async fn attributes_follow_the_instance(b: Backend) {
     };
     b.act(&root("b"), last).await;
     assert_eq!(ids(&b, by("x", one("2"))).await, ["b", "a"]);
-    let mut carried_out = inline_run("c", 1);
-    let run = carried_out.inline_run.as_mut().unwrap();
-    run.root.attributes = values(&[("x", text("2"))]);
+    let mut carried_out = ended_at_once("c", 1);
+    let turn = turn(&mut carried_out);
+    turn.scope.attributes = values(&[("x", text("2"))]);
+    turn.commands.insert(0, Command::Index);
     b.create(carried_out).await;
     assert_eq!(ids(&b, by("x", one("2"))).await, ["c", "b", "a"]);
     let instance = b.store.instance(&root("c").instance).await.unwrap();

@@ -68,7 +68,7 @@ pub fn new(id: &str) -> NewRecords {
         root,
         ends_with_parent: false,
         watched: false,
-        inline_run: None,
+        first_turn: None,
     }
 }
 
@@ -361,7 +361,8 @@ fn made(held: &Held, change: Change) -> Commit {
 
 impl Backend {
     pub async fn create(&self, new: NewRecords) {
-        assert_eq!(self.store.create(new).await.unwrap(), Created::New);
+        let created = self.store.create(new).await.unwrap();
+        assert!(!matches!(created, Created::Exists { .. }), "{created:?}");
     }
 
     pub async fn hold(&self, scope: &ScopeRef) -> Held {

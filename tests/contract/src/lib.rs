@@ -17,9 +17,9 @@ pub mod business_keys;
 pub mod definitions;
 pub mod events;
 pub mod expiry;
+pub mod first_turn;
 pub mod forks;
 pub mod history;
-pub mod inline_run;
 pub mod joins;
 pub mod kit;
 pub mod lazy;
@@ -125,9 +125,9 @@ macro_rules! store_suite {
             business_keys { a_key_moves_between_instances, keys_are_kept_apart }
             reuse { a_reused_id_keeps_nothing_of_the_former_instance }
             definitions { definitions_are_immutable, definitions_are_replaced }
-            inline_run {
-                an_inline_run_has_ended, an_inline_run_may_exist_already,
-                effects_of_an_inline_run_stay_until_flushed
+            first_turn {
+                a_first_turn_may_end_an_instance, an_instance_with_a_first_turn_may_exist_already,
+                effects_of_a_first_turn_stay_until_flushed, a_first_turn_may_wait
             }
             lazy {
                 the_first_commit_wins, a_continuing_reader_acquires_the_lease,

@@ -143,8 +143,8 @@ impl std::fmt::Display for Totals {
         write!(
             f,
             "{} runs with faults, {} instances, {} commits replayed, {} crashes of the one process\n\
-             in clusters: {} commits, {} of them instances that ran at once and left effects, {} refused, \
-             {} leases run out, {} calls of the store failed, \
+             in clusters: {} commits, {} of them instances that ended with their creation and left effects, \
+             {} first turns with a creation that didn't end it, {} refused, {} leases run out, {} calls of the store failed, \
              {} answers lost, {} kills, {} pauses, {} stores opened again",
             self.runs,
             self.instances,
@@ -152,6 +152,7 @@ impl std::fmt::Display for Totals {
             self.crashes,
             counts.commits,
             counts.with_effects,
+            counts.with_turn,
             counts.refused_commits,
             counts.leases_run_out,
             counts.failed_calls,

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use swirl_embedded::Embedded;
-use swirl_engine::{Definition, Env, Outcome, branch_scope, pending_request, step};
-use swirl_model::event::{Command, HistoryEntry, Input};
+use swirl_engine::{Definition, Env, branch_scope, pending_request};
+use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{Header, Instance};
 use swirl_model::scope::{BranchResult, Scope};
@@ -173,29 +173,14 @@ impl ChaosStore {
         self.kept().held.insert(key, held);
     }
 
-    /// The same for an instance that ran before its creation.
-    async fn check_whole(&self, header: &Header, root: &Scope, inline_run: &InlineRun) {
+    /// The same for a first turn that was taken before the creation.
+    async fn check_first_turn(&self, header: &Header, root: &Scope, turn: &FirstTurn) {
         let registry = self.registry.lock();
         let registry = registry.unwrap_or_else(PoisonError::into_inner).clone();
         let Some(registry) = registry else { return };
         let Ok(def) = registry.get(&header.definition).await else {
             return;
         };
-        let env = Env {
-            now: inline_run.at,
-            ..Env::default()
-        };
-        let outcome = step(&def, header, &mut root.clone(), Input::Wake, &env);
-        let Outcome::Accepted { commands, .. } = outcome else {
-            let text = format!("{}: carried out, and cannot begin", header.id);
-            return self.kept().violations.push(text);
-        };
-        let end = Command::End {
-            status: inline_run.status,
-            output: inline_run.output.clone(),
-            error: inline_run.error.clone(),
-        };
-        let lasts = |command: &&Command| !matches!(command, Command::Arm(_) | Command::Disarm(_));
         let found = replay(
             Decision {
                 def: &def,
@@ -204,23 +189,15 @@ impl ChaosStore {
                 wake: true,
                 closed: false,
                 inputs: Vec::new(),
-                at: inline_run.at,
-                after: &inline_run.root,
-                commands: &commands,
+                at: turn.at,
+                after: &turn.scope,
+                commands: &turn.commands,
             },
             self.broken == Broken::DropsEvents,
         );
         let mut kept = self.kept();
         kept.violations.extend(found);
         kept.replayed += 1;
-        let effects = inline_run.effects.iter();
-        if commands.iter().filter(lasts).ne(effects.chain([&end])) {
-            let text = format!(
-                "{}: carried out, and more than its effects and its end followed",
-                header.id
-            );
-            kept.violations.push(text);
-        }
     }
 }
 
@@ -228,8 +205,8 @@ impl ChaosStore {
 impl ExecutionStore for ChaosStore {
     async fn create(&self, new: NewRecords) -> Result<Created> {
         give_way().await;
-        if let Some(inline_run) = &new.inline_run {
-            self.check_whole(&new.header, &new.root, inline_run).await;
+        if let Some(turn) = &new.first_turn {
+            self.check_first_turn(&new.header, &new.root, turn).await;
         }
         let created = self.inner.create(new).await;
         give_way().await;

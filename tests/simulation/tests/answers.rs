@@ -122,7 +122,7 @@ fn driven(meanwhile: Meanwhile) -> World {
             root,
             ends_with_parent: false,
             watched: false,
-            inline_run: None,
+            first_turn: None,
         };
         store.create(records).await.unwrap();
         driver.drive(&ScopeRef::root(id.clone())).await.unwrap();

@@ -1,15 +1,16 @@
-//! Instances that run where they are started, and their outcomes.
+//! First turns that are taken where instances are created.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
 
 use swirl_engine::{Definition, NewInstance, new_instance};
+use swirl_model::event::Command;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::EndStatus;
 use swirl_model::time::Timestamp;
 use swirl_model::{Data, data};
-use swirl_ports::InlineRun;
-use swirl_runtime::run_inline;
+use swirl_ports::FirstTurn;
+use swirl_runtime::take_first_turn;
 use swirl_simulation::check_cluster;
 use swirl_simulation::cluster::{Faults, Mutant};
 use swirl_simulation::generate::generate;
@@ -36,18 +37,18 @@ fn definition(head: &str, states: &str) -> Arc<Definition> {
     Definition::compile(workflow).unwrap()
 }
 
-fn carried(definition: &Arc<Definition>, input: Data) -> Option<InlineRun> {
+fn carried(definition: &Arc<Definition>, input: Data) -> Option<FirstTurn> {
     let new = NewInstance {
         input,
         ..NewInstance::default()
     };
     let at = Timestamp(7);
     let (header, root) = new_instance(definition, InstanceId::new("i"), new, at).unwrap();
-    run_inline(definition, &header, &root, at, false)
+    take_first_turn(definition, &header, &root, at, false)
 }
 
 #[test]
-fn data_workflows_run_inline() {
+fn data_workflows_end_with_their_first_turn() {
     let head = "functions: [{name: twice, type: expression, operation: '${ .n * 2 }'}]
 timeouts: {workflowExecTimeout: PT1M}";
     let definition = definition(
@@ -57,11 +58,15 @@ timeouts: {workflowExecTimeout: PT1M}";
          {name: c, type: switch, dataConditions: [{condition: '${ .m > 5 }', end: {terminate: true}}], defaultCondition: {end: true}}",
     );
     assert!(definition.is_pure);
-    let inline_run = carried(&definition, data!({"n": 3})).unwrap();
-    assert_eq!(inline_run.status, EndStatus::Completed);
-    assert_eq!(inline_run.output, Some(data!({"n": 3, "x": 1, "m": 6})));
-    assert!(inline_run.root.ended() && inline_run.root.timers.is_empty());
-    let words: Vec<String> = inline_run
+    let turn = carried(&definition, data!({"n": 3})).unwrap();
+    let ended = turn.commands.iter().find_map(|command| match command {
+        Command::End { status, output, .. } => Some((*status, output.clone())),
+        _ => None,
+    });
+    let output = Some(data!({"n": 3, "x": 1, "m": 6}));
+    assert_eq!(ended, Some((EndStatus::Completed, output)));
+    assert!(turn.ends() && turn.scope.timers.is_empty());
+    let words: Vec<String> = turn
         .history
         .iter()
         .map(|entry| serde_json::to_value(&entry.event).unwrap()["event"].to_string())
@@ -79,7 +84,7 @@ timeouts: {workflowExecTimeout: PT1M}";
 
 /// They take turns like others, because otherwise the effects of the limits would be unknown.
 #[test]
-fn failing_and_slow_instances_do_not_run_inline() {
+fn failing_and_slow_turns_are_left_to_workers() {
     let failing = definition(
         "errors: [{name: any, code: '1'}]",
         "{name: a, type: inject, data: {x: 1}, stateDataFilter: {output: '${ error(\"no\") }'}, end: true}",
@@ -107,7 +112,7 @@ fn failing_and_slow_instances_do_not_run_inline() {
 
 /// Each expression is quick, but all of them together would hold up other work.
 #[test]
-fn instances_with_much_total_work_do_not_run_inline() {
+fn turns_with_much_total_work_are_left_to_workers() {
     const STATES: usize = 90;
     let chain = |expression: &str, states: usize| {
         let states = (0..states).map(|state| {
@@ -128,12 +133,11 @@ fn instances_with_much_total_work_do_not_run_inline() {
 }
 
 #[test]
-fn other_workflows_are_not_tried_inline() {
+fn other_turns_are_left_to_workers() {
     let produce = "{name: e, type: t, source: s, kind: produced}";
     for (head, states) in [
         ("keepActive: true", INJECT),
         ("secrets: [s]", INJECT),
-        ("", "{name: a, type: sleep, duration: PT1S, end: true}"),
         (
             "",
             "{name: a, type: inject, data: {}, end: {continueAs: w}}",
@@ -161,9 +165,36 @@ fn other_workflows_are_not_tried_inline() {
     }
 }
 
+#[test]
+fn a_first_turn_may_wait() {
+    let consumed = "events: [{name: e, type: t, source: s}]";
+    let twice = "functions: [{name: f, type: expression, operation: '${ . }'}]";
+    for (head, states) in [
+        ("", "{name: a, type: sleep, duration: PT1S, end: true}"),
+        (
+            "timeouts: {workflowExecTimeout: PT1M}",
+            "{name: a, type: inject, data: {x: 1}, transition: b}
+             {name: b, type: sleep, duration: PT1S, end: true}",
+        ),
+        (
+            consumed,
+            "{name: a, type: switch, eventConditions: [{eventRef: e, end: true}], defaultCondition: {end: true}}",
+        ),
+        (
+            &*format!("{consumed}\n{twice}"),
+            "{name: a, type: callback, action: {functionRef: f}, eventRef: e, end: true}",
+        ),
+    ] {
+        let definition = definition(head, states);
+        assert!(definition.waits_in_first_turn, "{head} {states}");
+        let turn = carried(&definition, data!({})).unwrap();
+        assert!(!turn.ends() && !turn.commands.is_empty(), "{turn:?}");
+    }
+}
+
 /// The creation is the only commit, and the checkers treat it like any other.
 #[test]
-fn in_a_cluster_an_inline_run_has_one_commit() {
+fn in_a_cluster_a_creation_with_an_end_is_one_commit() {
     for (seed, size) in [(500_296, 1), (500_587, 4), (600_088, 1)] {
         let case = generate(seed, size);
         let run = |mutant| check_cluster(&case, &Faults::of_seed(seed), mutant).unwrap();

@@ -77,9 +77,8 @@ fn task(scope: &ScopeRef, failed: &Arc<AtomicUsize>, tasks: &UnboundedSender<Tas
         tasks: tasks.clone(),
     };
     Task {
-        scope: scope.clone(),
-        is_late: false,
         receipt: Some(Box::new(ticket)),
+        ..scope.clone().into()
     }
 }
 
@@ -188,9 +187,8 @@ async fn unfinished_work_is_returned_at_the_deadline() {
         let (tasks, pulled) = unbounded_channel();
         let (said, mut heard) = unbounded_channel();
         let task = Task {
-            scope: root.clone(),
-            is_late: false,
             receipt: Some(Box::new(Noted(said))),
+            ..root.clone().into()
         };
         assert!(tasks.send(task).is_ok());
         let stop = async {
@@ -330,4 +328,65 @@ async fn a_worker_that_stops_hands_over_what_it_kept() {
     assert_eq!(queue.1.load(Ordering::Relaxed), 4, "each branch is a task");
     let instance = store.instance(&id).await.unwrap().unwrap();
     assert_eq!(instance.state.status, Status::Running);
+}
+
+/// The number of branches that are called at once, and of tasks that are put into the queue, if all three branches of a
+/// fork are one task.
+async fn branches_in_one_task(is_late: bool, calls_expected: usize) -> usize {
+    let store = Arc::new(Embedded::memory());
+    let (tasks, mut pulled) = unbounded_channel();
+    let queue = Arc::new(Counting(tasks.clone(), AtomicUsize::new(0)));
+    let service = service(&store, queue.clone());
+    started(&service, CALLING_FORK).await;
+    let (called, mut calls) = unbounded_channel();
+    let endless = Calls {
+        caller: Arc::new(Endless(called)),
+        ..nobody()
+    };
+    let effects = Arc::new(service.clone());
+    let driver = System::from(&service).driver(endless, effects, Settings::default());
+    let root = pulled.recv().await.unwrap().scope;
+    driver.drive(&root).await.unwrap();
+    let mut branches = Vec::new();
+    for _ in 0..3 {
+        branches.push(pulled.recv().await.unwrap().scope);
+    }
+    let first = branches.remove(0);
+    let task = Task {
+        beside: branches,
+        is_late,
+        ..first.into()
+    };
+    // Only this task is taken.
+    let (one, source) = unbounded_channel();
+    one.send(task).unwrap();
+    let settings = pool::Settings {
+        shutdown: Duration::from_millis(50),
+        ..pool::Settings::default()
+    };
+    let before = queue.1.load(Ordering::Relaxed);
+    let put = AtomicUsize::new(0);
+    let stop = async {
+        for _ in 0..calls_expected {
+            let called = tokio::time::timeout(PATIENCE, calls.recv()).await;
+            assert!(called.unwrap().is_some());
+        }
+        let since = queue.1.load(Ordering::Relaxed) - before;
+        put.store(since, Ordering::Relaxed);
+    };
+    let source = Arc::new(Source(Mutex::new(source)));
+    let left = pool::run(Arc::new(driver), source, settings, stop).await;
+    assert_eq!(left, calls_expected);
+    put.load(Ordering::Relaxed)
+}
+
+#[tokio::test]
+async fn scopes_of_one_task_run_beside_each_other() {
+    assert_eq!(branches_in_one_task(false, 3).await, 0);
+}
+
+/// Any of them may have ended the last worker, so each gets a task of its own, whose attempts are counted.
+#[tokio::test]
+async fn scopes_of_a_late_task_get_tasks_of_their_own() {
+    assert_eq!(branches_in_one_task(true, 1).await, 2);
 }

@@ -9,7 +9,7 @@ use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::Correlation;
 use swirl_ports::{
-    Created, InboxItem, InlineRun, InstanceKey, KeyHolder, NewRecords, OutboxEntry, Removed,
+    Committed, Created, InboxItem, InstanceKey, KeyHolder, NewRecords, OutboxEntry, Removed,
     Suspended,
 };
 
@@ -26,14 +26,14 @@ pub(crate) struct Ended {
 }
 
 impl State {
-    /// `page`: the history, if the instance has already run to its end.
+    /// `page`: the history of the first turn.
     pub fn create(&mut self, new: NewRecords, page: Option<Page>) -> Created {
         let NewRecords {
             header,
             root,
             ends_with_parent,
             watched: _,
-            inline_run,
+            first_turn,
         } = new;
         if let Some((_, found)) = self.find(&header.id) {
             let found = &found.instance.header;
@@ -90,62 +90,30 @@ impl State {
                 }
             }
         }
-        let mut outbox = Vec::new();
-        if let Some(inline_run) = inline_run {
-            outbox = self.carried_out(seq, &id, *inline_run, page);
-        }
         self.refresh(seq, &scope);
-        match outbox.is_empty() {
-            true => Created::New,
-            false => Created::WithEffects(outbox),
-        }
-    }
-
-    fn carried_out(
-        &mut self,
-        seq: Seq,
-        id: &InstanceId,
-        inline_run: InlineRun,
-        page: Option<Page>,
-    ) -> Vec<OutboxEntry> {
-        let InlineRun {
-            mut root,
-            history,
-            status,
-            output,
-            error,
-            at,
-            effects,
-        } = inline_run;
-        debug_assert!(history.is_empty(), "the history must be in the page");
-        let scope = root.id.clone();
-        root.rev += 1;
-        self.put_scope(seq, root);
-        self.index_attributes(seq);
-        let ended = Ended {
-            status,
-            output,
-            error,
-            at,
+        let (Some(turn), Some(page)) = (first_turn, page) else {
+            return Created::New;
         };
-        self.end(seq, ended, &mut Vec::new());
-        if let Some(page) = page {
-            self.append(seq, page);
+        match self.commit(turn.into_commit(id.clone()), page) {
+            Committed::Done {
+                outbox,
+                mut wake,
+                joins,
+                ..
+            } => {
+                wake.extend(joins);
+                // It waits for an event that is kept, or its parent has ended.
+                if self.ready.contains(&(seq, scope.clone())) {
+                    wake.push(ScopeRef {
+                        instance: id,
+                        scope,
+                    });
+                }
+                Created::WithTurn { outbox, wake }
+            }
+            // The instance would become too large.
+            _ => Created::New,
         }
-        self.empty_scope(seq, &scope, &mut Vec::new());
-        let effects = effects.into_iter().map(|command| {
-            let number = self.next();
-            if let Some(inst) = self.instances.get_mut(&seq) {
-                inst.outbox.insert(number, command.clone());
-            }
-            self.touch(Key::Outbox(seq, number));
-            OutboxEntry {
-                instance: id.clone(),
-                id: number,
-                command,
-            }
-        });
-        effects.collect()
     }
 
     /// The correlation values of the events that start an instance. They are known from the moment when the events were

@@ -30,9 +30,9 @@ use crate::state::{Entry, Hold, State};
 #[async_trait]
 impl ExecutionStore for Embedded {
     async fn create(&self, mut new: NewRecords) -> Result<Created> {
-        let page = match &mut new.inline_run {
-            Some(inline_run) => {
-                let history = std::mem::take(&mut inline_run.history);
+        let page = match &mut new.first_turn {
+            Some(turn) => {
+                let history = std::mem::take(&mut turn.history);
                 Some(Page::new(history, self.journal().is_some())?)
             }
             None => None,

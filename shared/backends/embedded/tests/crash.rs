@@ -49,7 +49,7 @@ fn new(id: &str) -> NewRecords {
         root,
         ends_with_parent: false,
         watched: false,
-        inline_run: None,
+        first_turn: None,
     }
 }
 

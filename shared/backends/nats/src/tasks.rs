@@ -1,6 +1,6 @@
 //! The task queue.
 //!
-//! A message is `["instance","scope"]`. It is published without waiting for JetStream's response. If a task is lost,
+//! A message is `["instance","scope"]`, with further scopes of the instance if they run together. It is published without waiting for JetStream's response. If a task is lost,
 //! its scope is late until the reconciler's next sweep.
 //!
 //! A header counts the failures that are the task's own fault, since JetStream's count of deliveries also grows when
@@ -38,6 +38,8 @@ const LATE: &str = "Swirl-Late";
 /// The number of tasks of a lane that are requested ahead. Progress isn't reported for them, and the lane may be
 /// blocked.
 const LANE_AHEAD: usize = 1;
+/// The maximum number of scopes in a message.
+const TOGETHER_MAX: usize = 32;
 /// A queue with this many waiting tasks has a backlog.
 const BEHIND: usize = 5_000;
 
@@ -67,6 +69,14 @@ impl Queue for TaskQueue {
         self.publish(&self.subject, tasks, false).await;
     }
 
+    async fn push_together(&self, tasks: Vec<ScopeRef>) {
+        for tasks in tasks.chunk_by(|one, next| one.instance == next.instance) {
+            for some in tasks.chunks(TOGETHER_MAX) {
+                self.publish_task(&self.subject, some, false).await;
+            }
+        }
+    }
+
     async fn push_late(&self, tasks: Vec<ScopeRef>) {
         self.publish(&self.subject, tasks, true).await;
     }
@@ -87,20 +97,24 @@ impl Queue for TaskQueue {
 impl TaskQueue {
     async fn publish(&self, subject: &str, tasks: Vec<ScopeRef>, is_late: bool) {
         for task in tasks {
-            let payload = write_task(&task);
-            let subject = subject.to_owned();
-            let published = if is_late {
-                let mut headers = HeaderMap::new();
-                headers.insert(LATE, "1");
-                let client = &self.client;
-                client.publish_with_headers(subject, headers, payload).await
-            } else {
-                self.client.publish(subject, payload).await
-            };
-            if let Err(error) = published {
-                let ScopeRef { instance, scope } = &task;
-                tracing::warn!(%instance, %scope, %error, "a task could not be published; the reconciler recovers it");
-            }
+            self.publish_task(subject, &[task], is_late).await;
+        }
+    }
+
+    /// Publishes one task for scopes of one instance.
+    async fn publish_task(&self, subject: &str, scopes: &[ScopeRef], is_late: bool) {
+        let payload = write_task(scopes);
+        let subject = subject.to_owned();
+        let published = if is_late {
+            let mut headers = HeaderMap::new();
+            headers.insert(LATE, "1");
+            let client = &self.client;
+            client.publish_with_headers(subject, headers, payload).await
+        } else {
+            self.client.publish(subject, payload).await
+        };
+        if let (Err(error), Some(ScopeRef { instance, scope })) = (published, scopes.first()) {
+            tracing::warn!(%instance, %scope, %error, "a task could not be published; the reconciler recovers it");
         }
     }
 }
@@ -149,7 +163,7 @@ async fn next_task(
     let mut pulling = pulling.lock().await;
     loop {
         let message = pulling.next().await;
-        if let Some(scope) = read_task(&message.payload) {
+        if let Some((scope, beside)) = read_task(&message.payload) {
             let receipt = TaskReceipt {
                 message,
                 streams: streams.clone(),
@@ -164,11 +178,13 @@ async fn next_task(
             }
             return Task {
                 scope,
+                beside,
                 is_late: receipt.is_late(),
                 receipt: Some(Box::new(receipt)),
             };
         }
-        let reason = "this is not a task; it must be [\"instance\",\"scope\"]";
+        let reason =
+            "this is not a task; it must be [\"instance\",\"scope\"], and may have more scopes";
         dead.bury_delivered(&message, MessageKind::Tasks, reason)
             .await;
     }
@@ -348,19 +364,26 @@ fn number(message: &Message, name: &str) -> Option<u64> {
     value.as_str().parse::<u32>().ok().map(u64::from)
 }
 
-/// A task as a message: `["instance","scope"]`.
-pub fn write_task(task: &ScopeRef) -> Bytes {
-    let pair = [task.instance.as_str(), task.scope.as_str()];
-    serde_json::to_vec(&pair).unwrap_or_default().into()
+/// The payload of a task for scopes of one instance.
+pub fn write_task(scopes: &[ScopeRef]) -> Bytes {
+    let instance = scopes.first().map(|scope| scope.instance.as_str());
+    let names = scopes.iter().map(|scope| scope.scope.as_str());
+    let words: Vec<&str> = instance.into_iter().chain(names).collect();
+    serde_json::to_vec(&words).unwrap_or_default().into()
 }
 
-/// Parses the task of a message; `None` if it isn't one.
-pub fn read_task(payload: &[u8]) -> Option<ScopeRef> {
-    let [instance, scope]: [String; 2] = serde_json::from_slice(payload).ok()?;
-    Some(ScopeRef {
-        instance: InstanceId::new(instance),
+/// Parses the payload of a task: a scope, and others of the same instance. `None` if it isn't one.
+pub fn read_task(payload: &[u8]) -> Option<(ScopeRef, Vec<ScopeRef>)> {
+    let words: Vec<String> = serde_json::from_slice(payload).ok()?;
+    let mut words = words.into_iter();
+    let instance = InstanceId::new(words.next()?);
+    let mut scopes = words.map(|scope| ScopeRef {
+        instance: instance.clone(),
         scope: ScopeId::new(scope),
-    })
+    });
+    let first = scopes.next()?;
+    let beside: Vec<ScopeRef> = scopes.collect();
+    (beside.len() < TOGETHER_MAX).then_some((first, beside))
 }
 
 #[cfg(test)]
@@ -373,8 +396,19 @@ mod tests {
             instance: InstanceId::new("a \"b\""),
             scope: ScopeId::new("r.3.1"),
         };
-        assert_eq!(read_task(&write_task(&task)), Some(task));
-        for bad in ["", "[]", "[\"a\"]", "[1,2]", "{}", "[\"a\",\"r\",\"x\"]"] {
+        let other = ScopeRef {
+            scope: ScopeId::new("r.3.2"),
+            ..task.clone()
+        };
+        let both = [task.clone(), other.clone()];
+        assert_eq!(
+            read_task(&write_task(&both)),
+            Some((task.clone(), vec![other]))
+        );
+        let alone = std::slice::from_ref(&task);
+        assert_eq!(read_task(&write_task(alone)), Some((task, Vec::new())));
+        let many = serde_json::to_string(&vec!["a"; TOGETHER_MAX + 2]).unwrap();
+        for bad in ["", "[]", "[\"a\"]", "[1,2]", "{}", "[\"a\",1]", &many] {
             assert_eq!(read_task(bad.as_bytes()), None, "{bad}");
         }
     }

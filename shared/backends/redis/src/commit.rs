@@ -148,7 +148,7 @@ impl Redis {
     }
 
     /// Reads the function's response. Returns `None` if nothing was written.
-    async fn written(
+    pub(crate) async fn written(
         &self,
         commit: &Commit,
         parts: &CommitParts<'_>,

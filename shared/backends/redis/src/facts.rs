@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::attributes::{self, IndexChange};
+use crate::creation::CreationFacts;
 use crate::inbox::Stored;
 use crate::timers::TimerChange;
 use crate::waits::WaitChange;
@@ -41,6 +42,7 @@ impl Facts<'_> {
             let rest = more.rare.as_mut().and_then(|rare| rare.rest.as_mut());
             let rest = rest.map(|rest| (&mut rest.timers, &mut rest.dirty));
             let (rest_timers, rest_dirty) = rest.unzip();
+            let key = more.creation.as_mut().and_then(|new| new.key.as_mut());
             [
                 timers.map(|timers| ("timers", &mut timers.key)),
                 effects.map(|(key, _)| ("outbox", key)),
@@ -48,6 +50,7 @@ impl Facts<'_> {
                 waits.map(|waits| ("dirty", &mut waits.dirty)),
                 rest_timers.map(|key| ("timers", key)),
                 rest_dirty.map(|key| ("dirty", key)),
+                key.map(|(place, _)| ("keys", place)),
             ]
         });
         places.into_iter().flatten().flatten()
@@ -61,6 +64,10 @@ impl Facts<'_> {
             [
                 waits.map(|waits| &mut waits.consumed),
                 rest.map(|rest| &mut rest.consumed),
+                more.creation.as_mut().and_then(|new| {
+                    let consumed = new.consumed.as_mut();
+                    consumed.map(|(place, _)| place)
+                }),
             ]
         });
         places.into_iter().flatten().flatten()
@@ -85,8 +92,9 @@ pub(crate) struct More<'a> {
     pub timers: Option<TimerChange<'a>>,
     pub effects: Option<(usize, Vec<String>)>,
     pub index: Option<IndexChange>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rare: Option<Rare<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub creation: Option<CreationFacts<'a>>,
 }
 
 #[derive(Debug, Serialize, PartialEq)]

@@ -8,6 +8,7 @@ use swirl_model::ids::ScopeId;
 use swirl_ports::Commit;
 
 use crate::attributes::{self, IndexChange};
+use crate::creation::Creation;
 use crate::draft::{Draft, Field};
 use crate::facts::{Branch, OwnInputs, Put};
 use crate::inbox::{self, packed, remembered};
@@ -167,7 +168,7 @@ impl<'a> Turn<'a> {
     /// Writes or removes the record. Returns its marks.
     pub fn record(&mut self) -> Option<Vec<u8>> {
         if let Some(of_record) = self.decision.record {
-            let (rev, stamp) = (self.input.rev + 1, self.input.stamp);
+            let (rev, stamp) = (self.commit.scope.rev, self.input.stamp);
             let mark = format!("{rev} {} {stamp}", flags(of_record)).into_bytes();
             let record = std::mem::take(&mut self.input.record);
             self.draft.set_own("r:", record);
@@ -338,6 +339,34 @@ impl<'a> Turn<'a> {
 }
 
 impl<'a> Draft<'a> {
+    /// Writes the fields of a new instance, besides those that need Redis' time. Nothing is stored yet, so there is nothing
+    /// to compare or to remove.
+    pub fn create(&mut self, creation: &Creation) {
+        self.compared.clear();
+        self.gone.clear();
+        self.compare("s", b"");
+        let ends = self
+            .set
+            .iter()
+            .any(|(field, _)| *field == Field::Instance("s"));
+        if !ends {
+            self.set("s", b"r".to_vec());
+        }
+        self.set("h", creation.header.clone());
+        let own = [
+            ("key", &creation.key),
+            ("nk", &creation.named),
+            ("kp", &creation.retention),
+            // The process that waits gets the end with the creation.
+            ("w", if ends { &None } else { &creation.watcher }),
+        ];
+        for (field, value) in own {
+            if let Some(value) = value {
+                self.set(field, value.clone().into_bytes());
+            }
+        }
+    }
+
     /// Reads the numbers of a branch's fork and what its parent needs; and unless the branch is gone, the marks of the
     /// parent and the numbers of the fork that it is a branch of, and so on. Returns the number of these forks.
     pub fn read_branch(&mut self, branch: &Branch<'a>, gone: bool) -> usize {

@@ -17,6 +17,8 @@ mod business_keys;
 mod check;
 mod commit;
 mod connect;
+mod create;
+mod creation;
 mod definitions;
 mod draft;
 mod events;

@@ -9,6 +9,7 @@ use swirl_model::ids::ScopeId;
 use swirl_model::instance::Status;
 
 use crate::branch::differs;
+use crate::creation::Creation;
 use crate::draft::{Draft, Field};
 use crate::events::digest;
 use crate::facts::{Facts, More, Rare, Rest};
@@ -30,6 +31,8 @@ pub(crate) struct Plan<'a> {
     pub released: bool,
     /// Inputs are waiting for the scope, and no process holds it.
     pub is_woken: bool,
+    /// The instance doesn't exist yet.
+    pub creates: bool,
     /// Of all scopes of the instance, those with something to do are woken.
     pub wakes_ready: bool,
     /// The scope after the commit.
@@ -80,6 +83,7 @@ impl<'a> Turn<'a> {
     fn finish(mut self, known: &Known<'a>) -> Result<Plan<'a>, Unplanned> {
         let (commit, stored, scope) = (self.commit, self.stored, self.scope);
         let (instance, gone) = (commit.lease.scope.instance.as_str(), self.input.parts.gone);
+        let creation = stored.creation.as_deref();
         let held = self.guard();
         let (timers, timers_after) = self.timers(known)?;
         let fork_bytes = self.input.forks.last().map_or(0, Vec::len);
@@ -109,29 +113,39 @@ impl<'a> Turn<'a> {
             .is_taken
             .then(|| after_till(decision.is_closed, input.holder, input.attempt));
         // A scope that continues under its lease is in the index already.
-        let is_new = lease.is_released || !decision.had_work;
+        let is_added = lease.is_released || !decision.had_work;
         let member = || format!("{instance}/{scope}");
-        let stays = (decision.has_work && is_new).then(member);
+        let stays = (decision.has_work && is_added).then(member);
 
         let has_joined = own_inputs.is_some();
         let has_effects = !input.effects.is_empty();
         let reports = branch.as_ref().is_some_and(|branch| branch.bytes > 0);
         let numbered = lease.is_taken || has_effects || reports || has_joined || puts.is_some();
         let sized = decision.gain != 0 || decision.room.is_some() || reports || counts;
-        let has_waits = !input.waits.is_empty();
         let all = stored.items.iter().flatten();
         let dropped = all.enumerate();
         let dropped = dropped.filter(|(at, _)| decision.inbox.dropped.contains(at));
         let freed = dropped.filter_map(|(_, item)| item.event_key()).map(digest);
         input.freed.extend(freed);
+        if let Some(creation) = creation {
+            input
+                .waits
+                .splice(0..0, creation.correlation.iter().cloned());
+        }
+        // A new instance had no waits.
+        let may_wait = creation.is_none() || !input.waits.is_empty();
         let is_over = decision.is_over;
         let waits = waits::change(
             scope,
-            decision.ends_waits,
-            is_over,
+            decision.ends_waits && may_wait,
+            is_over && may_wait,
             input.waits,
             input.freed,
         );
+
+        if let Some(creation) = creation {
+            draft.create(creation);
+        }
 
         // The function expects what it reads in this order.
         draft.read_if(numbered, "n");
@@ -140,8 +154,15 @@ impl<'a> Turn<'a> {
             .as_ref()
             .map_or(0, |branch| draft.read_branch(branch, gone));
         draft.read_if(has_effects || counts, "O");
-        draft.read_if(index.is_some() || has_waits || ends.is_some(), "lw");
-        if ends.as_ref().is_some_and(|(_, at, _)| at.is_some()) {
+        let is_listed = creation.is_none();
+        let has_waits = waits
+            .as_ref()
+            .is_some_and(|waits| !waits.changes.is_empty());
+        draft.read_if(
+            is_listed && (index.is_some() || has_waits || ends.is_some()),
+            "lw",
+        );
+        if is_listed && ends.as_ref().is_some_and(|(_, at, _)| at.is_some()) {
             draft.read_if(true, "w");
             draft.read_if(true, "kp");
         }
@@ -155,7 +176,7 @@ impl<'a> Turn<'a> {
         }
 
         // The changes of other scopes.
-        let changes_all = ends.is_some() && !counts;
+        let changes_all = ends.is_some() && !counts && is_listed;
         let prunes = branch.as_ref().filter(|branch| branch.is_closed && gone);
         let prunes = prunes.map(|branch| branch.fork);
         let closes = decision.forks.closes.iter();
@@ -189,7 +210,8 @@ impl<'a> Turn<'a> {
             && !has_effects
             && index.is_none()
             && begins.is_empty()
-            && rare.is_none();
+            && rare.is_none()
+            && creation.is_none();
         let taken = lease_after.clone();
         let more = (!is_simple).then(|| More {
             instance,
@@ -208,6 +230,7 @@ impl<'a> Turn<'a> {
             effects: has_effects.then_some((0, input.effects)),
             index,
             rare,
+            creation: creation.map(Creation::facts),
         });
         let noted = input.lines > 0 && (input.is_followed || input.due.is_some());
         let followed = input.is_followed.then_some(commit.at.0);
@@ -219,7 +242,7 @@ impl<'a> Turn<'a> {
             keep: input.history_max,
             words: 2 * draft.set.len(),
             gone: draft.gone.len(),
-            leaves: (!decision.has_work).then(member),
+            leaves: (is_listed && !decision.has_work).then(member),
             more,
             noted: noted.then_some((instance, followed, input.due)),
         };
@@ -247,6 +270,7 @@ impl<'a> Turn<'a> {
             woken,
             released: lease.is_released,
             is_woken: decision.is_woken,
+            creates: creation.is_some(),
             wakes_ready: status
                 .is_some_and(|change| change.reopens && change.to == Status::Running),
             after,

@@ -183,6 +183,7 @@ impl Redis {
             completes: false,
             header: None,
             reread: Some(Box::new(reread)),
+            creation: None,
         }))
     }
 

@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use swirl_instance::{Numbers, OwnFork};
 use swirl_model::instance::{Header, Status};
+use swirl_model::scope::Scope;
 use swirl_ports::Lease;
 use swirl_ports::execution::ReadCache;
 
+use crate::creation::Creation;
 use crate::record::read_kind;
 
 /// A waiting input.
@@ -46,7 +48,7 @@ impl Item {
 }
 
 /// The facts that are only known if the scope was read for this commit.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Reread {
     pub status: Status,
     pub is_suspended: bool,
@@ -68,7 +70,7 @@ pub(crate) struct Reread {
     pub children: Option<Vec<u8>>,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     /// The scope has a record.
     pub recorded: bool,
@@ -100,6 +102,8 @@ pub(crate) struct Snapshot {
     /// Set if everything was read for this commit, because it lacked something or a field had changed. What isn't known
     /// then doesn't exist.
     pub reread: Option<Box<Reread>>,
+    /// Set if the instance doesn't exist yet.
+    pub creation: Option<Box<Creation>>,
 }
 
 impl Snapshot {
@@ -126,6 +130,21 @@ impl Snapshot {
             goes,
             items: Some(Vec::new()),
             timers: record.is_none().then_some(None),
+            ..Snapshot::default()
+        }
+    }
+
+    /// The root scope of an instance that doesn't exist yet.
+    pub fn of_new(root: &Scope, creation: Creation) -> Snapshot {
+        Snapshot {
+            recorded: true,
+            goes: root.goes_on(),
+            items: Some(Vec::new()),
+            seen: Some(None),
+            timers: Some(None),
+            attributes: Some(String::new()),
+            reread: Some(Box::default()),
+            creation: Some(Box::new(creation)),
             ..Snapshot::default()
         }
     }

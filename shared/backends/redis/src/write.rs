@@ -8,6 +8,7 @@ use redis::{Cmd, RedisWrite};
 use swirl_instance::{CommitParts, ForkCommand, StatusChange, kib};
 use swirl_model::event::Command;
 use swirl_model::ids::InstanceId;
+use swirl_model::instance::Status;
 use swirl_ports::{Commit, Result};
 
 use crate::Redis;
@@ -49,7 +50,9 @@ pub(crate) fn freeing() -> [&'static Script; 2] {
 }
 
 pub(crate) fn script(parts: &CommitParts<'_>, plan: &Plan<'_>) -> &'static Script {
-    match (parts.has_end(), plan.facts.changes_others()) {
+    // A new instance needs memory, even if it has already ended.
+    let frees = parts.has_end() && !plan.creates;
+    match (frees, plan.facts.changes_others()) {
         (false, false) => &WRITE,
         (true, false) => &LAST_WRITE,
         (false, true) => &WRITE_OTHERS,
@@ -128,6 +131,11 @@ impl Redis {
             error = fault.transpose()?;
         }
         let change = status.map(|change| (known.status(), change.to));
+        let created = || (Status::Running, Status::Running);
+        let change = match known.creation {
+            Some(_) => Some(change.unwrap_or_else(created)),
+            None => change,
+        };
         let mut keys = self.keys().of_commit(id, change);
         let effects = self.effects(commit, parts, known)?;
         let due = first_due(&commit.history);

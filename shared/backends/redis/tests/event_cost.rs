@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use swirl_contract::Backend;
-use swirl_contract::inline_run::inline_run;
+use swirl_contract::first_turn::{ended_at_once, turn};
 use swirl_contract::kit::*;
 use swirl_model::CloudEvent;
 use swirl_model::event::Command;
@@ -61,10 +61,10 @@ async fn an_event_takes_few_functions() {
         let before = counts();
         let first = event(&format!("s{round}"), "s", &[]);
         assert_eq!(ingest(&first).await.starts.len(), 1);
-        let mut new = inline_run(&format!("started{round}"), 3);
-        let run = new.inline_run.as_mut().unwrap();
-        run.effects = vec![Command::Publish(event("p", "p", &[]))];
-        let Created::WithEffects(outbox) = b.store.create(new).await.unwrap() else {
+        let mut new = ended_at_once(&format!("started{round}"), 3);
+        let publish = Command::Publish(event("p", "p", &[]));
+        turn(&mut new).commands.insert(0, publish);
+        let Created::WithTurn { outbox, .. } = b.store.create(new).await.unwrap() else {
             panic!("its effects are missing")
         };
         b.store.flushed(&outbox).await.unwrap();

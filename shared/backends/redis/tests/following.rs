@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use swirl_contract::Backend;
-use swirl_contract::inline_run::inline_run;
+use swirl_contract::first_turn::ended_at_once;
 use swirl_contract::kit::*;
 use swirl_model::event::{Command, Event, HistoryEntry};
 use swirl_model::ids::{InstanceId, ScopeId};
@@ -63,8 +63,8 @@ async fn unread(store: &Redis) -> Vec<(String, u64)> {
 
 /// Adds to the history in every possible way.
 async fn add_in_all_ways(b: &Backend) {
-    b.create(inline_run("inline", 3)).await;
-    b.create(inline_run("silent", 0)).await;
+    b.create(ended_at_once("inline", 3)).await;
+    b.create(ended_at_once("silent", 0)).await;
     for id in ["commits", "ends", "noted", "operated", "quiet"] {
         b.create(new(id)).await;
     }
@@ -110,7 +110,7 @@ async fn the_position_of_the_reader_only_increases() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
     store.set_following(true).await.unwrap();
-    b.create(inline_run("a", 5)).await;
+    b.create(ended_at_once("a", 5)).await;
     let id = InstanceId::new("a");
     store.read_to(&id, 3, at(20)).await.unwrap();
     assert_eq!(unread(&store).await, [("a".to_owned(), 3)]);
@@ -153,7 +153,7 @@ async fn unread_histories_are_kept_for_longer() {
     let (store, b) = connect(&server).await;
     store.set_following(true).await.unwrap();
     for id in ["a", "b", "c", "d"] {
-        b.create(inline_run(id, 1)).await;
+        b.create(ended_at_once(id, 1)).await;
     }
     b.create(new("bad")).await;
     let fails = Command::End {
@@ -173,7 +173,7 @@ async fn unread_histories_are_kept_for_longer() {
     assert_eq!(ids(&b).await, ["b", "bad", "c", "d"]);
     // Twice the number that is otherwise kept.
     for id in ["e", "f"] {
-        b.create(inline_run(id, 1)).await;
+        b.create(ended_at_once(id, 1)).await;
     }
     store.expire_instances(at(1_500)).await.unwrap();
     assert_eq!(ids(&b).await, ["bad", "c", "d", "e", "f"]);
@@ -192,7 +192,7 @@ async fn removing_an_instance_removes_its_unread_mark() {
     let (store, b) = connect(&server).await;
     store.set_following(true).await.unwrap();
     for id in ["a", "b"] {
-        b.create(inline_run(id, 1)).await;
+        b.create(ended_at_once(id, 1)).await;
     }
     store.set_following(false).await.unwrap();
     let id = InstanceId::new("a");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use swirl_contract::Backend;
 use swirl_contract::audit::entry;
-use swirl_contract::inline_run::inline_run;
+use swirl_contract::first_turn::ended_at_once;
 use swirl_contract::kit::*;
 use swirl_model::event::{Command, Input};
 use swirl_model::instance::{EndStatus, Status};
@@ -55,7 +55,7 @@ async fn fill(b: &Backend, kind: &str, running: bool) -> Vec<String> {
         let mut new = if running {
             new(&id)
         } else {
-            inline_run(&id, 1)
+            ended_at_once(&id, 1)
         };
         new.header.input = large();
         match b.store.create(new).await {
@@ -102,7 +102,7 @@ async fn ended_instances_are_removed() {
         );
     }
     assert_eq!(store.full().await, [""; 0]);
-    b.create(inline_run("new", 1)).await;
+    b.create(ended_at_once("new", 1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use swirl_contract::Backend;
+use swirl_contract::first_turn::{ended_at_once, history};
 use swirl_contract::history::append;
-use swirl_contract::inline_run::{history, inline_run};
 use swirl_contract::kit::*;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::{InstanceId, ScopeId};
@@ -96,10 +96,10 @@ async fn many_lines_need_few_elements() {
 
 /// An instance that runs inline keeps no more history than one that runs step by step.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_inline_run_keeps_as_much_history() {
+async fn a_first_turn_keeps_as_much_history() {
     let server = RedisServer::start().unwrap();
     let b = connect(&server, 250).await;
-    b.create(inline_run("a", 1_200)).await;
+    b.create(ended_at_once("a", 1_200)).await;
     let found = b.store.history(&InstanceId::new("a")).await.unwrap();
     assert_eq!(found, history(1_200)[950..]);
     assert_eq!(elements(&server), 3);

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use swirl_contract::Backend;
-use swirl_contract::inline_run::inline_run;
+use swirl_contract::first_turn::{ended_as, ended_at_once, turn};
 use swirl_contract::kit::*;
 use swirl_model::attribute::Attribute;
 use swirl_model::event::Command;
 use swirl_model::instance::{EndStatus, Retention};
 use swirl_model::scope::Cursor;
-use swirl_ports::{Created, Filter, InstanceKey, KeyHolder, Removed};
+use swirl_ports::{Filter, InstanceKey, KeyHolder, Removed};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
@@ -62,22 +62,22 @@ async fn many_instances_are_removed_together() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
     // From now on the server knows the function.
-    b.create(inline_run("first", 1)).await;
+    b.create(ended_at_once("first", 1)).await;
     store.expire_instances(at(1_008)).await.unwrap();
-    // Some run inline, others step by step.
+    // Some end with their creation, others later.
     for number in 0..120_u32 {
         let id = format!("i{number}");
         let status = STATUSES[number as usize % STATUSES.len()];
         let key = (number % 3 == 0).then(|| format!("key-{number}"));
         if number % 2 == 0 && status != EndStatus::Faulted {
-            let mut new = inline_run(&id, 5);
+            let mut new = ended_as(&id, 5, status);
             new.header.key = key;
-            let run = new.inline_run.as_mut().unwrap();
-            run.status = status;
             if number % 4 == 0 {
-                run.root.attributes = [("n".into(), Attribute::Number(f64::from(number)))].into();
+                let turn = turn(&mut new);
+                turn.scope.attributes = [("n".into(), Attribute::Number(f64::from(number)))].into();
+                turn.commands.insert(0, Command::Index);
             }
-            assert_eq!(b.store.create(new).await.unwrap(), Created::New);
+            b.create(new).await;
         } else {
             let mut new = new(&id);
             new.header.key = key;
@@ -114,8 +114,8 @@ async fn many_instances_are_removed_together() {
 async fn instances_that_are_not_over_stay() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
-    let ended = inline_run("ended", 1);
-    assert_eq!(b.store.create(ended).await.unwrap(), Created::New);
+    let ended = ended_at_once("ended", 1);
+    b.create(ended).await;
     b.create(new("busy")).await;
     let outcome = b
         .act(
@@ -182,8 +182,8 @@ async fn an_instance_removed_separately_leaves_the_index() {
 async fn a_changed_instance_stays() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
-    b.create(inline_run("again", 1)).await;
-    b.create(inline_run("marked", 1)).await;
+    b.create(ended_at_once("again", 1)).await;
+    b.create(ended_at_once("marked", 1)).await;
     // It was opened again, and has ended later.
     server
         .cli(&["HSET", "{swirl:0}:i:again", "end", "999999"])
@@ -244,7 +244,7 @@ async fn a_damaged_instance_delays_no_others() {
     let server = RedisServer::start().unwrap();
     let (store, b) = connect(&server).await;
     for number in 0..120 {
-        b.create(inline_run(&format!("i{number:03}"), 1)).await;
+        b.create(ended_at_once(&format!("i{number:03}"), 1)).await;
     }
     server
         .cli(&["HSET", "{swirl:0}:i:i000", "l:r", "damaged"])
@@ -276,8 +276,8 @@ async fn completed_instances_do_not_evict_faulted_ones() {
         b.act(&root(id), change(vec![end]).at(Cursor::Idle)).await;
     }
     for number in 0..20 {
-        let ended = inline_run(&format!("i{number}"), 1);
-        assert_eq!(b.store.create(ended).await.unwrap(), Created::New);
+        let ended = ended_at_once(&format!("i{number}"), 1);
+        b.create(ended).await;
     }
     // An instance that an earlier build left among the others.
     let index = server.cli(&["--scan", "--pattern", "*:ended"]).unwrap();
@@ -364,7 +364,7 @@ async fn a_definition_may_set_the_retention_of_its_instances() {
         ..Retention::default()
     };
     for (name, retention) in [("long", long), ("brief", brief)] {
-        let mut run = inline_run(&format!("{name}-inline"), 1);
+        let mut run = ended_at_once(&format!("{name}-at-once"), 1);
         run.header.retention = retention;
         b.create(run).await;
         for status in STATUSES {
@@ -397,14 +397,14 @@ async fn a_definition_may_set_the_retention_of_its_instances() {
     assert!(
         !found
             .iter()
-            .any(|id| id == "brief-completed" || id == "brief-inline")
+            .any(|id| id == "brief-completed" || id == "brief-at-once")
     );
     assert!(found.contains(&"brief-faulted".to_owned()), "{found:?}");
     assert!(!left(250).await.contains(&"brief-faulted".to_owned()));
-    let expected = ["long-completed", "long-faulted", "long-inline"];
+    let expected = ["long-at-once", "long-completed", "long-faulted"];
     assert_eq!(left(10_000).await, expected);
     // An operator can remove it at any time.
-    let id = &root("long-inline").instance;
+    let id = &root("long-at-once").instance;
     assert_eq!(b.store.remove(id).await.unwrap(), Removed::Done);
     assert_eq!(left(49_999).await, ["long-completed", "long-faulted"]);
     assert_eq!(left(50_010).await, ["long-faulted"]);

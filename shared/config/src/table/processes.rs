@@ -26,8 +26,8 @@ pub const SETTINGS: &[Setting] = &[
         "worker.local_branches",
         count(1, 10_000),
         "How many branches that become ready together a worker keeps for itself, without messages, as far as it has \
-         free places. The others become separate tasks, which any worker may take. Of a workflow whose steps take \
-         long it keeps one. With `worker.local_scopes = 0` it keeps none.",
+         free places. The others become tasks of up to 32 branches, which any worker may take. Of a workflow whose steps \
+         take long it keeps one, and each of the others is a task. With `worker.local_scopes = 0` it keeps none.",
     )
     .default("32")
     .worker(),
@@ -154,8 +154,9 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "coordinator.runs_inline",
         ValueKind::Flag,
-        "Instances that need nothing but data (inject, switch by data, expression functions, events that start them \
-         and that they produce) run where they are started, and waiting instances that need nothing else continue where their event is processed. With `false`, workers do all of that.",
+        "Turns that need nothing but data (inject, switch by data, expression functions) are taken without a worker: the \
+         first turn of an instance where it is started, if it leads to the end or to a wait, and the next turn of a \
+         waiting instance where its event is processed. With `false`, workers do all of that.",
     )
     .default("true")
     .coordinator(),

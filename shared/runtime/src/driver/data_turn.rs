@@ -13,7 +13,7 @@ use super::decide::{Decided, decide};
 use super::turn::CommitOutcome;
 use super::{Driver, Next, Run, log_span};
 use crate::Error;
-use crate::inline::{EFFECTS_MAX, bounds};
+use crate::first_turn::{EFFECTS_MAX, bounds};
 
 impl Driver {
     /// Takes one turn of a scope and carries out its effects, if its definition needs no worker. Returns false if a

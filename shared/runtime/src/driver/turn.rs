@@ -151,11 +151,16 @@ impl Driver {
         is_over: bool,
     ) {
         // Effects come before the next scopes and may take long, so those are left to other workers if there are any.
+        let mut here = 0;
         if is_over && outbox.is_empty() {
-            let here = self.handed_off(&run.header.definition.workflow);
+            here = self.handed_off(&run.header.definition.workflow);
             run.next = wake.drain(..here.min(wake.len())).collect();
         }
-        self.wake(wake).await;
+        match here {
+            0 | 1 => self.wake(wake).await,
+            _ if wake.is_empty() => {}
+            _ => self.queue.push_together(wake).await,
+        }
         if !outbox.is_empty() {
             // Effects may wait for other systems.
             run.active = None;

@@ -70,7 +70,7 @@ fn an_effect_that_waits_holds_up_no_other() {
 #[test]
 fn effects_that_wait_hold_up_no_scopes() {
     let mut world = fixture::world(&[DOCUMENT], |_| Mock::Unknown);
-    let mut system = System::from(&world.service);
+    let mut system = System::from(&world.service).running_inline(false);
     // The task is lost: nobody takes from this queue.
     let queue = Arc::new(swirl_embedded::MemoryQueue::default());
     system.queue = Arc::new(swirl_embedded::MemoryQueue::default());

@@ -260,36 +260,35 @@ impl SharedStore {
         committed
     }
 
-    /// An instance that ran before its creation has only this commit.
+    /// The first turn is the first commit, if it was taken before the creation.
     fn create_now(&self, inner: &Embedded, mut new: NewRecords) -> Result<Created> {
         let root = ScopeRef::root(new.header.id.clone());
-        let logged = new.inline_run.as_deref().map(|inline_run| Logged {
-            scope: root.clone(),
-            at: self.clock.now(),
-            token: Lease::SNAPSHOT,
-            rev: inline_run.root.rev,
-            consumed: Vec::new(),
-            history: inline_run.history.clone(),
-            commands: {
-                let end = Command::End {
-                    status: inline_run.status,
-                    output: inline_run.output.clone(),
-                    error: inline_run.error.clone(),
-                };
-                inline_run.effects.iter().cloned().chain([end]).collect()
-            },
+        let logged = new.first_turn.as_deref().map(|turn| {
+            let logged = Logged {
+                scope: root.clone(),
+                at: self.clock.now(),
+                token: Lease::SNAPSHOT,
+                rev: turn.scope.rev,
+                consumed: Vec::new(),
+                history: turn.history.clone(),
+                commands: turn.commands.clone(),
+            };
+            (logged, turn.ends())
         });
         if self.mutant == Mutant::HistoryReordered
-            && let Some(inline_run) = &mut new.inline_run
+            && let Some(turn) = &mut new.first_turn
         {
-            inline_run.history.reverse();
+            turn.history.reverse();
         }
         let created = block_on(inner.create(new));
-        if let (Ok(Created::New | Created::WithEffects(_)), Some(logged)) = (&created, logged) {
+        if let (Ok(Created::WithTurn { outbox, .. }), Some((logged, ends))) = (&created, logged) {
             let mut state = self.state();
-            state.counts.with_effects += usize::from(logged.commands.len() > 1);
+            state.counts.with_effects += usize::from(!outbox.is_empty());
+            state.counts.with_turn += usize::from(!ends);
             state.counts.commits += 1;
-            state.ended.insert(root.instance);
+            if ends {
+                state.ended.insert(root.instance);
+            }
             state.log.push(logged);
         }
         created

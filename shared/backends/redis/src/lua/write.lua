@@ -4,7 +4,7 @@
 -- written or nothing.
 --
 -- KEYS: 1 instance, 2 ready, 3 history, 4 its waits, 5 ended; if the status of the instance changes, 6 and 7 the
--- listings of its status by time and by workflow, 8 and 9 those of the new status; then the indexes that the facts
+-- listings of its status by time and by workflow, 8 and 9 those of the new status, which a new instance has too; then the indexes that the facts
 -- name; then instances with recorded data, if there is data that expires; last instances with unread entries, if
 -- histories are followed.
 -- ARGV: 1 the facts below, as msgpack; then fields to read; the required values of the first of them ('' for none);
@@ -39,7 +39,9 @@
 --       [inputs for the scope itself: { items of its inbox, pairs of id and input, the scope }],
 --       [inputs for other scopes: { scope, id, kind, input }],
 --       [what follows: write_others.lua]
---     }]
+--     }],
+--     [creation: { workflow, version, retention, [{ position of the index of keys, key }],
+--       [{ position of the consumed events, pairs of generation and digest }] }]
 --   }]
 -- - [{ the instance, [time, if histories are followed], [when the first recorded data expires] }]
 --
@@ -156,6 +158,31 @@ local function arm(NS, index, removed, added, earliest)
   pass_on('ZADD', index, add, 1, #add)
 end
 
+-- The position of an instance in the index of ended ones, as in retention.rs.
+local function place_of_end(ends, kept)
+  local letter, ended = ends[1], ends[2]
+  local keep = kept and match(kept, letter .. '(%d+)')
+  if keep then ended = string.format('%.0f', 4e15 + ended + keep) end
+  if letter == 'f' then ended = string.format('%.0f', -1 - ended) end
+  return ended
+end
+
+-- Lists a new instance, and notes the events that it has consumed. Returns its place in the listings.
+local function create(KEYS, INST, ends, creation)
+  local workflow, version, kept, key, had = unpack(creation, 1, 5)
+  local time = call('TIME')
+  local micros = time[1] .. sub('00000' .. time[2], -6)
+  local listed = workflow .. '\1' .. micros .. '\1' .. version .. '\1' .. INST
+  call('ZADD', KEYS[8], micros, INST)
+  call('ZADD', KEYS[9], 0, listed)
+  if ends then call('ZADD', KEYS[5], place_of_end(ends, kept), INST) end
+  if key then call('ZADD', KEYS[key[1]], 0, key[2] .. '\1' .. INST) end
+  if had then
+    for _, event in ipairs(had[2]) do call('ZADD', KEYS[had[1]], event[1], event[2]) end
+  end
+  return listed
+end
+
 -- Writes changes of waits. Returns the mark and all waits if the index of events must be updated.
 local function wait(KEYS, INST, listed, waits)
   local events, freed, changes, gone, over = KEYS[4], waits[3], waits[4], waits[5], waits[6]
@@ -205,7 +232,7 @@ end
 local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
   local K = KEYS[1]
   local INST, NS, held, lease, numbered, gain, room, most, waits, stays = unpack(more, 1, 10)
-  local branch, ends, timers, effects, index, rare = unpack(more, 11, 16)
+  local branch, ends, timers, effects, index, rare, creation = unpack(more, 11, 17)
   if held then
     local token, notified = match(found[place + 1] or '', '^(%d+) %d+ (%d) ')
     if token ~= held[1] or notified ~= '0' then return false end
@@ -252,7 +279,7 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     place = place + 1
     outbox = found[place] or ''
   end
-  if index or ends or waits and waits[4][1] then
+  if not creation and (index or ends or waits and waits[4][1]) then
     place = place + 1
     listed = found[place]
     if not listed then return false end
@@ -268,6 +295,12 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
 
   -- Everything was checked, and from here on it writes.
   local set, s, answer, first = {}, 0, 1, nil
+  if creation then
+    listed = create(KEYS, INST, ends, creation)
+    set[1], set[2] = 'lw', listed
+    s = 2
+    if waits then call('HDEL', KEYS[4], 'over') end
+  end
   local wakes = at + elements + words + gone + 1
   local millis
   if lease or stays or notifies or effects or own or puts or ARGV[wakes] then
@@ -341,19 +374,14 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
       call('HDEL', K, 'z')
     end
   end
-  if ends then
+  if ends and not creation then
     call('ZREM', KEYS[6], INST)
     call('ZREM', KEYS[7], listed)
     call('ZADD', KEYS[8], match(listed, '\1(%d+)\1'), INST)
     call('ZADD', KEYS[9], 0, listed)
-    local ended = ends[2]
-    if ended then
+    if ends[2] then
       local watcher, kept = found[place + 1], found[place + 2]
-      -- As in retention.rs.
-      local keep = kept and match(kept, ends[1] .. '(%d+)')
-      if keep then ended = string.format('%.0f', 4e15 + ended + keep) end
-      if ends[1] == 'f' then ended = string.format('%.0f', -1 - ended) end
-      call('ZADD', KEYS[5], ended, INST)
+      call('ZADD', KEYS[5], place_of_end(ends, kept), INST)
       if watcher then call('PUBLISH', NS .. ':p:' .. watcher, INST) end
     else
       call('ZREM', KEYS[5], INST)

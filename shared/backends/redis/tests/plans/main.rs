@@ -2,6 +2,7 @@
 //! the same random operations run in two namespaces, one for each, and all of Redis is compared after every step.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod creations;
 mod operations;
 mod side;
 mod together;
@@ -9,17 +10,15 @@ mod together;
 use std::collections::BTreeSet;
 
 use swirl_contract::Backend;
-use swirl_contract::inline_run::inline_run;
 use swirl_contract::kit::*;
-use swirl_model::attribute::Attributes;
 use swirl_model::event::{Command, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{BranchResult, Cursor};
 use swirl_ports::execution::Record;
 use swirl_ports::{
-    Acquired, Commit, Committed, Created, ExecutionStore, Held, InboxItem, InstanceRecords,
-    NewRecords, ReadCache, Released,
+    Acquired, Committed, Created, ExecutionStore, Held, InboxItem, InstanceRecords, NewRecords,
+    ReadCache, Released,
 };
 use swirl_servers::RedisServer;
 
@@ -239,75 +238,6 @@ impl Pair {
         for side in [&self.again, &self.known] {
             let item = InboxItem::new(input.clone());
             side.store.add_input(scope, item).await.unwrap();
-        }
-    }
-}
-
-/// An inline run leaves the same data as a creation and an end in two steps.
-#[tokio::test]
-async fn an_inline_run_leaves_the_same_data_as_two_steps() {
-    for entries in [0, 5, 1200] {
-        for (key, status, attributes) in [
-            (None, EndStatus::Completed, Attributes::new()),
-            (None, EndStatus::Completed, some_attributes()),
-            (
-                Some("k".to_owned()),
-                EndStatus::Terminated,
-                Attributes::new(),
-            ),
-        ] {
-            let server = RedisServer::start().unwrap();
-            let mut two = Side::new(&server, "two", 100_000).await;
-            let mut one = Side::new(&server, "one", 100_000).await;
-            for side in [&two, &one] {
-                side.store.set_following(entries > 0).await.unwrap();
-            }
-            let mut new = inline_run("a", entries);
-            new.header.key = key;
-            new.header.retention.terminated = Some(5_000);
-            let mut inline_run = new.inline_run.take().unwrap();
-            inline_run.status = status;
-            let is_found = !attributes.is_empty();
-            inline_run.root.attributes = attributes;
-            inline_run.error = (status != EndStatus::Completed).then(fault);
-            inline_run.output = inline_run.output.filter(|_| status == EndStatus::Completed);
-            let begins = NewRecords {
-                header: new.header.clone(),
-                root: new.root.clone(),
-                ..self::new("a")
-            };
-            two.store.create(begins).await.unwrap();
-            let Acquired::Held(held) = two.store.read_snapshot(&root("a"), 1).await.unwrap() else {
-                panic!("it doesn't exist");
-            };
-            let end = Command::End {
-                status,
-                output: inline_run.output.clone(),
-                error: inline_run.error.clone(),
-            };
-            let commit = Commit {
-                lease: held.lease,
-                scope: inline_run.root.clone(),
-                consumed: Vec::new(),
-                refused: Vec::new(),
-                history: inline_run.history.clone(),
-                commands: match is_found {
-                    true => vec![Command::Index, end],
-                    false => vec![end],
-                },
-                at: inline_run.at,
-                require_unchanged_inbox: false,
-                fits: false,
-                release: true,
-                lease_ms: 1,
-            };
-            let committed = two.store.commit(commit).await.unwrap();
-            assert!(matches!(committed, Committed::Done { .. }), "{committed:?}");
-            new.inline_run = Some(inline_run);
-            assert_eq!(one.store.create(new).await.unwrap(), Created::New);
-            let (two, one) = (two.dump(), one.dump());
-            assert!(two.len() > 6, "{two:?}");
-            assert_eq!(two, one, "with {entries} entries");
         }
     }
 }

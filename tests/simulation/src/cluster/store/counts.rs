@@ -3,8 +3,10 @@
 #[derive(Debug, Default, Clone)]
 pub struct Counts {
     pub commits: usize,
-    /// Instances that ran where they were started and left effects.
+    /// Instances that ended with their creation and left effects.
     pub with_effects: usize,
+    /// Created together with a first turn that doesn't end the instance.
+    pub with_turn: usize,
     pub refused_commits: usize,
     pub leases_run_out: usize,
     pub failed_calls: usize,
@@ -20,6 +22,7 @@ impl Counts {
     pub fn add(&mut self, other: &Counts) {
         self.commits += other.commits;
         self.with_effects += other.with_effects;
+        self.with_turn += other.with_turn;
         self.refused_commits += other.refused_commits;
         self.leases_run_out += other.leases_run_out;
         self.failed_calls += other.failed_calls;

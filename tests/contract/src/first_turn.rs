@@ -1,11 +1,11 @@
-//! Instances that have already ended when they are created.
+//! Instances that are created together with their first turn.
 
 use swirl_model::data;
 use swirl_model::event::{Command, Event, HistoryEntry};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{EndStatus, Status};
-use swirl_model::scope::Cursor;
-use swirl_ports::{Created, Filter, InlineRun, NewRecords, Removed};
+use swirl_model::scope::{Cursor, Work};
+use swirl_ports::{Created, Filter, FirstTurn, NewRecords, Removed};
 
 use crate::Backend;
 use crate::kit::*;
@@ -25,25 +25,36 @@ pub fn history(entries: u32) -> Vec<HistoryEntry> {
     (0..entries).map(entry).collect()
 }
 
-pub fn inline_run(id: &str, entries: u32) -> NewRecords {
+/// An instance that its first turn ends, with this many history entries.
+pub fn ended_at_once(id: &str, entries: u32) -> NewRecords {
+    ended_as(id, entries, EndStatus::Completed)
+}
+
+pub fn ended_as(id: &str, entries: u32, status: EndStatus) -> NewRecords {
     let mut new = new(id);
-    let mut root = new.root.clone();
-    root.cursor = Cursor::Ended;
-    root.data = data!({"end": true});
-    new.inline_run = Some(Box::new(InlineRun {
-        root,
+    let mut scope = new.root.clone();
+    scope.cursor = Cursor::Ended;
+    scope.data = data!({"end": true});
+    new.first_turn = Some(Box::new(FirstTurn {
+        scope,
         history: history(entries),
-        status: EndStatus::Completed,
-        output: Some(data!({"out": 1})),
-        error: None,
+        commands: vec![Command::End {
+            status,
+            output: (status == EndStatus::Completed).then(|| data!({"out": 1})),
+            error: None,
+        }],
         at: at(7),
-        effects: Vec::new(),
     }));
     new
 }
 
+/// The first turn of a new instance.
+pub fn turn(new: &mut NewRecords) -> &mut FirstTurn {
+    new.first_turn.as_mut().unwrap()
+}
+
 /// The results are the same as for an instance that was driven to its end.
-pub async fn an_inline_run_has_ended(b: Backend) {
+pub async fn a_first_turn_may_end_an_instance(b: Backend) {
     b.create(new("driven")).await;
     let end = Command::End {
         status: EndStatus::Completed,
@@ -52,7 +63,7 @@ pub async fn an_inline_run_has_ended(b: Backend) {
     };
     b.act(&root("driven"), change(vec![end]).at(Cursor::Ended))
         .await;
-    let mut wanted = inline_run("a", 1200);
+    let mut wanted = ended_at_once("a", 1200);
     wanted.header.key = Some("k".to_owned());
     b.create(wanted).await;
     let id = InstanceId::new("a");
@@ -89,10 +100,10 @@ pub async fn an_inline_run_has_ended(b: Backend) {
     }
 }
 
-pub async fn an_inline_run_may_exist_already(b: Backend) {
+pub async fn an_instance_with_a_first_turn_may_exist_already(b: Backend) {
     // A running instance isn't affected by an ended one.
     b.create(new("a")).await;
-    let again = b.store.create(inline_run("a", 3)).await.unwrap();
+    let again = b.store.create(ended_at_once("a", 3)).await.unwrap();
     assert_eq!(again, Created::Exists { conflict: false });
     let id = InstanceId::new("a");
     let found = b.store.instance(&id).await.unwrap().unwrap();
@@ -100,12 +111,12 @@ pub async fn an_inline_run_may_exist_already(b: Backend) {
     assert_eq!(b.store.history(&id).await.unwrap(), []);
     assert_eq!(b.store.runnable(10).await.unwrap(), [root("a")]);
 
-    b.create(inline_run("b", 3)).await;
-    for inline_run in [inline_run("b", 5), new("b")] {
-        let again = b.store.create(inline_run).await.unwrap();
+    b.create(ended_at_once("b", 3)).await;
+    for again in [ended_at_once("b", 5), new("b")] {
+        let again = b.store.create(again).await.unwrap();
         assert_eq!(again, Created::Exists { conflict: false });
     }
-    let mut other = inline_run("b", 3);
+    let mut other = ended_at_once("b", 3);
     other.header.input = data!({"n": 2});
     let again = b.store.create(other).await.unwrap();
     assert_eq!(again, Created::Exists { conflict: true });
@@ -115,17 +126,17 @@ pub async fn an_inline_run_may_exist_already(b: Backend) {
 }
 
 /// None of its effects are lost if the process dies right after its creation.
-pub async fn effects_of_an_inline_run_stay_until_flushed(b: Backend) {
+pub async fn effects_of_a_first_turn_stay_until_flushed(b: Backend) {
     let commands = ["1", "2", "3"].map(|number| Command::Publish(event(number, "t", &[])));
     let made = || {
-        let mut new = inline_run("a", 3);
-        let run = new.inline_run.as_mut().unwrap();
-        run.effects = commands.to_vec();
+        let mut new = ended_at_once("a", 3);
+        turn(&mut new).commands.splice(0..0, commands.clone());
         new
     };
-    let Created::WithEffects(outbox) = b.store.create(made()).await.unwrap() else {
+    let Created::WithTurn { outbox, wake } = b.store.create(made()).await.unwrap() else {
         panic!("its effects are not there")
     };
+    assert_eq!(wake, []);
     let sent: Vec<Command> = outbox.iter().map(|entry| entry.command.clone()).collect();
     assert_eq!(sent, commands);
     let id = InstanceId::new("a");
@@ -141,4 +152,38 @@ pub async fn effects_of_an_inline_run_stay_until_flushed(b: Backend) {
     b.store.flushed(&outbox).await.unwrap();
     assert!(b.store.unflushed(10).await.unwrap().is_empty());
     assert_eq!(b.store.remove(&id).await.unwrap(), Removed::Done);
+}
+
+/// Its timers, waits and history are those of a creation and a commit, and it continues like any other instance.
+pub async fn a_first_turn_may_wait(b: Backend) {
+    let mut new = new("a");
+    new.root.timers = vec![timer(1, 50)];
+    let mut scope = new.root.clone();
+    scope.cursor = blocked(Work::Sleep);
+    scope.timers.push(timer(2, 20));
+    new.first_turn = Some(Box::new(FirstTurn {
+        scope,
+        history: history(3),
+        commands: vec![
+            Command::Arm(timer(2, 20)),
+            Command::Subscribe(subscription(7, vec![filter("t", &[])])),
+        ],
+        at: at(7),
+    }));
+    let created = b.store.create(new).await.unwrap();
+    let Created::WithTurn { outbox, wake } = created else {
+        panic!("{created:?}")
+    };
+    assert!(outbox.is_empty() && wake.is_empty(), "{outbox:?} {wake:?}");
+    let id = InstanceId::new("a");
+    assert_eq!(b.store.history(&id).await.unwrap(), history(3));
+    assert!(b.store.runnable(10).await.unwrap().is_empty());
+    assert_eq!(b.store.scopes(&id).await.unwrap()[0].rev, 1);
+    let due = b.store.due_timers(at(60), 10).await.unwrap();
+    let due: Vec<u32> = due.iter().map(|due| due.timer.seq).collect();
+    assert_eq!(due, [2, 1]);
+    let ingested = b.ingest(&event("e", "t", &[]), &[]).await;
+    assert_eq!(ingested.woken, [root("a")]);
+    let held = b.hold(&root("a")).await;
+    assert_eq!(held.inbox.len(), 1, "{:?}", held.inbox);
 }

@@ -1,0 +1,252 @@
+//! The creation of instances, and with it their first turn, if it has been taken already. Both are one commit of a scope
+//! that nothing is stored about yet (`plan.rs`): the only guard is that there is no such instance.
+
+use futures::future::try_join;
+use redis::{Cmd, Value};
+use swirl_instance::CommitParts;
+use swirl_model::event::{Command, Input};
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::{EndStatus, Header};
+use swirl_model::scope::{Scope, StartEvent};
+use swirl_ports::{
+    Commit, Committed, Created, Error, ExecutionStore, FirstTurn, InboxItem, InstanceKey,
+    NewRecords, Result,
+};
+
+use crate::Redis;
+use crate::connect::damaged;
+use crate::creation::Creation;
+use crate::events::Begun;
+use crate::keys::Span;
+use crate::plan_input::Unplanned;
+use crate::record::encode;
+use crate::reply::json;
+use crate::retention;
+use crate::script::{Lazy, Script};
+use crate::snapshot::Snapshot;
+use crate::write::script;
+
+static CHILD: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("lua/child.lua")]));
+
+/// How often a creation is tried, if the instance keeps appearing and disappearing.
+const ATTEMPTS_MAX: u32 = 8;
+
+/// A new instance without its first turn.
+struct New {
+    header: Header,
+    root: Scope,
+    watched: bool,
+}
+
+impl Redis {
+    pub(crate) async fn create_instance(&self, new: NewRecords) -> Result<Created> {
+        let NewRecords {
+            header,
+            root,
+            ends_with_parent,
+            watched,
+            first_turn,
+        } = new;
+        let (id, parent) = (header.id.clone(), header.parent.clone());
+        let events = root.start_events.clone();
+        let new = New {
+            header,
+            root,
+            watched,
+        };
+        let (mut created, correlates) = self.create_with_events(&new, first_turn, &events).await?;
+        // Even if it exists, since a crash may have occurred before the steps that follow its creation.
+        if created == (Created::Exists { conflict: true }) {
+            return Ok(created);
+        }
+        if matches!(created, Created::Exists { .. }) && correlates {
+            self.reindex(&id, &mut Vec::new()).await?;
+        }
+        if ends_with_parent
+            && let Some(parent) = parent
+            && self.follow(&id, &parent.scope.instance).await?
+            && let Created::WithTurn { wake, .. } = &mut created
+        {
+            wake.push(ScopeRef::root(id));
+        }
+        Ok(created)
+    }
+
+    /// Also returns whether the instance begins with a correlation.
+    async fn create_with_events(
+        &self,
+        new: &New,
+        first_turn: Option<Box<FirstTurn>>,
+        events: &[StartEvent],
+    ) -> Result<(Created, bool)> {
+        let id = &new.header.id;
+        if let Some(turn) = first_turn {
+            if turn.ends() {
+                // Nothing of what its events say about it matters any more.
+                let begun = Begun::default();
+                let created = self.create_once(new, Some(*turn), &begun);
+                let (created, are_kept) = try_join(created, self.are_kept(events)).await?;
+                if are_kept {
+                    self.started(id, events, false).await?;
+                }
+                if let Some(created) = created {
+                    return Ok((created, false));
+                }
+            } else if let Some(created) = self.create_begun(new, Some(*turn), events).await? {
+                return Ok(created);
+            }
+        }
+        let created = self.create_begun(new, None, events).await?;
+        created.ok_or_else(|| damaged(id.to_string(), "it cannot be created"))
+    }
+
+    async fn create_begun(
+        &self,
+        new: &New,
+        turn: Option<FirstTurn>,
+        events: &[StartEvent],
+    ) -> Result<Option<(Created, bool)>> {
+        let begun = self.begun(&new.header, events);
+        let (begun, are_kept) = try_join(begun, self.are_kept(events)).await?;
+        let correlates = !begun.correlation.is_empty();
+        let Some(created) = self.create_once(new, turn, &begun).await? else {
+            return Ok(None);
+        };
+        if are_kept {
+            self.started(&new.header.id, events, correlates).await?;
+        }
+        Ok(Some((created, correlates)))
+    }
+
+    /// Returns `None` if the first turn can't take effect.
+    async fn create_once(
+        &self,
+        new: &New,
+        turn: Option<FirstTurn>,
+        begun: &Begun,
+    ) -> Result<Option<Created>> {
+        let New { header, root, .. } = new;
+        let id = &header.id;
+        let has_turn = turn.is_some();
+        // Timers that were armed when the instance began.
+        let armed = root.timers.iter().cloned().map(Command::Arm);
+        let (rev, commit) = match turn {
+            Some(mut turn) => {
+                turn.commands.splice(0..0, armed);
+                turn.scope.rev = root.rev + 1;
+                (root.rev, turn.into_commit(id.clone()))
+            }
+            None => {
+                let nothing = FirstTurn {
+                    scope: root.clone(),
+                    history: Vec::new(),
+                    commands: armed.collect(),
+                    at: header.started_at,
+                };
+                let commit = nothing.into_commit(id.clone());
+                // The size is checked by the first turn, which can report it.
+                (
+                    root.rev,
+                    Commit {
+                        fits: true,
+                        ..commit
+                    },
+                )
+            }
+        };
+        let parts = CommitParts::of(&commit);
+        let makes_others = !parts.forks.is_empty() || !parts.detached.is_empty();
+        if parts.has_end() && makes_others {
+            // What follows for its other scopes isn't planned.
+            return Ok(None);
+        }
+        let known = Snapshot::of_new(root, self.creation(new, begun)?);
+        for _ in 0..ATTEMPTS_MAX {
+            let (call, plan, effects) =
+                match self.planned(&commit, &parts, &known, rev, self.attempt())? {
+                    Ok(planned) => planned,
+                    Err(Unplanned::Answer(_)) if has_turn => return Ok(None),
+                    Err(Unplanned::Damaged(bad)) => return Err(damaged(id.to_string(), bad)),
+                    Err(Unplanned::Answer(_) | Unplanned::Unknown) => {
+                        return Err(damaged(id.to_string(), "its creation cannot be planned"));
+                    }
+                };
+            if !plan.released {
+                // The turn must be taken by a worker that holds the scope.
+                return Ok(None);
+            }
+            let answer: Value = self.run(script(&parts, &plan), call).await?;
+            let written = self.written(&commit, &parts, plan, effects, answer);
+            match written.await? {
+                Some(Committed::Done {
+                    outbox,
+                    mut wake,
+                    joins,
+                    ..
+                }) if has_turn => {
+                    wake.extend(joins);
+                    return Ok(Some(Created::WithTurn { outbox, wake }));
+                }
+                Some(_) => return Ok(Some(Created::New)),
+                None => {}
+            }
+            if let Some(conflict) = self.conflicts(header).await? {
+                return Ok(Some(Created::Exists { conflict }));
+            }
+        }
+        Err(Error::Unavailable(format!(
+            "{id} appeared and disappeared while it was created"
+        )))
+    }
+
+    fn creation(&self, new: &New, begun: &Begun) -> Result<Creation> {
+        let header = &new.header;
+        let limit = self.options().record_max;
+        let correlation = begun.correlation.iter();
+        Ok(Creation {
+            header: encode(header, || format!("instance {}", header.id), limit)?,
+            workflow: header.definition.workflow.clone(),
+            version: header.definition.version.clone(),
+            key: header.key.clone().filter(|key| !key.is_empty()),
+            retention: Some(retention::text(&header.retention)).filter(|text| !text.is_empty()),
+            watcher: new.watched.then(|| self.process().to_owned()),
+            named: InstanceKey::of(header).map(|key| self.named_key(&key)),
+            consumed: begun.consumed.clone(),
+            correlation: correlation
+                .map(|(name, value)| ("c", format!("c:{name}"), value.clone()))
+                .collect(),
+        })
+    }
+
+    /// Whether the instance with this id is another one; `None` if there is none.
+    async fn conflicts(&self, wanted: &Header) -> Result<Option<bool>> {
+        let mut read = Cmd::new();
+        read.arg("HGET")
+            .arg(self.keys().hash_of(&wanted.id))
+            .arg("h");
+        let Some(found) = self.query::<Option<Vec<u8>>>(read).await? else {
+            return Ok(None);
+        };
+        let found: Header = json(&found, &format!("instance {}", wanted.id))?;
+        Ok(Some(
+            found.input != wanted.input || found.definition.workflow != wanted.definition.workflow,
+        ))
+    }
+
+    /// Records at the parent that the instance ends with it. If the parent has ended meanwhile, that ends the instance
+    /// too: returns true.
+    async fn follow(&self, child: &InstanceId, parent: &InstanceId) -> Result<bool> {
+        let keys = self.keys().of(parent, Span::Ready);
+        let mut call = self.call_instance(&CHILD, &keys, parent, None);
+        call.arg(child.as_str());
+        if self.run::<i64>(&CHILD, call).await? == 1 {
+            return Ok(false);
+        }
+        let cancel = Input::Cancel {
+            status: EndStatus::Terminated,
+        };
+        self.add_input(&ScopeRef::root(child.clone()), InboxItem::new(cancel))
+            .await?;
+        Ok(true)
+    }
+}
