@@ -224,15 +224,17 @@ struct TaskRun {
 impl TaskRun {
     async fn run(&self, task: Task, permit: Permit) {
         let span = swirl_runtime::log_span(&task.scope);
-        let budget = Budget {
-            scopes: self.settings.local_scopes,
-            until: Instant::now() + RUN_MAX,
-        };
-        let first = self.first(task, permit, budget);
-        let Some((next, _place)) = first.instrument(span).await else {
+        let Some((next, _place)) = self.first(task, permit).instrument(span).await else {
             return;
         };
-        self.continue_with(next, budget).await;
+        self.continue_with(next, self.budget()).await;
+    }
+
+    fn budget(&self) -> Budget {
+        Budget {
+            scopes: self.settings.local_scopes,
+            until: Instant::now() + RUN_MAX,
+        }
     }
 
     async fn run_handed(&self, handed: Handed) {
@@ -291,7 +293,6 @@ impl TaskRun {
         &self,
         mut task: Task,
         permit: Permit,
-        budget: Budget,
     ) -> Option<(Vec<ScopeRef>, OwnedSemaphorePermit)> {
         let in_lane = matches!(permit, Permit::Waiting(_));
         let until = Instant::now() + LANE_WAIT_MAX;
@@ -301,9 +302,14 @@ impl TaskRun {
         };
         let mut beside = std::mem::take(&mut task.beside);
         if task.is_late && !beside.is_empty() {
-            // Any of them may have ended the worker that had this task before.
-            let beside = std::mem::take(&mut beside);
+            // Any of them may have ended the worker that had this task before, so each gets a task of its own, by which
+            // its attempts are counted.
+            beside.push(task.scope);
             self.driver.queue.push_late(beside).await;
+            if let Some(receipt) = task.receipt {
+                receipt.done().await;
+            }
+            return None;
         }
         let driving = async {
             loop {
@@ -313,7 +319,7 @@ impl TaskRun {
                 if place.is_none() {
                     return Ok(Driven::Stopped);
                 }
-                let driven = self.drive(&task, &mut waits, &mut beside, budget).await;
+                let driven = self.drive(&task, &mut waits, &mut beside).await;
                 let Ok(Driven::AtCapacity(workflow)) = driven else {
                     return driven;
                 };
@@ -368,7 +374,6 @@ impl TaskRun {
         task: &Task,
         waits: &mut Option<OwnedSemaphorePermit>,
         beside: &mut Vec<ScopeRef>,
-        budget: Budget,
     ) -> Result<Driven, Error> {
         let stop = over(self.is_over.clone());
         let suspects = task.is_late.then(|| self.suspects.clone());
@@ -385,13 +390,13 @@ impl TaskRun {
         let driving = self.driver.drive_task(&task.scope, stop, suspects, entered);
         let handing = async {
             if has_entered.await.is_ok() {
-                self.hand(std::mem::take(beside), budget).await;
+                self.hand(std::mem::take(beside), self.budget()).await;
             }
         };
         let (driven, ()) = tokio::join!(driving, handing);
         // The first scope has ended or is held elsewhere, which says nothing about the others.
         if matches!(driven, Ok(Driven::Done)) {
-            self.hand(std::mem::take(beside), budget).await;
+            self.hand(std::mem::take(beside), self.budget()).await;
         }
         driven
     }

@@ -306,8 +306,8 @@ impl FirstTurn {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Created {
-    /// Created, with a root scope that can run. If there was a first turn, it had no effect, because the instance would
-    /// have become too large.
+    /// Created, with a root scope that can run. If there was a first turn, it had no effect, for example because the
+    /// instance would have become too large.
     New,
     /// Created, and the first turn has taken effect.
     WithTurn {

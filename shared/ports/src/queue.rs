@@ -10,8 +10,8 @@ pub trait Queue: Send + Sync {
     /// Puts tasks into the queue. If that fails, the reconciler finds the scopes later.
     async fn push(&self, tasks: Vec<ScopeRef>);
 
-    /// Puts branches of one fork, whose turns are short, in tasks of several each: a message costs more than a short turn.
-    /// A queue may make a task of each.
+    /// Puts branches of one fork into the queue, several in one task, since their turns are short and a message costs
+    /// more. A queue may make a task of each.
     async fn push_together(&self, tasks: Vec<ScopeRef>) {
         self.push(tasks).await;
     }

@@ -1,11 +1,12 @@
 //! Instances that are created together with their first turn.
 
+use swirl_model::CloudEvent;
 use swirl_model::data;
-use swirl_model::event::{Command, Event, HistoryEntry};
-use swirl_model::ids::{InstanceId, ScopeId};
+use swirl_model::event::{Command, Event, EventMatch, HistoryEntry};
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{EndStatus, Status};
-use swirl_model::scope::{Cursor, Work};
-use swirl_ports::{Created, Filter, FirstTurn, NewRecords, Removed};
+use swirl_model::scope::{Cursor, StartEvent, Work};
+use swirl_ports::{Created, Filter, FirstTurn, Listening, NewRecords, Removed};
 
 use crate::Backend;
 use crate::kit::*;
@@ -186,4 +187,74 @@ pub async fn a_first_turn_may_wait(b: Backend) {
     assert_eq!(ingested.woken, [root("a")]);
     let held = b.hold(&root("a")).await;
     assert_eq!(held.inbox.len(), 1, "{:?}", held.inbox);
+}
+
+/// The creation of an instance that these events start, with a first turn that waits for events of these kinds.
+async fn start(b: &Backend, id: &str, events: &[CloudEvent], kinds: &[&str]) -> Vec<ScopeRef> {
+    let mut new = new(id);
+    let starts = events.iter().zip(0..);
+    let starts = starts.map(|(event, def)| StartEvent {
+        def,
+        event: event.clone(),
+    });
+    new.root.start_events.extend(starts);
+    let mut scope = new.root.clone();
+    scope.start_events.clear();
+    scope.cursor = blocked(Work::Events);
+    let slots = kinds.iter().map(|kind| by_order(kind)).collect();
+    new.first_turn = Some(Box::new(FirstTurn {
+        scope,
+        history: history(1),
+        commands: vec![Command::Subscribe(subscription(7, slots))],
+        at: at(7),
+    }));
+    match b.store.create(new).await.unwrap() {
+        Created::WithTurn { wake, .. } => wake,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn by_order(kind: &str) -> EventMatch {
+    filter(kind, &[("order", None)])
+}
+
+/// The instance begins with its event, so it gets an event that came after that and before its creation, which others
+/// have had too.
+pub async fn a_first_turn_gets_events_since_the_start(b: Backend) {
+    let only = trigger(vec![by_order("t")], true);
+    let first = event("1", "t", &[("order", "1")]);
+    let listening = Listening::new(std::slice::from_ref(&only), &only.events);
+    b.events.ingest(&first, listening, at(0)).await.unwrap();
+    b.waiting("b", vec![by_order("u")]).await;
+    let between = event("2", "u", &[("order", "1")]);
+    b.ingest(&between, &[by_order("u")]).await;
+    let woken = start(&b, "a", std::slice::from_ref(&first), &["u", "t"]).await;
+    assert_eq!(woken, [root("a")]);
+    assert_eq!(event_ids(&b.inbox(&root("a")).await), ["2"]);
+    assert_eq!(event_ids(&b.inbox(&root("b")).await), ["2"]);
+}
+
+/// An event of a set that was kept until the other one came.
+pub async fn a_first_turn_does_not_get_its_start_events_again(b: Backend) {
+    let both = trigger(vec![by_order("t"), by_order("u")], false);
+    let events = [
+        event("1", "t", &[("order", "1")]),
+        event("2", "u", &[("order", "1")]),
+    ];
+    let kept = [by_order("t"), by_order("u")];
+    for (event, starts) in events.iter().zip([0, 1]) {
+        let listening = Listening::new(std::slice::from_ref(&both), &kept);
+        let ingested = b.events.ingest(event, listening, at(0)).await.unwrap();
+        assert_eq!(ingested.starts.len(), starts);
+        if starts == 0 {
+            b.events.acknowledge(event, at(0)).await.unwrap();
+        }
+    }
+    let woken = start(&b, "a", &events, &["t"]).await;
+    b.events.acknowledge(&events[1], at(0)).await.unwrap();
+    assert_eq!(woken, []);
+    assert!(b.inbox(&root("a")).await.is_empty());
+    let next = event("3", "t", &[("order", "1")]);
+    let ingested = b.ingest(&next, &kept).await;
+    assert_eq!(ingested.woken, [root("a")]);
 }

@@ -127,7 +127,9 @@ macro_rules! store_suite {
             definitions { definitions_are_immutable, definitions_are_replaced }
             first_turn {
                 a_first_turn_may_end_an_instance, an_instance_with_a_first_turn_may_exist_already,
-                effects_of_a_first_turn_stay_until_flushed, a_first_turn_may_wait
+                effects_of_a_first_turn_stay_until_flushed, a_first_turn_may_wait,
+                a_first_turn_gets_events_since_the_start,
+                a_first_turn_does_not_get_its_start_events_again
             }
             lazy {
                 the_first_commit_wins, a_continuing_reader_acquires_the_lease,

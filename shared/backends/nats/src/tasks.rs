@@ -1,7 +1,7 @@
 //! The task queue.
 //!
-//! A message is `["instance","scope"]`, with further scopes of the instance if they run together. It is published without waiting for JetStream's response. If a task is lost,
-//! its scope is late until the reconciler's next sweep.
+//! A message is `["instance","scope"]`, with further scopes of the instance if they run together. It is published
+//! without waiting for JetStream's response. If a task is lost, its scope is late until the reconciler's next sweep.
 //!
 //! A header counts the failures that are the task's own fault, since JetStream's count of deliveries also grows when
 //! the store is unavailable or a worker dies. So a failed task is acknowledged and published again with the next

@@ -86,10 +86,10 @@ impl Redis {
                 let begun = Begun::default();
                 let created = self.create_once(new, Some(*turn), &begun);
                 let (created, are_kept) = try_join(created, self.are_kept(events)).await?;
-                if are_kept {
-                    self.started(id, events, false).await?;
-                }
                 if let Some(created) = created {
+                    if are_kept {
+                        self.started(id, events, false).await?;
+                    }
                     return Ok((created, false));
                 }
             } else if let Some(created) = self.create_begun(new, Some(*turn), events).await? {
@@ -107,13 +107,19 @@ impl Redis {
         events: &[StartEvent],
     ) -> Result<Option<(Created, bool)>> {
         let begun = self.begun(&new.header, events);
-        let (begun, are_kept) = try_join(begun, self.are_kept(events)).await?;
+        let (mut begun, are_kept) = try_join(begun, self.are_kept(events)).await?;
+        if are_kept {
+            self.add_kept(&mut begun, events).await?;
+        }
         let correlates = !begun.correlation.is_empty();
-        let Some(created) = self.create_once(new, turn, &begun).await? else {
+        let Some(mut created) = self.create_once(new, turn, &begun).await? else {
             return Ok(None);
         };
         if are_kept {
-            self.started(&new.header.id, events, correlates).await?;
+            let woken = self.started(&new.header.id, events, correlates).await?;
+            if let Created::WithTurn { wake, .. } = &mut created {
+                wake.extend(woken);
+            }
         }
         Ok(Some((created, correlates)))
     }
@@ -203,6 +209,9 @@ impl Redis {
         let header = &new.header;
         let limit = self.options().record_max;
         let correlation = begun.correlation.iter();
+        let correlation = correlation.map(|(name, value)| (format!("c:{name}"), value.clone()));
+        let born = begun.born.clone().filter(|_| !begun.correlation.is_empty());
+        let born = born.map(|generation| ("B".to_owned(), generation));
         Ok(Creation {
             header: encode(header, || format!("instance {}", header.id), limit)?,
             workflow: header.definition.workflow.clone(),
@@ -212,8 +221,10 @@ impl Redis {
             watcher: new.watched.then(|| self.process().to_owned()),
             named: InstanceKey::of(header).map(|key| self.named_key(&key)),
             consumed: begun.consumed.clone(),
-            correlation: correlation
-                .map(|(name, value)| ("c", format!("c:{name}"), value.clone()))
+            correlation: born
+                .into_iter()
+                .chain(correlation)
+                .map(|(field, value)| ("c", field, value))
                 .collect(),
         })
     }

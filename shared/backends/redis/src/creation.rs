@@ -21,7 +21,7 @@ pub(crate) struct Creation {
     pub named: Option<String>,
     /// Events that the instance has consumed.
     pub consumed: Vec<(String, String)>,
-    /// The correlation that it begins with.
+    /// The correlation that it begins with, and the event from which on it exists.
     pub correlation: Vec<Change>,
 }
 

@@ -287,10 +287,10 @@ fn accepted_has_effect(trace: &Trace) -> Vec<String> {
 }
 
 /// Compares the parts that two runs of one plan must have in common.
-pub fn compare(calm: &Trace, other: &Trace, inline_run: bool) -> Vec<String> {
+pub fn compare(calm: &Trace, other: &Trace, in_full: bool) -> Vec<String> {
     let outcomes = |trace: &Trace| trace.names.lines(&trace.outcomes);
     let mut found = differences("outcome", &outcomes(calm), &outcomes(other));
-    if !inline_run {
+    if !in_full {
         return found;
     }
     found.extend(histories(calm, other));

@@ -17,6 +17,9 @@ pub(crate) struct Begun {
     /// Generations and digests of the events. The instance has consumed them from its creation on. If one of them is
     /// ingested again after a crash, it is for other instances.
     pub consumed: Vec<(String, String)>,
+    /// The generation of the last of them that is kept. An instance that correlates begins with it, regardless of when
+    /// it is created.
+    pub born: Option<String>,
 }
 
 impl Redis {
@@ -60,14 +63,30 @@ impl Redis {
         Ok(kept.contains(&true))
     }
 
+    /// Adds what follows from those of its events that are kept. The first turn may wait for more events of the same
+    /// kind, so this is part of the creation.
+    pub(crate) async fn add_kept(&self, begun: &mut Begun, events: &[StartEvent]) -> Result<()> {
+        for start in events {
+            let digest = event_digest(&start.event);
+            let Some((generation, _)) = self.kept_event(&digest).await? else {
+                continue;
+            };
+            begun.born = begun.born.take().max(Some(generation.clone()));
+            if begun.consumed.iter().all(|(_, other)| *other != digest) {
+                begun.consumed.push((generation, digest));
+            }
+        }
+        Ok(())
+    }
+
     /// Records that these events started an instance, which has therefore consumed them. `correlates`: the instance
-    /// correlates from the beginning.
+    /// correlates from the beginning. Returns scopes that have something to do.
     pub(crate) async fn started(
         &self,
         id: &InstanceId,
         events: &[StartEvent],
         correlates: bool,
-    ) -> Result<()> {
+    ) -> Result<Vec<ScopeRef>> {
         let mut any_kept = false;
         let mut last: Option<String> = None;
         for start in events {
@@ -87,7 +106,7 @@ impl Redis {
             self.remove_from_kinds(&digest, &kept).await?;
         }
         if !any_kept {
-            return Ok(());
+            return Ok(Vec::new());
         }
         // The instance begins with the last of them, regardless of when it is created.
         if correlates && let Some(last) = last {
@@ -96,7 +115,8 @@ impl Redis {
             cmd.arg(waits).arg("B").arg(last);
             self.query::<i64>(cmd).await?;
         }
-        let mut woken: Vec<ScopeRef> = Vec::new();
-        self.reindex(id, &mut woken).await
+        let mut woken = Vec::new();
+        self.reindex(id, &mut woken).await?;
+        Ok(woken)
     }
 }
