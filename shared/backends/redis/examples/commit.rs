@@ -3,6 +3,8 @@
 //! `cargo run -p swirl-redis --example commit`: the program itself may be slow.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
 
+mod cost;
+
 use swirl_contract::kit;
 use swirl_model::event::{Command, Event, HistoryEntry};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
@@ -12,6 +14,8 @@ use swirl_model::{Data, data};
 use swirl_ports::{Acquired, Commit, Committed, ExecutionStore, Lease};
 use swirl_redis::{Options, Redis};
 use swirl_servers::{RedisOptions, RedisServer};
+
+use crate::cost::{cpu, function};
 
 const AT_ONCE: usize = 32;
 const ROUNDS: usize = 5;
@@ -254,31 +258,4 @@ impl Worker {
             other => panic!("{}: {other:?}", lease.scope),
         }
     }
-}
-
-/// The number of function calls, and their time in microseconds.
-fn function(server: &RedisServer) -> anyhow::Result<(f64, f64)> {
-    let info = server.cli(&["INFO", "commandstats"])?;
-    let line = info
-        .lines()
-        .find(|line| line.starts_with("cmdstat_fcall:"))
-        .unwrap_or_default();
-    let of = |name: &str| -> f64 {
-        let part = line
-            .split([',', ':'])
-            .find_map(|part| part.strip_prefix(name));
-        part.and_then(|value| value.parse().ok()).unwrap_or(0.0)
-    };
-    Ok((of("calls="), of("usec=")))
-}
-
-/// The processor time that the server has used, in seconds.
-fn cpu(server: &RedisServer) -> anyhow::Result<f64> {
-    let info = server.cli(&["INFO", "cpu"])?;
-    let of = |name: &str| -> f64 {
-        let line = info.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|value| value.trim().parse().ok())
-            .unwrap_or_default()
-    };
-    Ok(of("used_cpu_sys:") + of("used_cpu_user:"))
 }

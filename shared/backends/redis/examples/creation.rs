@@ -2,6 +2,8 @@
 //! `cargo run -p swirl-redis --example creation`: the program itself may be slow.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
 
+mod cost;
+
 use swirl_contract::first_turn::{ended_at_once, turn};
 use swirl_contract::kit;
 use swirl_model::event::Command;
@@ -9,6 +11,8 @@ use swirl_model::scope::Work;
 use swirl_ports::{ExecutionStore, NewRecords};
 use swirl_redis::{Options, Redis};
 use swirl_servers::{RedisOptions, RedisServer};
+
+use crate::cost::{cpu, function};
 
 const AT_ONCE: usize = 32;
 const EACH: usize = 60;
@@ -87,31 +91,4 @@ async fn measure(server: &RedisServer) -> anyhow::Result<()> {
         server.cli(&["FLUSHALL"])?;
     }
     Ok(())
-}
-
-/// The number of function calls, and their time in microseconds.
-fn function(server: &RedisServer) -> anyhow::Result<(f64, f64)> {
-    let info = server.cli(&["INFO", "commandstats"])?;
-    let line = info
-        .lines()
-        .find(|line| line.starts_with("cmdstat_fcall:"))
-        .unwrap_or_default();
-    let of = |name: &str| -> f64 {
-        let part = line
-            .split([',', ':'])
-            .find_map(|part| part.strip_prefix(name));
-        part.and_then(|value| value.parse().ok()).unwrap_or(0.0)
-    };
-    Ok((of("calls="), of("usec=")))
-}
-
-/// The processor time that the server has used, in seconds.
-fn cpu(server: &RedisServer) -> anyhow::Result<f64> {
-    let info = server.cli(&["INFO", "cpu"])?;
-    let of = |name: &str| -> f64 {
-        let line = info.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|value| value.trim().parse().ok())
-            .unwrap_or_default()
-    };
-    Ok(of("used_cpu_sys:") + of("used_cpu_user:"))
 }

@@ -163,7 +163,7 @@ impl Redis {
         let parts = CommitParts::of(&commit);
         let makes_others = !parts.forks.is_empty() || !parts.detached.is_empty();
         if parts.has_end() && makes_others {
-            // What follows for its other scopes isn't planned.
+            // The end of its other scopes isn't planned.
             return Ok(None);
         }
         let known = Snapshot::of_new(root, self.creation(new, begun)?);
