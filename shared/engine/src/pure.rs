@@ -31,8 +31,8 @@ pub(crate) fn needs_no_worker(workflow: &Workflow) -> bool {
     })
 }
 
-/// Whether the first turn of an instance needs only data, as far as the definition tells: states that work on data lead to
-/// the end or to a state that waits.
+/// Whether the first turn of an instance needs only data, as far as the definition tells: states that work on data lead
+/// to the end or to a state that waits.
 pub(crate) fn waits_in_first_turn(workflow: &Workflow) -> bool {
     let start = workflow[Workflow::ROOT].start;
     let (mut seen, mut left) = (vec![start], vec![start]);

@@ -18,7 +18,7 @@ pub struct Service {
     pub registry: Arc<Registry>,
     /// A name that is unique among all installations and namespaces. It is part of the ids of all instances.
     pub installation: Arc<str>,
-    /// Instances that need nothing but data run in the process that starts them, not on a worker.
+    /// First turns that need nothing but data are taken by the process that starts the instance, not by a worker.
     pub runs_inline: bool,
     /// Runs instances that an event starts or that produce events, and turns of waiting instances that need nothing but
     /// data. With `None`, a worker runs them. A service that carries out effects has none, so that instances which

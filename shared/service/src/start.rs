@@ -219,7 +219,7 @@ impl Service {
             true => take_first_turn(definition, &header, &root, now, driver.is_some()),
             false => None,
         };
-        // The key is free again as soon as a worker has ended the instance.
+        // Workers end instances that have a business key.
         let turn = turn.filter(|turn| header.instance_key.is_none() || !turn.ends());
         let new = NewRecords {
             header,

@@ -17,7 +17,7 @@ pub struct System {
     pub registry: Arc<Registry>,
     /// A name that is part of all instance ids; empty if there is none.
     pub installation: Arc<str>,
-    /// Whether instances that need only data run where they are started.
+    /// Whether first turns that need only data are taken where instances are started.
     pub runs_inline: bool,
     /// The observer of the driver.
     pub observer: Option<Arc<dyn Observer>>,
@@ -49,7 +49,8 @@ pub struct Calls {
 }
 
 impl System {
-    /// Creates a system without a name or an observer. It runs instances inline if they need nothing but data.
+    /// Creates a system without a name or an observer. It takes first turns where instances are started, if they need
+    /// nothing but data.
     pub fn new(
         store: Arc<dyn ExecutionStore>,
         events: Arc<dyn EventLog>,

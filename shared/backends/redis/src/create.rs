@@ -7,7 +7,7 @@ use swirl_instance::CommitParts;
 use swirl_model::event::{Command, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{EndStatus, Header};
-use swirl_model::scope::{Scope, StartEvent};
+use swirl_model::scope::Scope;
 use swirl_ports::{
     Commit, Committed, Created, Error, ExecutionStore, FirstTurn, InboxItem, InstanceKey,
     NewRecords, Result,
@@ -48,13 +48,12 @@ impl Redis {
             first_turn,
         } = new;
         let (id, parent) = (header.id.clone(), header.parent.clone());
-        let events = root.start_events.clone();
         let new = New {
             header,
             root,
             watched,
         };
-        let (mut created, correlates) = self.create_with_events(&new, first_turn, &events).await?;
+        let (mut created, correlates) = self.create_with_events(&new, first_turn).await?;
         // Even if it exists, since a crash may have occurred before the steps that follow its creation.
         if created == (Created::Exists { conflict: true }) {
             return Ok(created);
@@ -77,9 +76,8 @@ impl Redis {
         &self,
         new: &New,
         first_turn: Option<Box<FirstTurn>>,
-        events: &[StartEvent],
     ) -> Result<(Created, bool)> {
-        let id = &new.header.id;
+        let (id, events) = (&new.header.id, &new.root.start_events);
         if let Some(turn) = first_turn {
             if turn.ends() {
                 // Nothing of what its events say about it matters any more.
@@ -92,11 +90,11 @@ impl Redis {
                     }
                     return Ok((created, false));
                 }
-            } else if let Some(created) = self.create_begun(new, Some(*turn), events).await? {
+            } else if let Some(created) = self.create_begun(new, Some(*turn)).await? {
                 return Ok(created);
             }
         }
-        let created = self.create_begun(new, None, events).await?;
+        let created = self.create_begun(new, None).await?;
         created.ok_or_else(|| damaged(id.to_string(), "it cannot be created"))
     }
 
@@ -104,8 +102,8 @@ impl Redis {
         &self,
         new: &New,
         turn: Option<FirstTurn>,
-        events: &[StartEvent],
     ) -> Result<Option<(Created, bool)>> {
+        let events = &new.root.start_events;
         let begun = self.begun(&new.header, events);
         let (mut begun, are_kept) = try_join(begun, self.are_kept(events)).await?;
         if are_kept {

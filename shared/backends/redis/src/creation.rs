@@ -1,4 +1,4 @@
-//! The parts of an instance that only its creation writes.
+//! The part of a plan that only creations have (`plan.rs`).
 
 use std::sync::Arc;
 

@@ -339,8 +339,8 @@ impl<'a> Turn<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Writes the fields of a new instance, besides those that need Redis' time. Nothing is stored yet, so there is nothing
-    /// to compare or to remove.
+    /// Writes the fields of a new instance, besides those that need Redis' time. Nothing is stored yet, so there is
+    /// nothing to compare or to remove.
     pub fn create(&mut self, creation: &Creation) {
         self.compared.clear();
         self.gone.clear();
