@@ -95,6 +95,7 @@ impl<'a> CommitParts<'a> {
                 | Command::Start(_)
                 | Command::EndInstance { .. }
                 | Command::SuspendAwaited
+                | Command::FollowSuspended { .. }
                 | Command::Send { .. } => parts.own_effects.push(command),
                 // `timers` finds the timers. The driver queues a scope that yields after releasing the lease.
                 Command::Arm(_) | Command::Disarm(_) | Command::Yield | Command::Drop => {}

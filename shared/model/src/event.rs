@@ -388,6 +388,11 @@ pub enum Command {
     /// Suspends or resumes the sub-workflows that this instance waits for, like the instance
     /// itself.
     SuspendAwaited,
+    /// The same, for an instance that was suspended or resumed because `with` was. If `with` has changed since, this
+    /// instance follows it first.
+    FollowSuspended {
+        with: InstanceId,
+    },
     /// Notifies the scope that waits for this sub-workflow.
     #[serde(rename = "Tell")]
     Send {
@@ -413,6 +418,16 @@ pub enum Command {
     Yield,
     /// The scope has ended, and its record is deleted.
     Drop,
+}
+
+impl Command {
+    /// The effect of suspending or resuming an instance, by itself or because of another one.
+    pub fn suspended(with: Option<&InstanceId>) -> Command {
+        match with {
+            Some(with) => Command::FollowSuspended { with: with.clone() },
+            None => Command::SuspendAwaited,
+        }
+    }
 }
 
 /// A sub-workflow or a continuation to start.

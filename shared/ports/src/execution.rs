@@ -547,9 +547,15 @@ pub trait ExecutionStore: InstanceRecords {
     /// holds one of its scopes. A process that read a scope before the move can't commit it afterwards.
     async fn migrate(&self, id: &InstanceId, migration: Migration) -> Result<Migrated>;
 
-    /// Suspends or resumes an instance, and puts [`Command::SuspendAwaited`] into its outbox. Returns `None` if there
-    /// is no such active instance.
-    async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>>;
+    /// Suspends or resumes an instance, and puts [`Command::SuspendAwaited`] into its outbox, or
+    /// [`Command::FollowSuspended`] if this is because of the instance `with`. Returns `None` if there is no such active
+    /// instance.
+    async fn suspend(
+        &self,
+        id: &InstanceId,
+        on: bool,
+        with: Option<&InstanceId>,
+    ) -> Result<Option<Suspended>>;
 
     /// Removes an instance that has ended or failed, with its history and its key, as a store does by itself some time
     /// after the end. The id may be used again. If the outcome isn't [`Removed::Done`], nothing has changed.

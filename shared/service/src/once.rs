@@ -58,7 +58,7 @@ impl Service {
             let on = *action == Action::Suspend;
             let done = match instance.state.suspended == on {
                 true => None,
-                false => self.store.suspend(id, on, self.clock.now()).await?,
+                false => self.store.suspend(id, on, None).await?,
             };
             if let Some(Suspended { wake, outbox }) = done {
                 self.queue.push(wake).await;

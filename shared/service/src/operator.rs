@@ -237,7 +237,7 @@ impl Service {
         let input = match action {
             Action::Suspend | Action::Resume => {
                 let on = action == Action::Suspend;
-                let done = self.store.suspend(id, on, self.clock.now()).await?;
+                let done = self.store.suspend(id, on, None).await?;
                 let Some(Suspended { wake, outbox }) = done else {
                     return Ok(false);
                 };

@@ -17,20 +17,26 @@ use crate::{Error, Service};
 const CONTINUATIONS_MAX: usize = 10_000;
 
 impl Service {
-    /// Suspends or resumes, like the instance itself, the sub-workflows that it waits for, and theirs in turn.
-    /// Sub-workflows that are created later follow it on creation. If this process dies here, the remaining work is
-    /// still in the outboxes of those already reached.
-    pub(crate) async fn suspend_awaited(&self, id: &InstanceId) -> Result<(), Error> {
-        let mut open = vec![(id.clone(), Vec::new())];
+    /// Suspends or resumes, like the instance itself, the sub-workflows that it waits for, and theirs in turn. The
+    /// instance follows `with` first. Sub-workflows that are created later follow it on creation. If this process dies
+    /// here, the remaining work is still in the outboxes of those already reached.
+    pub(crate) async fn suspend_awaited(
+        &self,
+        id: &InstanceId,
+        with: Option<&InstanceId>,
+    ) -> Result<(), Error> {
+        let outbox = match with {
+            Some(with) => self.follow(id, with).await?,
+            None => Vec::new(),
+        };
+        let mut open = vec![(id.clone(), outbox)];
         let mut seen = HashSet::new();
         while let Some((id, outbox)) = open.pop() {
             if seen.insert(id.clone())
                 && let Some(instance) = self.store.instance(&id).await?
             {
                 for child in self.awaited_by(&instance).await? {
-                    let outbox = self
-                        .set_suspended(&child, instance.state.suspended, &id)
-                        .await?;
+                    let outbox = self.follow(&child, &id).await?;
                     open.push((child, outbox));
                 }
             }
@@ -53,7 +59,26 @@ impl Service {
         Ok(found)
     }
 
-    /// Suspends or resumes an instance because of the instance `with`. Returns the resulting entries of its outbox.
+    /// Suspends or resumes an instance like the instance `with`. Returns the resulting entries of its outbox.
+    ///
+    /// This process may be late: an operator resumes `with` after it was read as suspended, and those who pass that on
+    /// find an instance that isn't suspended yet. So `with` is read again after each change. If this process dies before
+    /// that, the entries in the outbox repeat it.
+    async fn follow(&self, id: &InstanceId, with: &InstanceId) -> Result<Vec<OutboxEntry>, Error> {
+        let mut outbox = Vec::new();
+        // Another round means that an operator has given another command meanwhile.
+        loop {
+            let on = self.is_suspended(with).await?;
+            let changed = self.set_suspended(id, on, with).await?;
+            if changed.is_empty() {
+                return Ok(outbox);
+            }
+            outbox.extend(changed);
+        }
+    }
+
+    /// Suspends or resumes an instance because of the instance `with`. Returns the resulting entries of its outbox, none
+    /// if it doesn't run or is like this already.
     async fn set_suspended(
         &self,
         id: &InstanceId,
@@ -88,7 +113,7 @@ impl Service {
         if let Err(error) = self.store.note(id, entry).await {
             tracing::warn!(%error, "that it is suspended or resumed is missing in the history");
         }
-        let done = self.store.suspend(id, on, self.clock.now()).await?;
+        let done = self.store.suspend(id, on, Some(with)).await?;
         let Suspended { wake, outbox } = done.unwrap_or_default();
         self.queue.push(wake).await;
         Ok(outbox)
@@ -184,11 +209,7 @@ impl Service {
                 continue;
             }
             // No instance waits for it yet, so it affects no others.
-            let mut outbox = self.set_suspended(&start.id, true, starter).await?;
-            // It was resumed meanwhile, and the process that resumed it may not have seen the new instance.
-            if !self.is_suspended(starter).await? {
-                outbox.extend(self.set_suspended(&start.id, false, starter).await?);
-            }
+            let outbox = self.follow(&start.id, starter).await?;
             self.store.flushed(&outbox).await?;
             return Ok(());
         }

@@ -209,8 +209,14 @@ impl ExecutionStore for Measured<dyn Store> {
             .await
     }
 
-    async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {
-        self.redis("suspend", self.inner.suspend(id, on, at)).await
+    async fn suspend(
+        &self,
+        id: &InstanceId,
+        on: bool,
+        with: Option<&InstanceId>,
+    ) -> Result<Option<Suspended>> {
+        self.redis("suspend", self.inner.suspend(id, on, with))
+            .await
     }
 
     async fn remove(&self, id: &InstanceId) -> Result<Removed> {

@@ -84,7 +84,7 @@ pub async fn a_first_turn_may_end_an_instance(b: Backend) {
     assert!(b.is_gone(&root("a")).await);
     assert!(b.store.runnable(10).await.unwrap().is_empty());
     assert!(b.store.unflushed(10).await.unwrap().is_empty());
-    assert_eq!(b.store.suspend(&id, true, at(8)).await.unwrap(), None);
+    assert_eq!(b.store.suspend(&id, true, None).await.unwrap(), None);
     for (status, wanted) in [
         (Status::Running, &[][..]),
         (Status::Completed, &["a", "driven"]),

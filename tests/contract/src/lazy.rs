@@ -107,9 +107,9 @@ pub async fn nothing_begins_in_a_suspended_instance(b: Backend) {
         return;
     }
     let id = root("a").instance;
-    b.store.suspend(&id, true, at(0)).await.unwrap();
+    b.store.suspend(&id, true, None).await.unwrap();
     assert!(b.try_commit(&mut looked, leaving(vec![])).await.is_none());
-    let awake = b.store.suspend(&id, false, at(0)).await.unwrap();
+    let awake = b.store.suspend(&id, false, None).await.unwrap();
     assert_eq!(awake.unwrap().wake, [root("a")], "it is woken to continue");
 }
 

@@ -139,12 +139,12 @@ pub async fn a_waiting_holder_is_woken(b: Backend) {
     b.store.drain(&held.lease).await.unwrap();
     let end = async {
         b.store
-            .suspend(&root("a").instance, true, at(0))
+            .suspend(&root("a").instance, true, None)
             .await
             .unwrap();
         b.add(&root("a"), call(2)).await;
         b.store
-            .suspend(&root("a").instance, false, at(0))
+            .suspend(&root("a").instance, false, None)
             .await
             .unwrap();
     };
@@ -255,8 +255,8 @@ pub async fn an_unsure_commit_gets_new_inputs(b: Backend) {
     assert!(b.try_commit(&mut held, unsure()).await.is_some());
 
     let id = InstanceId::new("a");
-    b.store.suspend(&id, true, at(0)).await.unwrap();
+    b.store.suspend(&id, true, None).await.unwrap();
     assert!(b.try_commit(&mut held, unsure()).await.is_none());
-    b.store.suspend(&id, false, at(0)).await.unwrap();
+    b.store.suspend(&id, false, None).await.unwrap();
     assert!(b.try_commit(&mut held, unsure()).await.is_some());
 }

@@ -67,11 +67,11 @@ pub async fn a_key_identifies_one_instance(b: Backend) {
 
 pub async fn suspended_instances_do_not_continue(b: Backend) {
     let id = InstanceId::new("a");
-    assert_eq!(b.store.suspend(&id, true, at(0)).await.unwrap(), None);
+    assert_eq!(b.store.suspend(&id, true, None).await.unwrap(), None);
     b.create(new("a")).await;
     let held = b.hold(&root("a")).await;
     assert!(b.store.is_active(&id).await.unwrap());
-    let done = b.store.suspend(&id, true, at(0)).await.unwrap().unwrap();
+    let done = b.store.suspend(&id, true, None).await.unwrap().unwrap();
     assert_eq!(done.wake, []);
     // Until it is carried out, the outbox says that its sub-workflows must follow.
     let [entry] = &done.outbox[..] else {
@@ -114,7 +114,7 @@ pub async fn suspended_instances_do_not_continue(b: Backend) {
     let held = b.hold(&root("a")).await;
     assert_eq!(held.inbox.len(), 1);
     b.release(&held).await;
-    let done = b.store.suspend(&id, false, at(0)).await.unwrap().unwrap();
+    let done = b.store.suspend(&id, false, None).await.unwrap().unwrap();
     assert_eq!(done.wake, [root("a")]);
     b.store.flushed(&done.outbox).await.unwrap();
     assert_eq!(b.inbox(&root("a")).await.len(), 2);
@@ -123,7 +123,7 @@ pub async fn suspended_instances_do_not_continue(b: Backend) {
         change(vec![end(EndStatus::Cancelled)]).at(Cursor::Ended),
     )
     .await;
-    assert_eq!(b.store.suspend(&id, true, at(0)).await.unwrap(), None);
+    assert_eq!(b.store.suspend(&id, true, None).await.unwrap(), None);
 }
 
 pub async fn null_is_an_output(b: Backend) {

@@ -417,8 +417,13 @@ impl ExecutionStore for ChaosStore {
         migrated
     }
 
-    async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {
-        self.inner.suspend(id, on, at).await
+    async fn suspend(
+        &self,
+        id: &InstanceId,
+        on: bool,
+        with: Option<&InstanceId>,
+    ) -> Result<Option<Suspended>> {
+        self.inner.suspend(id, on, with).await
     }
 
     async fn remove(&self, id: &InstanceId) -> Result<Removed> {

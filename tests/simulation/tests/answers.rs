@@ -50,7 +50,7 @@ impl FunctionCaller for Caller {
         match self.meanwhile {
             Meanwhile::Suspend => {
                 let id = &request.scope.instance;
-                store.suspend(id, true, request.at).await.unwrap();
+                store.suspend(id, true, None).await.unwrap();
             }
             Meanwhile::Cancel => {
                 let status = EndStatus::Cancelled;
@@ -146,8 +146,7 @@ impl World {
 fn the_answer_of_a_suspended_instance_is_kept() {
     let world = driven(Meanwhile::Suspend);
     assert_eq!(world.status(), Status::Running);
-    let at = SystemClock.now();
-    let woken = block_on(world.store.suspend(&world.id, false, at)).unwrap();
+    let woken = block_on(world.store.suspend(&world.id, false, None)).unwrap();
     let root = ScopeRef::root(world.id.clone());
     assert_eq!(woken.unwrap().wake, std::slice::from_ref(&root));
     block_on(world.driver.drive(&root)).unwrap();

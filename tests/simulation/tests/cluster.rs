@@ -27,6 +27,18 @@ fn seeds_end_like_the_reference() {
     assert!(counts.joins > 50, "{counts:?}");
 }
 
+/// A process suspended a sub-workflow after its parent had been resumed, because it was frozen or died in between.
+#[test]
+fn a_suspension_that_comes_late_is_undone() {
+    run(Mode::Cluster, [704_209, 705_327, 803_805].into_iter());
+}
+
+/// One commit consumed two joins of a foreach with a bound and a pause.
+#[test]
+fn a_commit_has_two_joins() {
+    run(Mode::Cluster, [802_551, 802_916].into_iter());
+}
+
 #[test]
 fn a_store_on_disk_is_reopened() {
     assert!(run(Mode::Durable, 0..3).counts.reopened > 1);

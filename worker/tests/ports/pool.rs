@@ -121,9 +121,7 @@ async fn an_instance_that_cannot_be_driven_is_suspended() {
         panic!("{entry:?}");
     };
     assert!(reason.contains("no such connector"), "{reason}");
-    let resumed = store
-        .suspend(&id, false, swirl_model::time::Timestamp(0))
-        .await;
+    let resumed = store.suspend(&id, false, None).await;
     let resumed = resumed.unwrap().unwrap();
     assert_eq!(resumed.wake, [root], "an operator continues it");
 }

@@ -233,14 +233,20 @@ impl State {
     }
 
     /// Returns the scopes that are ready to run now; `None` if there is no such active instance.
-    pub fn suspend(&mut self, id: &InstanceId, on: bool) -> Option<Suspended> {
+    pub fn suspend(
+        &mut self,
+        id: &InstanceId,
+        on: bool,
+        with: Option<&InstanceId>,
+    ) -> Option<Suspended> {
+        let command = Command::suspended(with);
         let number = self.next();
         let (seq, inst) = self.find_mut(id)?;
         if inst.status() != Status::Running {
             return None;
         }
         inst.instance.state.suspended = on;
-        inst.outbox.insert(number, Command::SuspendAwaited);
+        inst.outbox.insert(number, command.clone());
         self.touch(Key::State(seq));
         self.touch(Key::Outbox(seq, number));
         let ready = self.refresh_all(seq);
@@ -250,7 +256,7 @@ impl State {
             outbox: vec![OutboxEntry {
                 instance: id.clone(),
                 id: number,
-                command: Command::SuspendAwaited,
+                command,
             }],
         })
     }

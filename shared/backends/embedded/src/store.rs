@@ -233,9 +233,9 @@ impl ExecutionStore for Embedded {
         &self,
         id: &InstanceId,
         on: bool,
-        _at: Timestamp,
+        with: Option<&InstanceId>,
     ) -> Result<Option<Suspended>> {
-        self.write(|state| state.suspend(id, on)).await
+        self.write(|state| state.suspend(id, on, with)).await
     }
 
     async fn remove(&self, id: &InstanceId) -> Result<Removed> {

@@ -166,8 +166,13 @@ impl ExecutionStore for Restarting {
         self.get().migrate(id, migration).await
     }
 
-    async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {
-        self.get().suspend(id, on, at).await
+    async fn suspend(
+        &self,
+        id: &InstanceId,
+        on: bool,
+        with: Option<&InstanceId>,
+    ) -> Result<Option<Suspended>> {
+        self.get().suspend(id, on, with).await
     }
 
     async fn remove(&self, id: &InstanceId) -> Result<Removed> {

@@ -39,10 +39,11 @@ impl Redis {
         &self,
         id: &InstanceId,
         on: bool,
+        with: Option<&InstanceId>,
     ) -> Result<Option<Suspended>> {
         let mut keys = self.keys().of(id, Span::All);
         keys.push(self.keys().index(self.keys().shard(id), "suspended"));
-        let command = Command::SuspendAwaited;
+        let command = Command::suspended(with);
         let mut call = self.call_instance(&SUSPEND, &keys, id, None);
         call.arg(u8::from(on));
         let limit = self.options().record_max;

@@ -329,9 +329,9 @@ impl ExecutionStore for Redis {
         &self,
         id: &InstanceId,
         on: bool,
-        _at: Timestamp,
+        with: Option<&InstanceId>,
     ) -> Result<Option<Suspended>> {
-        self.suspend_instance(id, on).await
+        self.suspend_instance(id, on, with).await
     }
 
     async fn remove(&self, id: &InstanceId) -> Result<Removed> {

@@ -46,13 +46,13 @@ async fn instances_are_counted_by_activity() {
     activity(5, 0, 4).await;
     for id in ["i0", "i1", "i4"] {
         b.store
-            .suspend(&InstanceId::new(id), true, at(1))
+            .suspend(&InstanceId::new(id), true, None)
             .await
             .unwrap();
     }
     activity(4, 3, 2).await;
     b.store
-        .suspend(&InstanceId::new("i0"), false, at(1))
+        .suspend(&InstanceId::new("i0"), false, None)
         .await
         .unwrap();
     activity(4, 2, 3).await;
@@ -63,11 +63,11 @@ async fn instances_are_counted_by_activity() {
         error: None,
     };
     b.store
-        .suspend(&InstanceId::new("i5"), true, at(1))
+        .suspend(&InstanceId::new("i5"), true, None)
         .await
         .unwrap();
     b.store
-        .suspend(&InstanceId::new("i5"), false, at(1))
+        .suspend(&InstanceId::new("i5"), false, None)
         .await
         .unwrap();
     b.act(&root("i5"), change(vec![end]).at(Cursor::Ended))

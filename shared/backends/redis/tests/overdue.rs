@@ -82,7 +82,7 @@ async fn no_effect_is_postponed_without_being_returned() {
     for n in 0..ALL {
         let id = InstanceId::new(format!("i-{n}"));
         b.create(new(id.as_str())).await;
-        store.suspend(&id, true, at(0)).await.unwrap().unwrap();
+        store.suspend(&id, true, None).await.unwrap().unwrap();
     }
     let mut found = BTreeSet::new();
     for search in 0..ALL / AT_ONCE {

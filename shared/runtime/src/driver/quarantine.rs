@@ -24,8 +24,8 @@ impl Driver {
             Ok(false) => tracing::warn!("the history doesn't say why: the instance is unavailable"),
             Err(error) => tracing::warn!(%error, "the history doesn't say why"),
         }
-        let (instance, now) = (&scope.instance, self.clock.now());
-        match self.store.suspend(instance, true, now).await {
+        let instance = &scope.instance;
+        match self.store.suspend(instance, true, None).await {
             Ok(Some(_)) => tracing::error!(
                 "the instance cannot be driven and was suspended: fix the cause, then continue it with \
                  'swirl resume {instance}'"

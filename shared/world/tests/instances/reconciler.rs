@@ -9,7 +9,6 @@ use async_trait::async_trait;
 use futures::FutureExt as _;
 use swirl_model::event::Command;
 use swirl_model::ids::{InstanceId, ScopeRef};
-use swirl_model::time::Timestamp;
 use swirl_ports::{ExecutionStore as _, Tasks as _};
 use swirl_runtime::{Effects, Error};
 use swirl_service::Started;
@@ -56,7 +55,7 @@ fn an_effect_that_waits_holds_up_no_other() {
             let Started::New(id) = service.start(start).await.unwrap().unwrap() else {
                 panic!("it has ended already")
             };
-            store.suspend(&id, true, Timestamp(0)).await.unwrap();
+            store.suspend(&id, true, None).await.unwrap();
         }
     });
     let effects = StuckFirst::default();
@@ -88,7 +87,7 @@ fn effects_that_wait_hold_up_no_scopes() {
         let Started::New(other) = other else {
             panic!("it has ended already")
         };
-        store.suspend(&other, true, Timestamp(0)).await.unwrap();
+        store.suspend(&other, true, None).await.unwrap();
         assert_eq!(store.unflushed(10).await.unwrap().len(), 1);
     });
 

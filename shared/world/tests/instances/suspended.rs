@@ -1,9 +1,9 @@
 //! A suspension whose coordinator died before it reached the sub-workflows (docs/language.md#decision-89).
 
 use swirl_model::event::Event;
+use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
-use swirl_model::time::Timestamp;
-use swirl_ports::{ExecutionStore, InstanceQueries};
+use swirl_ports::{ExecutionStore, InstanceQueries, Summary};
 use swirl_service::Action;
 use swirl_world::{Mock, World};
 
@@ -66,26 +66,42 @@ fn suspended(world: &mut World) -> Vec<String> {
     found
 }
 
+fn sweep(world: &mut World) {
+    let service = world.service.clone();
+    let swept = async move { service.sweep(&service).await };
+    world.wait(swept).unwrap();
+    world.run_until_stalled().unwrap();
+}
+
+fn id_of(all: &[Summary], name: &str) -> InstanceId {
+    let mut all = all.iter();
+    let found = all.find(|one| &*one.header.definition.workflow == name);
+    found.unwrap().header.id.clone()
+}
+
+/// A process suspended the child of an instance that had been resumed meanwhile, and then it died.
+#[test]
+fn a_suspension_that_comes_late_is_undone() {
+    let mut world = world();
+    let all = world.instances().unwrap();
+    let (top, middle) = (id_of(&all, "top"), id_of(&all, "middle"));
+    let store = world.store.clone();
+    let done = world.wait(async move { store.suspend(&middle, true, Some(&top)).await });
+    assert!(done.unwrap().is_some());
+    assert_eq!(suspended(&mut world), ["middle"]);
+    sweep(&mut world);
+    assert_eq!(suspended(&mut world), [""; 0]);
+}
+
 #[test]
 fn the_reconciler_hands_on_what_a_coordinator_left() {
     let mut world = world();
     let all = world.instances().unwrap();
-    let id_of = |name: &str| {
-        let mut all = all.iter();
-        let found = all.find(|one| &*one.header.definition.workflow == name);
-        found.unwrap().header.id.clone()
-    };
-    let (top, middle) = (id_of("top"), id_of("middle"));
-    let sweep = |world: &mut World| {
-        let service = world.service.clone();
-        let swept = async move { service.sweep(&service).await };
-        world.wait(swept).unwrap();
-        world.run_until_stalled().unwrap();
-    };
+    let (top, middle) = (id_of(&all, "top"), id_of(&all, "middle"));
     for (on, expected) in [(true, &["deep", "middle", "top"][..]), (false, &[])] {
         // Everything that a coordinator does before it dies half-way.
         let (store, id) = (world.store.clone(), top.clone());
-        let done = world.wait(async move { store.suspend(&id, on, Timestamp(0)).await });
+        let done = world.wait(async move { store.suspend(&id, on, None).await });
         assert!(done.unwrap().is_some());
         assert_ne!(suspended(&mut world), expected);
         sweep(&mut world);

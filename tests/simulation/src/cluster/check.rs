@@ -104,25 +104,17 @@ fn inputs_once(trace: &Trace) -> Vec<String> {
     found
 }
 
-/// Between two joins of a fork, a batch must have extended it.
+/// Between two joins of a fork, a batch must have extended it. A commit may have several of both.
 fn joined_once(trace: &Trace) -> Vec<String> {
     let mut joined: BTreeSet<(&ScopeRef, u32)> = BTreeSet::new();
-    let mut done: BTreeMap<&ScopeRef, usize> = BTreeMap::new();
     let mut found = Vec::new();
     for commit in &trace.log {
-        for entry in &commit.history {
-            if let Event::Joined { fork, .. } = entry.event
-                && !joined.insert((&commit.scope, fork))
-            {
-                found.push(format!("join once: {} joined {fork} twice", commit.scope));
-            }
-        }
+        let mut extended: BTreeMap<u32, usize> = BTreeMap::new();
         for command in &commit.commands {
             match command {
                 Command::ExtendFork { fork, .. } | Command::ReviveBranch { fork, .. } => {
-                    joined.remove(&(&commit.scope, *fork));
+                    *extended.entry(*fork).or_default() += 1;
                 }
-                Command::Report(_) => *done.entry(&commit.scope).or_default() += 1,
                 // Nothing is notified of branches that nothing waits for.
                 Command::Fork(Fork {
                     origin: ForkOrigin::Apart(..),
@@ -133,6 +125,21 @@ fn joined_once(trace: &Trace) -> Vec<String> {
                 }
                 _ => {}
             }
+        }
+        let mut joins: BTreeMap<u32, usize> = BTreeMap::new();
+        for entry in &commit.history {
+            if let Event::Joined { fork, .. } = entry.event {
+                *joins.entry(fork).or_default() += 1;
+            }
+        }
+        for (fork, joins) in joins {
+            let is_new = joined.insert((&commit.scope, fork));
+            if joins > extended.get(&fork).map_or(0, |times| *times) + usize::from(is_new) {
+                found.push(format!("join once: {} joined {fork} twice", commit.scope));
+            }
+        }
+        for fork in extended.into_keys() {
+            joined.remove(&(&commit.scope, fork));
         }
     }
     found.extend(joined_with_all(trace));

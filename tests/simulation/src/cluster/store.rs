@@ -554,8 +554,14 @@ impl ExecutionStore for SharedStore {
             .await
     }
 
-    async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {
-        self.call(|inner| block_on(inner.suspend(id, on, at))).await
+    async fn suspend(
+        &self,
+        id: &InstanceId,
+        on: bool,
+        with: Option<&InstanceId>,
+    ) -> Result<Option<Suspended>> {
+        self.call(|inner| block_on(inner.suspend(id, on, with)))
+            .await
     }
 
     async fn remove(&self, id: &InstanceId) -> Result<Removed> {

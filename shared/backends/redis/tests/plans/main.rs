@@ -364,7 +364,7 @@ async fn a_second_read_makes_no_difference() {
                     let on = dice.one_in(2);
                     for side in [&pair.again, &pair.known] {
                         let id = InstanceId::new("a");
-                        side.store.suspend(&id, on, at(0)).await.unwrap();
+                        side.store.suspend(&id, on, None).await.unwrap();
                     }
                 }
                 2 | 3 if !kept.is_empty() => {
