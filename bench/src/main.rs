@@ -19,7 +19,6 @@ mod steps;
 mod usage;
 mod waiting;
 
-use std::alloc::System;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -27,6 +26,7 @@ use clap::{Parser, ValueEnum};
 use cluster::{Floor, Setup};
 use floor::transition::Work;
 use measure::{Figure, median};
+use mimalloc::MiMalloc;
 use plan::Plan;
 use report::{FloorRow, Report};
 use servers::Servers;
@@ -34,8 +34,9 @@ use steps::{Peer, PeerProcess};
 use swirl_expr::CountingAllocator;
 use swirl_model::{Data, data};
 
+/// The allocator of `swirl` (`cli/src/main.rs`), for the bare loops as well.
 #[global_allocator]
-static ALLOCATOR: CountingAllocator<System> = CountingAllocator::of(System);
+static ALLOCATOR: CountingAllocator<MiMalloc> = CountingAllocator::of(MiMalloc);
 
 #[derive(Parser)]
 #[command(name = "cargo xtask bench", about = "Measures Swirl and its floor.")]

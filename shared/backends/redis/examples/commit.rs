@@ -12,8 +12,8 @@ use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, Scope, Work};
 use swirl_model::{Data, data};
 use swirl_ports::{Acquired, Commit, Committed, ExecutionStore, Lease};
-use swirl_redis::{Options, Redis};
-use swirl_servers::{RedisOptions, RedisServer};
+use swirl_redis::Redis;
+use swirl_servers::RedisServer;
 
 use crate::cost::{cpu, function};
 
@@ -39,18 +39,10 @@ enum Workload {
     Fork,
 }
 
-fn main() -> anyhow::Result<()> {
-    let server = RedisServer::start_with(RedisOptions {
-        appendonly: true,
-        appendfsync: Some("everysec"),
-        ..RedisOptions::default()
-    })?;
-    let runtime = tokio::runtime::Runtime::new()?;
-    runtime.block_on(measure(&server))
-}
-
-async fn measure(server: &RedisServer) -> anyhow::Result<()> {
-    let redis = Redis::connect(Options::single(server.url())).await?;
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let (server, redis) = cost::start().await?;
+    let server = &server;
     for (workload, name) in [
         (Workload::Call, "a call's answer and the next call"),
         (Workload::Turn, "a turn without a lease (read and commit)"),

@@ -9,8 +9,6 @@ use swirl_contract::kit;
 use swirl_model::event::Command;
 use swirl_model::scope::Work;
 use swirl_ports::{ExecutionStore, NewRecords};
-use swirl_redis::{Options, Redis};
-use swirl_servers::{RedisOptions, RedisServer};
 
 use crate::cost::{cpu, function};
 
@@ -39,18 +37,10 @@ fn waiting(id: &str) -> NewRecords {
     new
 }
 
-fn main() -> anyhow::Result<()> {
-    let server = RedisServer::start_with(RedisOptions {
-        appendonly: true,
-        appendfsync: Some("everysec"),
-        ..RedisOptions::default()
-    })?;
-    let runtime = tokio::runtime::Runtime::new()?;
-    runtime.block_on(measure(&server))
-}
-
-async fn measure(server: &RedisServer) -> anyhow::Result<()> {
-    let redis = Redis::connect(Options::single(server.url())).await?;
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let (server, redis) = cost::start().await?;
+    let server = &server;
     let workloads: [(&str, Make); 3] = [
         ("a creation", plain),
         ("a creation with a first turn that ends", ended),

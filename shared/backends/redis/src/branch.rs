@@ -15,6 +15,7 @@ use crate::connect::damaged;
 use crate::fork_bases::ForkBase;
 use crate::record::encode;
 use crate::reply::{Reply, json};
+use crate::unread::Unread;
 
 /// Differences are not worthwhile if the fork's origin is smaller than this.
 const WORTH: usize = 1_024;
@@ -114,6 +115,7 @@ impl Redis {
             stamp,
             header: header.clone(),
             fork,
+            unread: Unread::default(),
             fork_bytes: json_of_fork.len(),
             bytes: json_of_fork.len(),
         };

@@ -24,6 +24,7 @@ use crate::plan::Plan;
 use crate::plan_input::Unplanned;
 use crate::reply::Reply;
 use crate::snapshot::Snapshot;
+use crate::unread::Unread;
 use crate::waits::freed;
 use crate::write::script;
 
@@ -223,11 +224,15 @@ impl Redis {
             let fork_base = ForkBase {
                 stamp: plan.stamp.to_string(),
                 header: header.clone(),
+                unread: Unread::of(fork),
                 fork: Arc::new(fork.clone()),
                 fork_bytes: plan.fork_bytes,
                 bytes: bytes + plan.fork_bytes,
             };
             self.fork_bases().share(&scope.instance, &name, fork_base);
+        }
+        for fork in plan.closed {
+            self.fork_bases().forget(&scope.instance, &fork);
         }
         let of = |name: ScopeId| ScopeRef {
             instance: scope.instance.clone(),

@@ -15,6 +15,8 @@ use swirl_model::ids::InstanceId;
 use swirl_model::instance::Header;
 use swirl_model::scope::Fork;
 
+use crate::unread::Unread;
+
 /// The size of the stored JSON. In memory it is ten times as much, or thirty times for small objects. One entry may
 /// take nearly all of it.
 const BYTES_MAX: u64 = 8 << 20;
@@ -27,6 +29,8 @@ pub(crate) struct ForkBase {
     pub stamp: String,
     pub header: Arc<Header>,
     pub fork: Arc<Fork>,
+    /// Its branches that this process may begin without a read.
+    pub unread: Unread,
     /// The stored size of the fork's origin, and of both.
     pub fork_bytes: usize,
     pub bytes: usize,
@@ -87,6 +91,11 @@ impl ForkBases {
         self.cache
             .insert((instance.clone(), fork.into()), fork_base.clone());
         fork_base
+    }
+
+    /// The fork is closed.
+    pub fn forget(&self, instance: &InstanceId, fork: &str) {
+        self.cache.remove(&(instance.clone(), fork.into()));
     }
 
     pub fn hit(&self) {

@@ -7,7 +7,7 @@ use swirl_model::ids::InstanceId;
 use swirl_ports::Result;
 
 use crate::connect::damaged;
-use crate::record::encode;
+use crate::record::{USUAL_BYTES, encode_to};
 use crate::reply::json;
 
 /// The limits of an element. It takes no more lines once it has this many bytes, and it is dropped as a whole.
@@ -32,36 +32,47 @@ pub(crate) fn elements(
     id: &InstanceId,
     limit: usize,
 ) -> Result<Vec<Vec<u8>>> {
-    let mut elements: Vec<(usize, Vec<u8>)> = Vec::new();
-    for entry in history {
-        let line = encode(entry, || format!("the history of {id}"), limit)?;
-        match elements.last_mut() {
-            Some((lines, text)) if *lines < LINES && text.len() < BYTES => {
-                text.push(b'\n');
-                text.extend_from_slice(&line);
-                *lines += 1;
-            }
-            _ => elements.push((1, line)),
+    let (mut elements, mut rest) = (Vec::new(), history);
+    while !rest.is_empty() {
+        let (mut text, mut lines) = (Vec::with_capacity(USUAL_BYTES), 0);
+        while let Some(entry) = rest.get(lines)
+            && lines < LINES
+            && text.len() < BYTES
+        {
+            add_line(&mut text, lines, entry, id, limit)?;
+            lines += 1;
         }
+        elements.push(with_number(lines, text));
+        rest = &rest[lines..];
     }
-    let with_number = |(lines, text): (usize, Vec<u8>)| {
-        let mut element = format!("{lines} ").into_bytes();
-        element.extend_from_slice(&text);
-        element
-    };
-    Ok(elements.into_iter().map(with_number).collect())
+    Ok(elements)
+}
+
+fn add_line(
+    text: &mut Vec<u8>,
+    place: usize,
+    entry: &HistoryEntry,
+    id: &InstanceId,
+    limit: usize,
+) -> Result<()> {
+    if place > 0 {
+        text.push(b'\n');
+    }
+    encode_to(text, entry, || format!("the history of {id}"), limit)
+}
+
+fn with_number(lines: usize, mut text: Vec<u8>) -> Vec<u8> {
+    text.splice(0..0, format!("{lines} ").into_bytes());
+    text
 }
 
 /// The single element that contains these lines, however many they are. It replaces an existing element.
 pub(crate) fn element(history: &[HistoryEntry], id: &InstanceId, limit: usize) -> Result<Vec<u8>> {
-    let mut element = format!("{} ", history.len()).into_bytes();
+    let mut text = Vec::new();
     for (place, entry) in history.iter().enumerate() {
-        if place > 0 {
-            element.push(b'\n');
-        }
-        element.extend(encode(entry, || format!("the history of {id}"), limit)?);
+        add_line(&mut text, place, entry, id, limit)?;
     }
-    Ok(element)
+    Ok(with_number(history.len(), text))
 }
 
 /// The newest lines of a list of elements, oldest first.

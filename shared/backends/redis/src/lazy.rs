@@ -21,6 +21,7 @@ use crate::fork_bases::ForkBase;
 use crate::joins::{add_results, result_fields};
 use crate::reply::{json, unpack};
 use crate::snapshot::{self, Snapshot};
+use crate::unread::Unread;
 
 /// The fields before those of the enclosing forks.
 const OWN: [&str; 7] = ["s", "p", "m:", "l:", "q:", "t:", "r:"];
@@ -128,6 +129,12 @@ impl Redis {
         let forks = enclosing_forks(scope.scope.as_str());
         let fork = forks.first().map(|(_, fork, _)| fork);
         let fork_base = fork.and_then(|fork| self.fork_bases().get(&scope.instance, fork));
+        if let (Some(fork_base), Some((_, _, index))) = (&fork_base, forks.first())
+            && let Some(held) = fork_base.unread_branch(scope, *index)
+        {
+            self.fork_bases().hit();
+            return Ok(Some(held));
+        }
         let look = match self.look_with(scope, &forks, fork_base).await? {
             Look::Stale => self.look_with(scope, &forks, None).await?,
             look => look,
@@ -136,6 +143,15 @@ impl Redis {
             Look::Held(held) => Some(*held),
             Look::Refused | Look::Stale => None,
         })
+    }
+
+    /// A branch is held, so it may begin.
+    pub(crate) fn note_begun(&self, scope: &ScopeRef) {
+        if let Some((_, fork, index)) = enclosing_forks(scope.scope.as_str()).first()
+            && let Some(fork_base) = self.fork_bases().get(&scope.instance, fork)
+        {
+            fork_base.unread.take(*index);
+        }
     }
 
     /// `fork_base`: the innermost fork, if it is cached. Otherwise it is read with the rest.
@@ -217,6 +233,7 @@ impl Redis {
                         stamp: numbers.stamp.clone(),
                         header: header.clone(),
                         fork: fork.clone(),
+                        unread: Unread::default(),
                         fork_bytes,
                         bytes: header_bytes + fork_bytes,
                     };

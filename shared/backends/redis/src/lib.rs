@@ -57,6 +57,7 @@ mod shards;
 mod snapshot;
 mod store;
 mod timers;
+mod unread;
 mod views;
 mod waits;
 mod write;

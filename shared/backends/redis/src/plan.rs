@@ -43,6 +43,8 @@ pub(crate) struct Plan<'a> {
     pub fork_bytes: usize,
     /// The parent of a branch.
     pub parent: Option<&'a str>,
+    /// The scope's forks that are closed with it, by name.
+    pub closed: Vec<String>,
 }
 
 /// Further fields that an instance may have at its end.
@@ -181,6 +183,10 @@ impl<'a> Turn<'a> {
         let prunes = prunes.map(|branch| branch.fork);
         let closes = decision.forks.closes.iter();
         let closes: Vec<String> = closes.map(|fork| format!("{scope}.{fork}")).collect();
+        let ended = stored.forks.as_deref().filter(|_| is_over || changes_all);
+        let ended = ended.into_iter().flat_map(str::split_ascii_whitespace);
+        let ended = ended.map(|fork| format!("{scope}.{fork}"));
+        let closed = closes.iter().cloned().chain(ended).collect();
         let follows = !closes.is_empty() || changes_all || prunes.is_some();
         let rest = follows.then(|| Rest {
             scope,
@@ -277,6 +283,7 @@ impl<'a> Turn<'a> {
             stamp: input.stamp,
             fork_bytes,
             parent: decision.branch.as_ref().map(|branch| branch.place.parent),
+            closed,
         })
     }
 }

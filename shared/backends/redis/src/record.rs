@@ -14,24 +14,37 @@ use crate::attributes;
 use crate::connect::damaged;
 use crate::reply::{Reply, json};
 
+/// Most records are smaller, so that they are allocated once.
+pub(crate) const USUAL_BYTES: usize = 1_024;
+
 /// Encodes a value as JSON, if it isn't too large.
 pub(crate) fn encode(
     value: &impl Serialize,
     what: impl FnOnce() -> String,
     limit: usize,
 ) -> Result<Vec<u8>> {
-    let bytes = match serde_json::to_vec(value) {
-        Ok(bytes) => bytes,
-        Err(error) => return Err(damaged(what(), format!("it is not valid JSON: {error}"))),
-    };
-    if bytes.len() > limit {
-        return Err(Error::TooLarge {
-            what: what(),
-            size: bytes.len(),
-            limit,
-        });
-    }
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
+    encode_to(&mut bytes, value, what, limit)?;
     Ok(bytes)
+}
+
+/// The same, appended to `out`.
+pub(crate) fn encode_to(
+    out: &mut Vec<u8>,
+    value: &impl Serialize,
+    what: impl FnOnce() -> String,
+    limit: usize,
+) -> Result<()> {
+    let before = out.len();
+    if let Err(error) = serde_json::to_writer(&mut *out, value) {
+        return Err(damaged(what(), format!("it is not valid JSON: {error}")));
+    }
+    let size = out.len() - before;
+    if size > limit {
+        let what = what();
+        return Err(Error::TooLarge { what, size, limit });
+    }
+    Ok(())
 }
 
 /// Like [`encode`], for texts within other records.

@@ -14,6 +14,10 @@ use crate::connect::damaged;
 /// The code with which every operation on an instance begins.
 pub(crate) const PRELUDE: &str = include_str!("lua/prelude.lua");
 
+/// Most calls have fewer arguments and bytes, so that they are allocated once.
+const USUAL_ARGS: usize = 64;
+const USUAL_BYTES: usize = 2_048;
+
 pub(crate) struct Script {
     source: String,
     /// The hash of a script, or the name of a function.
@@ -95,7 +99,7 @@ impl Script {
     }
 
     pub fn call(&self, keys: &[String]) -> Cmd {
-        let mut cmd = Cmd::new();
+        let mut cmd = Cmd::with_capacity(USUAL_ARGS, USUAL_BYTES);
         cmd.arg(match self.kind {
             Kind::Script => "EVALSHA",
             Kind::Function => "FCALL",

@@ -102,6 +102,7 @@ impl ExecutionStore for Redis {
             _ => {}
         }
         let mut lease = Lease::new(scope.clone(), reply.number()?);
+        self.note_begun(scope);
         let closed = reply.text()? == "1";
         let header: Arc<Header> = reply
             .json::<Header>(&format!("instance {}", scope.instance))?

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use swirl_contract::Backend;
 use swirl_contract::kit::*;
 use swirl_model::event::Command;
-use swirl_model::scope::Work;
+use swirl_model::scope::{Cursor, Work};
 use swirl_model::{Data, data};
 use swirl_ports::execution::Record;
+use swirl_ports::{Acquired, Committed, Held};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
@@ -110,6 +111,41 @@ async fn a_process_that_forks_reads_nothing_of_the_fork() {
         }
         assert_eq!(store.known_fork_bases() - before, u64::from(branches));
     }
+}
+
+/// The process that forks believes that no branch has begun. If one has, its commit doesn't take effect, and then it
+/// reads.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_that_began_elsewhere_isnt_begun_again() {
+    let server = RedisServer::start().unwrap();
+    let (_, b) = connect(&server).await;
+    let (_, other) = connect(&server).await;
+    b.create(new("a")).await;
+    b.act(
+        &root("a"),
+        change(vec![fork("r", 1, 3, 3, 3)]).at(forked(1, 3)),
+    )
+    .await;
+    let report = || change(vec![Command::Report(done())]).at(Cursor::Ended);
+    let begun = || change(vec![]).at(blocked(Work::Sleep));
+    let read = async |branch: &str| b.store.read_snapshot(&scope("a", branch), 1_000).await;
+    let is_unborn = |held: &Held| matches!(held.record, Record::Branch { .. });
+
+    // Held by another process, waiting, over.
+    let held = other.hold(&scope("a", "r.1.0")).await;
+    other.act(&scope("a", "r.1.1"), begun()).await;
+    other.act(&scope("a", "r.1.2"), report()).await;
+    for branch in ["r.1.0", "r.1.1", "r.1.2"] {
+        let guess = b.hold_lazily(&scope("a", branch)).await;
+        assert!(is_unborn(&guess));
+        let committed = b.commit_of(&guess, report()).await;
+        assert!(matches!(committed, Committed::Refused), "{committed:?}");
+    }
+    assert!(matches!(read("r.1.0").await.unwrap(), Acquired::Busy));
+    assert!(matches!(read("r.1.2").await.unwrap(), Acquired::Gone));
+    assert!(!is_unborn(&b.hold_lazily(&scope("a", "r.1.1")).await));
+    other.release(&held).await;
+    assert!(is_unborn(&b.hold_lazily(&scope("a", "r.1.0")).await));
 }
 
 /// Each branch's record has only its own data, whichever process wrote the previous one.

@@ -1,6 +1,18 @@
-//! What a server counts.
+//! A server, and the costs that it counts.
 
-use swirl_servers::RedisServer;
+use swirl_redis::{Options, Redis};
+use swirl_servers::{RedisOptions, RedisServer};
+
+/// Starts a server with an append-only file, and connects to it.
+pub async fn start() -> anyhow::Result<(RedisServer, Redis)> {
+    let server = RedisServer::start_with(RedisOptions {
+        appendonly: true,
+        appendfsync: Some("everysec"),
+        ..RedisOptions::default()
+    })?;
+    let redis = Redis::connect(Options::single(server.url())).await?;
+    Ok((server, redis))
+}
 
 /// The number of function calls, and their time in microseconds.
 pub fn function(server: &RedisServer) -> anyhow::Result<(f64, f64)> {

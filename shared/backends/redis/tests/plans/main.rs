@@ -8,6 +8,7 @@ mod side;
 mod together;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use swirl_contract::Backend;
 use swirl_contract::kit::*;
@@ -126,6 +127,13 @@ impl Pair {
         match (take(&self.again).await, take(&self.known).await) {
             (Acquired::Held(again), Acquired::Held(known)) => Some((*again, *known)),
             (Acquired::Busy, Acquired::Busy) | (Acquired::Gone, Acquired::Gone) => None,
+            // Only this side has made forks of which it believes that their branches can begin. It changes nothing.
+            (Acquired::Busy | Acquired::Gone, Acquired::Held(guess)) if lazily => {
+                let known = Backend::of(Arc::new(self.known.store.clone()), ());
+                let committed = known.commit_of(&guess, change(vec![])).await;
+                assert!(matches!(committed, Committed::Refused), "{committed:?}");
+                None
+            }
             (again, known) => panic!("{scope}: {again:?} and {known:?}"),
         }
     }
