@@ -11,10 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
-use swirl_model::ids::InstanceId;
+use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Header;
 use swirl_model::scope::Fork;
+use swirl_ports::execution::Record;
+use swirl_ports::{Held, Lease};
 
+use crate::snapshot::Snapshot;
 use crate::unread::Unread;
 
 /// The size of the stored JSON. In memory it is ten times as much, or thirty times for small objects. One entry may
@@ -34,6 +37,37 @@ pub(crate) struct ForkBase {
     /// The stored size of the fork's origin, and of both.
     pub fork_bytes: usize,
     pub bytes: usize,
+}
+
+impl ForkBase {
+    /// The branch as it would be read, if it hasn't begun.
+    pub fn unread_branch(&self, scope: &ScopeRef, index: u32) -> Option<Held> {
+        let fork_stamp = self.stamp.parse().ok()?;
+        let is_last = self.unread.take(index)?;
+        let known = Snapshot {
+            seen: Some(None),
+            // Usually the others are done before it.
+            completes: is_last,
+            ..Snapshot::held(None, false)
+        };
+        Some(Held {
+            lease: Lease {
+                scope: scope.clone(),
+                token: Lease::SNAPSHOT,
+                read_stamp: 0,
+                fork_stamp,
+                known: known.into_known(),
+            },
+            header: self.header.clone(),
+            record: Record::Branch {
+                fork: (*self.fork).clone(),
+                index,
+            },
+            inbox: Vec::new(),
+            closed: false,
+            large_joins: Vec::new(),
+        })
+    }
 }
 
 /// An instance, and the name of a fork within it.

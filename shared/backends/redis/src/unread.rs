@@ -7,13 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use swirl_model::ids::ScopeRef;
 use swirl_model::scope::Fork;
-use swirl_ports::execution::Record;
-use swirl_ports::{Held, Lease};
-
-use crate::fork_bases::ForkBase;
-use crate::snapshot::Snapshot;
 
 /// The branches of larger forks are read.
 const BRANCHES_MAX: u32 = 100_000;
@@ -53,36 +47,5 @@ impl Unread {
         }
         let taken = branches.taken.fetch_add(1, Ordering::Relaxed) + 1;
         Some(taken == branches.open)
-    }
-}
-
-impl ForkBase {
-    /// The branch as it would be read, if it hasn't begun.
-    pub fn unread_branch(&self, scope: &ScopeRef, index: u32) -> Option<Held> {
-        let fork_stamp = self.stamp.parse().ok()?;
-        let is_last = self.unread.take(index)?;
-        let known = Snapshot {
-            seen: Some(None),
-            // Usually the others are done before it.
-            completes: is_last,
-            ..Snapshot::held(None, false)
-        };
-        Some(Held {
-            lease: Lease {
-                scope: scope.clone(),
-                token: Lease::SNAPSHOT,
-                read_stamp: 0,
-                fork_stamp,
-                known: known.into_known(),
-            },
-            header: self.header.clone(),
-            record: Record::Branch {
-                fork: (*self.fork).clone(),
-                index,
-            },
-            inbox: Vec::new(),
-            closed: false,
-            large_joins: Vec::new(),
-        })
     }
 }

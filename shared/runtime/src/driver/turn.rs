@@ -205,6 +205,10 @@ impl Driver {
         // Leave the inbox to the faster process. Release a lease that is still held.
         if run.lease.is_taken() {
             self.give_up(&run.lease).await;
+        }
+        // A store may guess that a branch hasn't begun. If that was wrong, it reads the next time.
+        let may_be_guessed = run.scope.rev == 0 && !run.scope.id.is_root();
+        if run.lease.is_taken() || may_be_guessed {
             self.wake(vec![run.lease.scope.clone()]).await;
         }
     }
