@@ -388,10 +388,11 @@ pub enum Command {
     /// Suspends or resumes the sub-workflows that this instance waits for, like the instance
     /// itself.
     SuspendAwaited,
-    /// The same, for an instance that was suspended or resumed because `with` was. If `with` has changed since, this
-    /// instance follows it first.
+    /// The same, for an instance that was suspended (`on`) or resumed because `with` was. If `with` has changed since,
+    /// this instance follows it first. A later suspension or resumption of this instance replaces this command.
     FollowSuspended {
         with: InstanceId,
+        on: bool,
     },
     /// Notifies the scope that waits for this sub-workflow.
     #[serde(rename = "Tell")]
@@ -422,9 +423,12 @@ pub enum Command {
 
 impl Command {
     /// The effect of suspending or resuming an instance, by itself or because of another one.
-    pub fn suspended(with: Option<&InstanceId>) -> Command {
+    pub fn suspended(on: bool, with: Option<&InstanceId>) -> Command {
         match with {
-            Some(with) => Command::FollowSuspended { with: with.clone() },
+            Some(with) => Command::FollowSuspended {
+                with: with.clone(),
+                on,
+            },
             None => Command::SuspendAwaited,
         }
     }

@@ -452,7 +452,8 @@ pub trait ExecutionStore: InstanceRecords {
 
     /// Like [`ExecutionStore::acquire`], but for a turn that may end with its first commit. A store may leave the scope
     /// to others until then ([`Lease::SNAPSHOT`]); the first commit wins, and the others are refused. A scope with a
-    /// call in flight is always leased.
+    /// call in flight is always leased. A store may also return a branch that it only believes has not begun yet: its
+    /// first commit is refused if that was wrong.
     async fn read_snapshot(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
         self.acquire(scope, lease_ms).await
     }
@@ -548,8 +549,8 @@ pub trait ExecutionStore: InstanceRecords {
     async fn migrate(&self, id: &InstanceId, migration: Migration) -> Result<Migrated>;
 
     /// Suspends or resumes an instance, and puts [`Command::SuspendAwaited`] into its outbox, or
-    /// [`Command::FollowSuspended`] if this is because of the instance `with`. Returns `None` if there is no such active
-    /// instance.
+    /// [`Command::FollowSuspended`] if this is because of the instance `with`. That replaces an earlier one of these.
+    /// Returns `None` if there is no such active instance.
     async fn suspend(
         &self,
         id: &InstanceId,

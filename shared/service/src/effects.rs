@@ -22,8 +22,8 @@ impl Effects for Service {
             Command::Publish(event) => self.publish_produced(instance, event).await,
             Command::Start(start) => self.start_for(instance, start).await,
             Command::EndInstance { id, status } => self.end_chain(id, *status).await,
-            Command::SuspendAwaited => self.suspend_awaited(instance, None).await,
-            Command::FollowSuspended { with } => self.suspend_awaited(instance, Some(with)).await,
+            Command::SuspendAwaited => self.suspend_awaited(instance, Vec::new()).await,
+            Command::FollowSuspended { with, on } => self.follow_again(instance, with, *on).await,
             Command::Send { to, input } => self.send(to.clone(), (**input).clone()).await,
             // All other commands concern only the instance, and the commit has carried them out.
             _ => Ok(()),

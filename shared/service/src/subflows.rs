@@ -17,27 +17,25 @@ use crate::{Error, Service};
 const CONTINUATIONS_MAX: usize = 10_000;
 
 impl Service {
-    /// Suspends or resumes, like the instance itself, the sub-workflows that it waits for, and theirs in turn. The
-    /// instance follows `with` first. Sub-workflows that are created later follow it on creation. If this process dies
-    /// here, the remaining work is still in the outboxes of those already reached.
+    /// Suspends or resumes, like the instance itself, the sub-workflows that it waits for and its continuation, and
+    /// theirs in turn. Those that are created later follow it on creation. If this process dies here, the remaining work
+    /// is still in the outboxes of those already reached. `outbox`: the entries of the instance that this completes.
     pub(crate) async fn suspend_awaited(
         &self,
         id: &InstanceId,
-        with: Option<&InstanceId>,
+        outbox: Vec<OutboxEntry>,
     ) -> Result<(), Error> {
-        let outbox = match with {
-            Some(with) => self.follow(id, with).await?,
-            None => Vec::new(),
-        };
         let mut open = vec![(id.clone(), outbox)];
         let mut seen = HashSet::new();
         while let Some((id, outbox)) = open.pop() {
             if seen.insert(id.clone())
                 && let Some(instance) = self.store.instance(&id).await?
             {
-                for child in self.awaited_by(&instance).await? {
-                    let outbox = self.follow(&child, &id).await?;
-                    open.push((child, outbox));
+                let mut followers = self.awaited_by(&instance).await?;
+                followers.extend(self.goes_on_as(swirl_engine::chained_id(&id)).await?);
+                for follower in followers {
+                    let outbox = self.follow(&follower, &id, None).await?;
+                    open.push((follower, outbox));
                 }
             }
             if !outbox.is_empty() {
@@ -45,6 +43,18 @@ impl Service {
             }
         }
         Ok(())
+    }
+
+    /// An instance was suspended or resumed because of the instance `with`, by a process that may have died since. If
+    /// `with` has changed meanwhile, the instance follows it.
+    pub(crate) async fn follow_again(
+        &self,
+        id: &InstanceId,
+        with: &InstanceId,
+        on: bool,
+    ) -> Result<(), Error> {
+        let outbox = self.follow(id, with, Some(on)).await?;
+        self.suspend_awaited(id, outbox).await
     }
 
     /// The running sub-workflows that an instance waits for.
@@ -59,21 +69,45 @@ impl Service {
         Ok(found)
     }
 
-    /// Suspends or resumes an instance like the instance `with`. Returns the resulting entries of its outbox.
+    /// Suspends or resumes an instance like the instance `with`. Returns the resulting entries of its outbox. `before`: its
+    /// state that is already because of `with`; an operator may have changed it since.
     ///
     /// This process may be late: an operator resumes `with` after it was read as suspended, and those who pass that on
     /// find an instance that isn't suspended yet. So `with` is read again after each change. If this process dies before
     /// that, the entries in the outbox repeat it.
-    async fn follow(&self, id: &InstanceId, with: &InstanceId) -> Result<Vec<OutboxEntry>, Error> {
+    async fn follow(
+        &self,
+        id: &InstanceId,
+        with: &InstanceId,
+        mut before: Option<bool>,
+    ) -> Result<Vec<OutboxEntry>, Error> {
         let mut outbox = Vec::new();
         // Another round means that an operator has given another command meanwhile.
         loop {
-            let on = self.is_suspended(with).await?;
+            let leader = self.store.instance(with).await?;
+            let on = match leader.filter(|leader| leader.state.status == Status::Running) {
+                Some(leader) => leader.state.suspended,
+                None => self.is_held_by_parent(id).await?,
+            };
+            if before == Some(on) {
+                return Ok(outbox);
+            }
             let changed = self.set_suspended(id, on, with).await?;
             if changed.is_empty() {
                 return Ok(outbox);
             }
             outbox.extend(changed);
+            before = Some(on);
+        }
+    }
+
+    /// Whether the instance that waits for this one is suspended.
+    async fn is_held_by_parent(&self, id: &InstanceId) -> Result<bool, Error> {
+        let instance = self.store.instance(id).await?;
+        let parent = instance.and_then(|instance| instance.header.parent.clone());
+        match parent.filter(|parent| !parent.detached) {
+            Some(parent) => self.is_suspended(&parent.scope.instance).await,
+            None => Ok(false),
         }
     }
 
@@ -208,10 +242,9 @@ impl Service {
             if !self.is_suspended(starter).await? {
                 continue;
             }
-            // No instance waits for it yet, so it affects no others.
-            let outbox = self.follow(&start.id, starter).await?;
-            self.store.flushed(&outbox).await?;
-            return Ok(());
+            // It may already wait for others.
+            let outbox = self.follow(&start.id, starter, None).await?;
+            return self.suspend_awaited(&start.id, outbox).await;
         }
         Ok(())
     }

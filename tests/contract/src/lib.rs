@@ -100,6 +100,7 @@ macro_rules! store_suite {
             }
             lifecycle {
                 a_key_identifies_one_instance, suspended_instances_do_not_continue,
+                a_suspension_replaces_an_earlier_one,
                 an_end_closes_remaining_work, null_is_an_output, faulted_instances_continue_after_a_retry,
                 children_end_with_their_parent, the_outbox_stays_until_flushed,
                 ended_and_faulted_instances_are_removed, ended_scopes_are_not_listed, history_is_appended, history_entries_can_be_added,

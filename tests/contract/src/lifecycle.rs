@@ -126,6 +126,32 @@ pub async fn suspended_instances_do_not_continue(b: Backend) {
     assert_eq!(b.store.suspend(&id, true, None).await.unwrap(), None);
 }
 
+/// Whether an instance is suspended because of another one or by itself, the last command counts.
+pub async fn a_suspension_replaces_an_earlier_one(b: Backend) {
+    let (id, other) = (InstanceId::new("a"), InstanceId::new("b"));
+    b.create(new("a")).await;
+    let suspend = async |on: bool, with: Option<&InstanceId>| {
+        let done = b.store.suspend(&id, on, with).await.unwrap();
+        done.unwrap().outbox
+    };
+    let own = suspend(false, None).await;
+    let followed = suspend(true, Some(&other)).await;
+    let with = other.clone();
+    assert_eq!(
+        followed[0].command,
+        Command::FollowSuspended { with, on: true }
+    );
+    let left = |outbox: &[swirl_ports::OutboxEntry]| [&own[..], outbox].concat();
+    assert_eq!(b.store.unflushed(10).await.unwrap(), left(&followed));
+    let followed = suspend(false, Some(&other)).await;
+    assert_eq!(b.store.unflushed(10).await.unwrap(), left(&followed));
+    let last = suspend(true, None).await;
+    assert_eq!(b.store.unflushed(10).await.unwrap(), left(&last));
+    // The process that left it may still confirm it.
+    b.store.flushed(&followed).await.unwrap();
+    assert_eq!(b.store.unflushed(10).await.unwrap(), left(&last));
+}
+
 pub async fn null_is_an_output(b: Backend) {
     for (id, output) in [("a", Some(Data::NULL)), ("b", None)] {
         b.create(new(id)).await;

@@ -27,10 +27,14 @@ fn seeds_end_like_the_reference() {
     assert!(counts.joins > 50, "{counts:?}");
 }
 
-/// A process suspended a sub-workflow after its parent had been resumed, because it was frozen or died in between.
+/// A process suspended a sub-workflow after its parent had been resumed, because it was frozen or died in between; or a
+/// continuation after the instance that it continues.
 #[test]
 fn a_suspension_that_comes_late_is_undone() {
-    run(Mode::Cluster, [704_209, 705_327, 803_805].into_iter());
+    run(
+        Mode::Cluster,
+        [704_209, 705_327, 803_805, 1_003_704].into_iter(),
+    );
 }
 
 /// One commit consumed two joins of a foreach with a bound and a pause.

@@ -239,14 +239,21 @@ impl State {
         on: bool,
         with: Option<&InstanceId>,
     ) -> Option<Suspended> {
-        let command = Command::suspended(with);
+        let command = Command::suspended(on, with);
         let number = self.next();
         let (seq, inst) = self.find_mut(id)?;
         if inst.status() != Status::Running {
             return None;
         }
         inst.instance.state.suspended = on;
+        let replaced = inst.outbox.extract_if(.., |_, command| {
+            matches!(command, Command::FollowSuspended { .. })
+        });
+        let replaced: Vec<u64> = replaced.map(|(number, _)| number).collect();
         inst.outbox.insert(number, command.clone());
+        for number in replaced {
+            self.touch(Key::Outbox(seq, number));
+        }
         self.touch(Key::State(seq));
         self.touch(Key::Outbox(seq, number));
         let ready = self.refresh_all(seq);

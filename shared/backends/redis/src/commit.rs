@@ -16,6 +16,7 @@ use swirl_ports::{Commit, Committed, Error, Lease, OutboxEntry, Result};
 use tokio::time::sleep;
 
 use crate::Redis;
+use crate::branch::fork_of;
 use crate::connect::damaged;
 use crate::expected::Expected;
 use crate::fork_bases::ForkBase;
@@ -86,6 +87,10 @@ impl Redis {
                         }
                     }
                     Err(Unplanned::Answer(answer)) if is_fresh => {
+                        if let (0, Some(fork)) = (rev, fork_of(commit.lease.scope.scope.as_str())) {
+                            let instance = &commit.lease.scope.instance;
+                            self.fork_bases().end_unread(instance, fork);
+                        }
                         return self.answered(&commit.lease, known, answer).await;
                     }
                     Err(Unplanned::Unknown) if is_fresh => {
@@ -232,7 +237,7 @@ impl Redis {
             self.fork_bases().share(&scope.instance, &name, fork_base);
         }
         for fork in plan.closed {
-            self.fork_bases().forget(&scope.instance, &fork);
+            self.fork_bases().end_unread(&scope.instance, &fork);
         }
         let of = |name: ScopeId| ScopeRef {
             instance: scope.instance.clone(),

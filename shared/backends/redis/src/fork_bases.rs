@@ -127,9 +127,11 @@ impl ForkBases {
         fork_base
     }
 
-    /// The fork is closed.
-    pub fn forget(&self, instance: &InstanceId, fork: &str) {
-        self.cache.remove(&(instance.clone(), fork.into()));
+    /// Branches of a fork that is closed can't begin, and if the first commit of one was refused, others may be, too.
+    pub fn end_unread(&self, instance: &InstanceId, fork: &str) {
+        if let Some(fork_base) = self.get(instance, fork) {
+            fork_base.unread.end();
+        }
     }
 
     pub fn hit(&self) {

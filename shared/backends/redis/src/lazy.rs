@@ -145,7 +145,7 @@ impl Redis {
         })
     }
 
-    /// A branch is held, so it may begin.
+    /// A branch that is acquired may begin, so it is no longer unread.
     pub(crate) fn note_begun(&self, scope: &ScopeRef) {
         if let Some((_, fork, index)) = enclosing_forks(scope.scope.as_str()).first()
             && let Some(fork_base) = self.fork_bases().get(&scope.instance, fork)

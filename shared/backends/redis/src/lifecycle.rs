@@ -43,7 +43,7 @@ impl Redis {
     ) -> Result<Option<Suspended>> {
         let mut keys = self.keys().of(id, Span::All);
         keys.push(self.keys().index(self.keys().shard(id), "suspended"));
-        let command = Command::suspended(with);
+        let command = Command::suspended(on, with);
         let mut call = self.call_instance(&SUSPEND, &keys, id, None);
         call.arg(u8::from(on));
         let limit = self.options().record_max;

@@ -43,7 +43,7 @@ pub(crate) struct Plan<'a> {
     pub fork_bytes: usize,
     /// The parent of a branch.
     pub parent: Option<&'a str>,
-    /// The scope's forks that are closed with it, by name.
+    /// The scope's forks that this commit closes, by name.
     pub closed: Vec<String>,
 }
 
@@ -183,7 +183,7 @@ impl<'a> Turn<'a> {
         let prunes = prunes.map(|branch| branch.fork);
         let closes = decision.forks.closes.iter();
         let closes: Vec<String> = closes.map(|fork| format!("{scope}.{fork}")).collect();
-        let ended = stored.forks.as_deref().filter(|_| is_over || changes_all);
+        let ended = stored.forks.as_deref().filter(|_| is_over);
         let ended = ended.into_iter().flat_map(str::split_ascii_whitespace);
         let ended = ended.map(|fork| format!("{scope}.{fork}"));
         let closed = closes.iter().cloned().chain(ended).collect();

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use swirl_contract::Backend;
 use swirl_contract::kit::*;
 use swirl_model::event::Command;
+use swirl_model::ids::InstanceId;
 use swirl_model::scope::{Cursor, Work};
 use swirl_model::{Data, data};
 use swirl_ports::execution::Record;
-use swirl_ports::{Acquired, Committed, Held};
+use swirl_ports::{Acquired, Committed};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
@@ -120,32 +121,67 @@ async fn a_branch_that_began_elsewhere_isnt_begun_again() {
     let server = RedisServer::start().unwrap();
     let (_, b) = connect(&server).await;
     let (_, other) = connect(&server).await;
-    b.create(new("a")).await;
-    b.act(
-        &root("a"),
-        change(vec![fork("r", 1, 3, 3, 3)]).at(forked(1, 3)),
-    )
-    .await;
     let report = || change(vec![Command::Report(done())]).at(Cursor::Ended);
-    let begun = || change(vec![]).at(blocked(Work::Sleep));
-    let read = async |branch: &str| b.store.read_snapshot(&scope("a", branch), 1_000).await;
-    let is_unborn = |held: &Held| matches!(held.record, Record::Branch { .. });
-
-    // Held by another process, waiting, over.
-    let held = other.hold(&scope("a", "r.1.0")).await;
-    other.act(&scope("a", "r.1.1"), begun()).await;
-    other.act(&scope("a", "r.1.2"), report()).await;
-    for branch in ["r.1.0", "r.1.1", "r.1.2"] {
-        let guess = b.hold_lazily(&scope("a", branch)).await;
-        assert!(is_unborn(&guess));
+    for place in ["held", "waiting", "over"] {
+        b.create(new(place)).await;
+        let forks = change(vec![fork("r", 1, 2, 2, 2)]).at(forked(1, 2));
+        b.act(&root(place), forks).await;
+        let branch = scope(place, "r.1.0");
+        match place {
+            "held" => drop(other.hold(&branch).await),
+            "waiting" => drop(
+                other
+                    .act(&branch, change(vec![]).at(blocked(Work::Sleep)))
+                    .await,
+            ),
+            _ => drop(other.act(&branch, report()).await),
+        }
+        let guess = b.hold_lazily(&branch).await;
+        assert!(matches!(guess.record, Record::Branch { .. }));
         let committed = b.commit_of(&guess, report()).await;
         assert!(matches!(committed, Committed::Refused), "{committed:?}");
+        let read = b.store.read_snapshot(&branch, 1_000).await.unwrap();
+        match (place, read) {
+            ("held", Acquired::Busy) | ("over", Acquired::Gone) => {}
+            ("waiting", Acquired::Held(read)) if matches!(read.record, Record::Scope(_)) => {}
+            (_, read) => panic!("{place}: {read:?}"),
+        }
     }
-    assert!(matches!(read("r.1.0").await.unwrap(), Acquired::Busy));
-    assert!(matches!(read("r.1.2").await.unwrap(), Acquired::Gone));
-    assert!(!is_unborn(&b.hold_lazily(&scope("a", "r.1.1")).await));
-    other.release(&held).await;
-    assert!(is_unborn(&b.hold_lazily(&scope("a", "r.1.0")).await));
+}
+
+/// A refused guess says that the others would be wrong, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn branches_of_a_fork_that_stands_still_are_guessed_once() {
+    let server = RedisServer::start().unwrap();
+    let (_, b) = connect(&server).await;
+    let (_, other) = connect(&server).await;
+    let report = || change(vec![Command::Report(done())]).at(Cursor::Ended);
+    for id in ["suspended", "closed"] {
+        b.create(new(id)).await;
+        b.act(
+            &root(id),
+            change(vec![fork("r", 1, 3, 3, 3)]).at(forked(1, 3)),
+        )
+        .await;
+        if id == "closed" {
+            let closes = change(vec![Command::CloseFork(1)]);
+            other.act(&root(id), closes).await;
+        } else {
+            let id = InstanceId::new(id);
+            other.store.suspend(&id, true, None).await.unwrap();
+        }
+        let guess = b.hold_lazily(&scope(id, "r.1.0")).await;
+        let committed = b.commit_of(&guess, report()).await;
+        assert!(matches!(committed, Committed::Refused), "{committed:?}");
+        for branch in ["r.1.0", "r.1.1"] {
+            let read = b.store.read_snapshot(&scope(id, branch), 1_000).await;
+            let read = read.unwrap();
+            assert!(matches!(read, Acquired::Busy | Acquired::Gone), "{read:?}");
+        }
+    }
+    let id = InstanceId::new("suspended");
+    other.store.suspend(&id, false, None).await.unwrap();
+    b.act(&scope("suspended", "r.1.0"), report()).await;
 }
 
 /// Each branch's record has only its own data, whichever process wrote the previous one.

@@ -206,7 +206,8 @@ impl Driver {
         if run.lease.is_taken() {
             self.give_up(&run.lease).await;
         }
-        // A store may guess that a branch hasn't begun. If that was wrong, it reads the next time.
+        // A store may have guessed that a branch hasn't begun. Then this task may be for something that came later, so
+        // the scope gets another one.
         let may_be_guessed = run.scope.rev == 0 && !run.scope.id.is_root();
         if run.lease.is_taken() || may_be_guessed {
             self.wake(vec![run.lease.scope.clone()]).await;

@@ -93,6 +93,22 @@ fn a_suspension_that_comes_late_is_undone() {
     assert_eq!(suspended(&mut world), [""; 0]);
 }
 
+/// The same, but then an operator suspended the child itself.
+#[test]
+fn an_operators_own_suspension_stays() {
+    let mut world = world();
+    let all = world.instances().unwrap();
+    let (top, middle) = (id_of(&all, "top"), id_of(&all, "middle"));
+    let (store, service, id) = (world.store.clone(), world.service.clone(), middle.clone());
+    let operated = async move {
+        store.suspend(&id, true, Some(&top)).await.unwrap();
+        service.operate(&id, Action::Suspend).await.unwrap()
+    };
+    assert!(world.wait(operated));
+    sweep(&mut world);
+    assert_eq!(suspended(&mut world), ["deep", "middle"]);
+}
+
 #[test]
 fn the_reconciler_hands_on_what_a_coordinator_left() {
     let mut world = world();

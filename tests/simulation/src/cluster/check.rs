@@ -104,9 +104,10 @@ fn inputs_once(trace: &Trace) -> Vec<String> {
     found
 }
 
-/// Between two joins of a fork, a batch must have extended it. A commit may have several of both.
+/// Between two joins of a fork, a batch must have extended it. A commit may have several of both. Their order isn't
+/// known, so a second join with an extension after it, in one commit, isn't detected.
 fn joined_once(trace: &Trace) -> Vec<String> {
-    let mut joined: BTreeSet<(&ScopeRef, u32)> = BTreeSet::new();
+    let mut joined: BTreeMap<(&ScopeRef, u32), usize> = BTreeMap::new();
     let mut found = Vec::new();
     for commit in &trace.log {
         let mut extended: BTreeMap<u32, usize> = BTreeMap::new();
@@ -126,20 +127,18 @@ fn joined_once(trace: &Trace) -> Vec<String> {
                 _ => {}
             }
         }
-        let mut joins: BTreeMap<u32, usize> = BTreeMap::new();
         for entry in &commit.history {
             if let Event::Joined { fork, .. } = entry.event {
-                *joins.entry(fork).or_default() += 1;
+                *joined.entry((&commit.scope, fork)).or_default() += 1;
+                extended.entry(fork).or_default();
             }
         }
-        for (fork, joins) in joins {
-            let is_new = joined.insert((&commit.scope, fork));
-            if joins > extended.get(&fork).map_or(0, |times| *times) + usize::from(is_new) {
+        for (fork, extensions) in extended {
+            let joins = joined.entry((&commit.scope, fork)).or_default();
+            *joins = joins.saturating_sub(extensions);
+            if *joins > 1 {
                 found.push(format!("join once: {} joined {fork} twice", commit.scope));
             }
-        }
-        for fork in extended.into_keys() {
-            joined.remove(&(&commit.scope, fork));
         }
     }
     found.extend(joined_with_all(trace));

@@ -1,4 +1,5 @@
--- Suspends or resumes an instance. ARGV: 4 '1' to suspend, '0' to resume, 5 the effect that follows. KEYS: those of
+-- Suspends or resumes an instance, and removes effects that an earlier change because of another instance left. ARGV:
+-- 4 '1' to suspend, '0' to resume, 5 the effect that follows. KEYS: those of
 -- Span::All, 10 suspended instances. Returns nothing if there is no such active instance, otherwise the id of the
 -- effect and the scopes that have something to do.
 
@@ -13,8 +14,17 @@ else
   call('SREM', KEYS[10], INST)
 end
 local id = next_number()
+local left = ''
+for earlier in string.gmatch(read('O') or '', '%d+') do
+  local effect = call('HGET', K, 'o:' .. earlier) or ''
+  if string.find(effect, '{"FollowSuspended"', 1, true) == 1 then
+    erase('o:' .. earlier)
+  else
+    left = left .. ' ' .. earlier
+  end
+end
 write('o:' .. id, ARGV[5])
-write('O', (read('O') or '') .. ' ' .. id)
+write('O', left .. ' ' .. id)
 call('ZADD', KEYS[7], 'NX', MILLIS, INST)
 local found = refresh_all(fields_of())
 return { id, SUSPENDED and {} or found }
