@@ -20,6 +20,9 @@ use crate::shares::Permit;
 
 /// The number of attempts that may crash their process. The first one isn't recorded.
 const ATTEMPTS_MAX: u32 = 5;
+/// How often the number is looked at again before the scope is given up, and after which time. It doubles.
+const CHECKS: u32 = 4;
+const CHECK_MS: u64 = 250;
 /// From this attempt on, a scope computes alone in its workflow.
 const SUSPECTED: u32 = 2;
 /// From this attempt on, it computes alone among all scopes that are equally suspicious.
@@ -71,6 +74,18 @@ impl Driver {
                 *active = None;
                 alone = Some(lock.lock_owned().await);
             }
+            count = self.store.attempt(scope).await?;
+        }
+        // Other tasks for this scope look like attempts, too, and after an outage there may be many. They end soon.
+        for round in 0..CHECKS {
+            if count < ATTEMPTS_MAX {
+                break;
+            }
+            self.store.clear_attempts(scope, false).await?;
+            let pause = CHECK_MS << round;
+            self.clock
+                .sleep_until(self.clock.now().plus_ms(pause))
+                .await;
             count = self.store.attempt(scope).await?;
         }
         if count >= ATTEMPTS_MAX {

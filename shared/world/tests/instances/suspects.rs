@@ -160,3 +160,35 @@ fn without_an_attempt_none_waits() {
     assert_eq!(process.computing(), 3);
     drop(all);
 }
+
+/// Five tasks for one scope, as after an outage of the queue, look like five attempts until they end. Five attempts that
+/// stay have crashed their processes.
+#[test]
+fn a_scope_is_given_up_only_for_attempts_that_stay() {
+    for stays in [false, true] {
+        let process = Process::new();
+        let scope = process.suspected("one", "1", 5);
+        process.secrets.are_there.store(true, Ordering::Relaxed);
+        let mut driving = process.drive(&scope);
+        assert_eq!(process.computing(), 0);
+        if !stays {
+            for _ in 0..5 {
+                let ended = process.world.store.clear_attempts(&scope, false);
+                ended.now_or_never().unwrap().unwrap();
+            }
+        }
+        let clock = &process.world.clock;
+        let outcome = loop {
+            if let Some(outcome) = driving.as_mut().now_or_never() {
+                break outcome;
+            }
+            clock.set(clock.next().unwrap());
+            while clock.wake_one() {}
+        };
+        match outcome {
+            Ok(Driven::Done) if !stays => assert_eq!(process.computing(), 1),
+            Err(Error::Attempts { count: 6 }) if stays => assert_eq!(process.computing(), 0),
+            outcome => panic!("{outcome:?}"),
+        }
+    }
+}
