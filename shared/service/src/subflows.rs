@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use swirl_engine::awaited;
+use swirl_engine::{awaited, continuation_id};
 use swirl_model::WorkflowError;
 use swirl_model::error::names;
 use swirl_model::event::{Event, HistoryEntry, Input, StartInstance};
@@ -32,7 +32,8 @@ impl Service {
                 && let Some(instance) = self.store.instance(&id).await?
             {
                 let mut followers = self.awaited_by(&instance).await?;
-                followers.extend(self.goes_on_as(swirl_engine::chained_id(&id)).await?);
+                let continuation = continuation_id(&instance.header);
+                followers.extend(self.goes_on_as(continuation).await?);
                 for follower in followers {
                     let outbox = self.follow(&follower, &id, None).await?;
                     open.push((follower, outbox));

@@ -35,6 +35,7 @@ fn a_suspension_that_comes_late_is_undone() {
         Mode::Cluster,
         [704_209, 705_327, 803_805, 1_003_704].into_iter(),
     );
+    run(Mode::Rollback, [1_011_608].into_iter());
 }
 
 /// One commit consumed two joins of a foreach with a bound and a pause.
