@@ -69,6 +69,8 @@ pub struct Start {
 pub struct Ingested {
     /// The event was acknowledged before, and nothing was done.
     pub duplicate: bool,
+    /// The event needs no [`EventLog::acknowledge`].
+    pub acknowledged: bool,
     /// Scopes that got the event as an input and must be put into the queue. If the event is ingested again after a
     /// crash, scopes that got it before may be missing; the reconciler finds them.
     pub woken: Vec<ScopeRef>,

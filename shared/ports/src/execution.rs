@@ -458,6 +458,13 @@ pub trait ExecutionStore: InstanceRecords {
         self.acquire(scope, lease_ms).await
     }
 
+    /// Like [`ExecutionStore::read_snapshot`], for a scope that the event log has just reported as woken to this process.
+    /// The store may have read it then. If the result is outdated, the first commit is refused, so the caller must
+    /// notify others if it doesn't continue the scope.
+    async fn read_delivered(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+        self.read_snapshot(scope, lease_ms).await
+    }
+
     /// Returns the results of a fork of a scope that was notified of them, in the order of the branches. They stay in
     /// the store until the scope closes the fork. Empty if the fork is closed, or complete only as a batch after which
     /// more branches open.

@@ -240,7 +240,10 @@ impl Service {
         // The store now has all remaining work: inputs in inboxes, effects in outboxes.
         let acknowledged = async {
             started?;
-            Ok::<_, Error>(self.events.acknowledge(event, now).await?)
+            if !ingested.acknowledged {
+                self.events.acknowledge(event, now).await?;
+            }
+            Ok::<_, Error>(())
         };
         let ((), acknowledged) = join(rest, acknowledged).await;
         acknowledged?;

@@ -92,6 +92,16 @@ impl ExecutionStore for Measured<dyn Store> {
         acquired
     }
 
+    async fn read_delivered(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+        let acquired = self
+            .redis("acquire", self.inner.read_delivered(scope, lease_ms))
+            .await;
+        if let Ok(Acquired::Busy) = acquired {
+            self.metrics.conflict(Conflict::Busy);
+        }
+        acquired
+    }
+
     async fn read_results(&self, parent: &ScopeRef, fork: u32) -> Result<Vec<(u32, BranchResult)>> {
         self.redis("read_results", self.inner.read_results(parent, fork))
             .await

@@ -4,8 +4,9 @@
 use swirl_model::data;
 use swirl_model::event::{Command, Input};
 use swirl_model::scope::Work;
+use swirl_model::workflow::EventId;
 use swirl_ports::execution::Record;
-use swirl_ports::{Acquired, Released};
+use swirl_ports::{Acquired, InboxItem, Released};
 
 use crate::Backend;
 use crate::kit::*;
@@ -171,4 +172,67 @@ pub async fn a_call_in_flight_is_acquired(b: Backend) {
     let held = b.hold_lazily(&root("a")).await;
     assert!(held.lease.is_taken());
     assert!(b.is_busy(&root("a")).await);
+}
+
+/// The instance waits for the event and has got it. Returns the item's id.
+async fn delivered(b: &Backend, id: &str) -> String {
+    b.waiting("a", vec![filter("t", &[("order", Some("1"))])])
+        .await;
+    let kept = [filter("t", &[("order", None)])];
+    let event = event(id, "t", &[("order", "1")]);
+    assert_eq!(b.ingest(&event, &kept).await.woken, [root("a")]);
+    InboxItem::new(Input::Event {
+        wait: 1,
+        slot: 0,
+        def: EventId(0),
+        event,
+    })
+    .id
+}
+
+pub async fn a_delivered_event_is_read_with_its_scope(b: Backend) {
+    let item = delivered(&b, "1").await;
+    let read = b.store.read_delivered(&root("a"), LEASE_MS).await.unwrap();
+    let Acquired::Held(mut held) = read else {
+        panic!("no process holds it: {read:?}")
+    };
+    assert_eq!(event_ids(&held.inbox), ["1"]);
+    let next = Command::Subscribe(subscription(2, vec![filter("u", &[])]));
+    let used = leaving(vec![next]).consumed(&[&item]);
+    assert!(b.commit(&mut held, used).await.released);
+    assert!(b.inbox(&root("a")).await.is_empty());
+    let second = event("2", "u", &[]);
+    assert_eq!(b.ingest(&second, &[]).await.woken, [root("a")]);
+    assert_eq!(event_ids(&b.inbox(&root("a")).await), ["2"]);
+}
+
+pub async fn an_outdated_delivery_is_refused(b: Backend) {
+    let item = delivered(&b, "1").await;
+    // Another process may be faster.
+    b.act(&root("a"), leaving(vec![]).consumed(&[&item])).await;
+    let read = b.store.read_delivered(&root("a"), LEASE_MS).await.unwrap();
+    let Acquired::Held(mut held) = read else {
+        panic!("no process holds it: {read:?}")
+    };
+    if held.inbox.is_empty() {
+        return;
+    }
+    let late = b
+        .try_commit(&mut held, leaving(vec![]).consumed(&[&item]))
+        .await;
+    assert!(late.is_none(), "the event was consumed before");
+    let scopes = b.store.scopes(&root("a").instance).await.unwrap();
+    assert_eq!(scopes[0].rev, 2);
+}
+
+pub async fn a_delivery_to_a_held_scope_is_not_read(b: Backend) {
+    b.waiting("a", vec![filter("t", &[])]).await;
+    let mut holder = b.hold(&root("a")).await;
+    b.ingest(&event("1", "t", &[]), &[]).await;
+    let read = b.store.read_delivered(&root("a"), LEASE_MS).await.unwrap();
+    assert!(matches!(read, Acquired::Busy));
+    let (items, _) = b.store.drain(&holder.lease).await.unwrap().unwrap();
+    assert_eq!(event_ids(&items), ["1"]);
+    b.commit(&mut holder, change(vec![]).consumed(&[&items[0].id]))
+        .await;
 }

@@ -138,7 +138,9 @@ macro_rules! store_suite {
                 a_continuing_reader_gets_later_inputs,
                 nothing_begins_in_a_suspended_instance, a_branch_can_be_read_without_a_lease,
                 branches_can_be_read_one_after_another,
-                a_call_in_flight_is_acquired
+                a_call_in_flight_is_acquired,
+                a_delivered_event_is_read_with_its_scope, an_outdated_delivery_is_refused,
+                a_delivery_to_a_held_scope_is_not_read
             }
             branches { branches_keep_their_data }
             forks {

@@ -26,6 +26,19 @@ use crate::unread::Unread;
 /// The fields before those of the enclosing forks.
 const OWN: [&str; 7] = ["s", "p", "m:", "l:", "q:", "t:", "r:"];
 
+fn own_fields(scope: &str) -> impl Iterator<Item = String> {
+    OWN.into_iter()
+        .map(move |field| match field.ends_with(':') {
+            true => format!("{field}{scope}"),
+            false => field.to_owned(),
+        })
+}
+
+/// The fields that [`Redis::look_at_scope`] reads of a root, before those of its inbox.
+pub(crate) fn root_fields(scope: &str) -> Vec<String> {
+    own_fields(scope).chain(["h".to_owned()]).collect()
+}
+
 /// An item of an inbox: number, id, kind, and the token of the lease that it was handed to.
 pub(crate) type Item = (String, String, String, String);
 
@@ -67,12 +80,8 @@ fn command(
     let name = scope.scope.as_str();
     let mut read = Cmd::new();
     read.arg("HMGET").arg(key);
-    for field in OWN {
-        if field.ends_with(':') {
-            read.arg(format!("{field}{name}"));
-        } else {
-            read.arg(field);
-        }
+    for field in own_fields(name) {
+        read.arg(field);
     }
     if !forks.is_empty() {
         read.arg(format!("b:{name}"));
@@ -86,7 +95,7 @@ fn command(
             read.arg(format!("f:{fork}"));
         }
     }
-    if let Some(ReadAhead { expected, results }) = ahead {
+    if let Some(ReadAhead::Join { expected, results }) = ahead {
         let joined = Some((expected.fork, results.as_ref()));
         inbox_fields(&mut read, scope, [&*expected.number], joined);
     }
@@ -145,6 +154,21 @@ impl Redis {
         })
     }
 
+    /// Like [`Redis::look_at_scope`], for a scope to which this process has just delivered an event, which it was read
+    /// with.
+    pub(crate) async fn look_at_delivered(&self, scope: &ScopeRef) -> Result<Option<Held>> {
+        let Some(found) = self.deliveries().take(scope) else {
+            return self.look_at_scope(scope).await;
+        };
+        let ahead = Some(ReadAhead::Event);
+        Ok(
+            match self.understand(scope, &[], None, ahead, found).await? {
+                Look::Held(held) => Some(*held),
+                Look::Refused | Look::Stale => None,
+            },
+        )
+    }
+
     /// A branch that is acquired may begin, so it is no longer unread.
     pub(crate) fn note_begun(&self, scope: &ScopeRef) {
         if let Some((_, fork, index)) = enclosing_forks(scope.scope.as_str()).first()
@@ -166,12 +190,24 @@ impl Redis {
             true => self.expectations().take(&scope.instance),
             false => None,
         };
-        let ahead = expected.map(|expected| ReadAhead {
+        let ahead = expected.map(|expected| ReadAhead::Join {
             results: self.few_results(scope, expected.fork),
             expected,
         });
         let read = command(&key, scope, forks, fork_base.is_none(), ahead.as_ref());
-        let found: Vec<Option<Vec<u8>>> = self.query(read).await?;
+        let found = self.query(read).await?;
+        self.understand(scope, forks, fork_base, ahead, found).await
+    }
+
+    /// `found`: the values of the fields that [`command`] reads.
+    async fn understand(
+        &self,
+        scope: &ScopeRef,
+        forks: &[(&str, &str, u32)],
+        fork_base: Option<ForkBase>,
+        ahead: Option<ReadAhead>,
+        found: Vec<Option<Vec<u8>>>,
+    ) -> Result<Look> {
         let mut found = found.into_iter();
         let mut next = || found.next().flatten();
         let (status, suspended) = (next(), next());
@@ -288,9 +324,7 @@ impl Redis {
             }
             _ => return Ok(Look::Refused),
         };
-        let inbox = self
-            .inbox_of(&key, scope, inbox, ahead, &mut snapshot)
-            .await?;
+        let inbox = self.inbox_of(scope, inbox, ahead, &mut snapshot).await?;
         let Some((inbox, large_joins)) = inbox else {
             return Ok(Look::Refused);
         };
@@ -350,7 +384,6 @@ impl Redis {
     /// consumed meanwhile. Also returns the forks whose results are left out because they are many or large.
     async fn inbox_of(
         &self,
-        key: &str,
         scope: &ScopeRef,
         inbox: Option<Vec<u8>>,
         ahead: Option<(ReadAhead, Vec<Option<Vec<u8>>>)>,
@@ -359,18 +392,20 @@ impl Redis {
         let Some(inbox) = inbox else {
             return Ok(Some((Vec::new(), Vec::new())));
         };
+        let key = self.keys().hash_of(&scope.instance);
         let what = format!("the inbox of {scope}");
         let waiting: Vec<Item> = unpack(&inbox, &what)?;
         let joined = waiting.iter().find_map(|(_, id, ..)| joined_fork(id));
         let ahead = ahead.filter(|(ahead, _)| ahead.is_of(&waiting, joined));
         let (mut parts, few) = match ahead {
-            Some((ahead, found)) => (found, ahead.results),
+            Some((ReadAhead::Join { results, .. }, found)) => (found, results),
+            Some((ReadAhead::Event, found)) => (found, None),
             None => {
                 // A worker that has driven a branch knows how many there are: this saves a request.
                 let few = joined.and_then(|fork| self.few_results(scope, fork));
                 let numbers = waiting.iter().map(|(number, ..)| number.as_str());
                 let mut read = Cmd::new();
-                read.arg("HMGET").arg(key);
+                read.arg("HMGET").arg(&key);
                 let joined = joined.map(|fork| (fork, few.as_ref()));
                 inbox_fields(&mut read, scope, numbers, joined);
                 let found: Vec<Option<Vec<u8>>> = self.query(read).await?;
@@ -389,7 +424,7 @@ impl Redis {
                 let base_kib = match weight {
                     Some(_) => {
                         let field = format!("f:{}.{fork}", scope.scope);
-                        self.kib_of(key, &field).await?
+                        self.kib_of(&key, &field).await?
                     }
                     None => 0,
                 };
@@ -473,16 +508,26 @@ struct Results {
     total: u32,
 }
 
-/// The fields that are read with a scope before its inbox is known.
-struct ReadAhead {
-    expected: Expected,
-    results: Option<Results>,
+/// The part of the inbox that is read with a scope.
+enum ReadAhead {
+    /// An input is expected, which reports a fork.
+    Join {
+        expected: Expected,
+        results: Option<Results>,
+    },
+    /// The inbox was read together with the scope, and has an event.
+    Event,
 }
 
 impl ReadAhead {
     fn is_of(&self, waiting: &[Item], joined: Option<u32>) -> bool {
-        let Expected { fork, number } = &self.expected;
-        matches!(waiting, [(found, ..)] if found == number) && joined == Some(*fork)
+        match self {
+            ReadAhead::Join { expected, .. } => {
+                let Expected { fork, number } = expected;
+                matches!(waiting, [(found, ..)] if found == number) && joined == Some(*fork)
+            }
+            ReadAhead::Event => waiting.len() == 1 && joined.is_none(),
+        }
     }
 }
 

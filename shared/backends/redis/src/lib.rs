@@ -20,6 +20,7 @@ mod connect;
 mod create;
 mod creation;
 mod definitions;
+mod delivered;
 mod draft;
 mod events;
 mod expected;
@@ -72,6 +73,7 @@ use tokio::task::AbortHandle;
 pub use activity::Activity;
 pub use check::{Examined, Finding, Severity};
 use connect::Link;
+use delivered::Deliveries;
 use expected::Expectations;
 use following::Following;
 use fork_bases::ForkBases;
@@ -111,6 +113,7 @@ struct Inner {
     following: Following,
     fork_bases: ForkBases,
     expectations: Expectations,
+    deliveries: Deliveries,
     news: Arc<News>,
     listening: AbortHandle,
     shards: RwLock<Vec<u16>>,
@@ -145,6 +148,7 @@ impl Redis {
                 following: Following::default(),
                 fork_bases: ForkBases::new(),
                 expectations: Expectations::new(),
+                deliveries: Deliveries::new(),
                 listening: tokio::spawn(listen).abort_handle(),
                 news,
                 shards: RwLock::new((0..options.shards).collect()),
@@ -197,6 +201,10 @@ impl Redis {
 
     pub(crate) fn expectations(&self) -> &Expectations {
         &self.inner.expectations
+    }
+
+    pub(crate) fn deliveries(&self) -> &Deliveries {
+        &self.inner.deliveries
     }
 
     pub(crate) fn process(&self) -> &str {

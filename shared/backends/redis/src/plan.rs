@@ -139,8 +139,8 @@ impl<'a> Turn<'a> {
         let is_over = decision.is_over;
         let waits = waits::change(
             scope,
-            decision.ends_waits && may_wait,
-            is_over && may_wait,
+            (decision.ends_waits && may_wait, is_over && may_wait),
+            waits::has_event(commit),
             input.waits,
             input.freed,
         );

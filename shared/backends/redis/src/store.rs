@@ -152,6 +152,13 @@ impl ExecutionStore for Redis {
         }
     }
 
+    async fn read_delivered(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+        match self.look_at_delivered(scope).await? {
+            Some(held) => Ok(Acquired::Held(Box::new(held))),
+            None => self.acquire(scope, lease_ms).await,
+        }
+    }
+
     async fn read_results(&self, parent: &ScopeRef, fork: u32) -> Result<Vec<(u32, BranchResult)>> {
         self.results_of(parent, fork).await
     }

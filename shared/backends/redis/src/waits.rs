@@ -22,6 +22,8 @@ pub(crate) struct WaitChange {
     gone: String,
     /// The instance is over.
     is_over: bool,
+    /// The scope has consumed an event. Its delivery may have left the index of events to this commit.
+    has_event: bool,
 }
 
 /// `w` for a wait, `c` for a value of the correlation, `u` for a wait that is over; the field; the slots or the value.
@@ -58,6 +60,11 @@ pub(crate) fn changes(
     Ok(changes)
 }
 
+/// Whether the commit consumes an event.
+pub(crate) fn has_event(commit: &Commit) -> bool {
+    commit.consumed.iter().any(|id| id.starts_with("event-"))
+}
+
 /// The digests of the events that came too late.
 pub(crate) fn freed(commit: &Commit) -> Vec<String> {
     commit.refused.iter().map(event_digest).collect()
@@ -66,12 +73,12 @@ pub(crate) fn freed(commit: &Commit) -> Vec<String> {
 /// Returns `None` if nothing changes. `leaves`: the scope is gone, and may have had waits.
 pub(crate) fn change(
     scope: &str,
-    leaves: bool,
-    is_over: bool,
+    (leaves, is_over): (bool, bool),
+    has_event: bool,
     changes: Vec<Change>,
     freed: Vec<String>,
 ) -> Option<WaitChange> {
-    let is_changed = leaves || is_over || !changes.is_empty() || !freed.is_empty();
+    let is_changed = leaves || is_over || has_event || !changes.is_empty() || !freed.is_empty();
     is_changed.then(|| WaitChange {
         freed,
         changes,
@@ -80,6 +87,7 @@ pub(crate) fn change(
             false => String::new(),
         },
         is_over,
+        has_event,
         ..WaitChange::default()
     })
 }

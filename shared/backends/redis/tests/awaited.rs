@@ -39,6 +39,9 @@ async fn an_event_is_awaited_while_a_wait_exists() {
     b.act(&root("b"), change(vec![known, wait])).await;
     assert_eq!(awaited().await, [true, false, true, true, false, true]);
     b.ingest(&events[0], &[]).await;
+    let items = b.inbox(&root("a")).await;
+    b.act(&root("a"), change(vec![]).consumed(&[&items[0].id]))
+        .await;
     assert_eq!(awaited().await, [false, false, false, true, false, true]);
     // The event is in no bucket then, and starts its instances.
     let only = [trigger(vec![filter("u", &[])], true)];

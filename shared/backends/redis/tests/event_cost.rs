@@ -8,8 +8,10 @@ use swirl_contract::first_turn::{ended_at_once, turn};
 use swirl_contract::kit::*;
 use swirl_model::CloudEvent;
 use swirl_model::event::Command;
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::Cursor;
 use swirl_ports::matching::Listeners;
-use swirl_ports::{Created, Listening};
+use swirl_ports::{Acquired, Created, Listening};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
@@ -38,7 +40,8 @@ async fn an_event_takes_few_functions() {
     let kept = [filter("t", &[("order", None)])];
     let all = [filter("s", &[]), filter("t", &[("order", None)])];
     let listeners = Listeners::new(all.into_iter());
-    let only = [trigger(vec![filter("s", &[])], true)];
+    let mut only = [trigger(vec![filter("s", &[])], true)];
+    only[0].definition = definition("other");
     let ingest = async |event: &CloudEvent| {
         let listening = Listening {
             listeners: Some(&listeners),
@@ -48,7 +51,7 @@ async fn an_event_takes_few_functions() {
         b.events.ingest(event, listening, at(0)).await.unwrap()
     };
     // At first the server has to load the functions.
-    let (mut started, mut waiting) = ((0, 0), (0, 0));
+    let (mut started, mut delivered, mut waiting) = ((0, 0), (0, 0), (0, 0));
     // The command that reads the counter is counted too.
     let counts = || (calls(), trips());
     let since = |before: (u64, u64)| {
@@ -76,11 +79,31 @@ async fn an_event_takes_few_functions() {
             .await;
         let before = counts();
         let answer = event(&format!("t{round}"), "t", &[("order", round)]);
-        assert_eq!(ingest(&answer).await.woken, [root(&id)]);
-        b.events.acknowledge(&answer, at(0)).await.unwrap();
+        let ingested = ingest(&answer).await;
+        assert!(ingested.acknowledged && ingested.woken == [root(&id)]);
+        let read = b.store.read_delivered(&root(&id), 1).await.unwrap();
+        let Acquired::Held(mut held) = read else {
+            panic!("{id} cannot be read")
+        };
+        delivered = since(before);
+        let used: Vec<String> = held.inbox.iter().map(|item| item.id.clone()).collect();
+        let end = Command::End {
+            status: EndStatus::Completed,
+            output: None,
+            error: None,
+        };
+        let last = Change {
+            release: true,
+            ..change(vec![end]).at(Cursor::Ended).consumed(&[&used[0]])
+        };
+        assert!(b.commit(&mut held, last).await.released);
         waiting = since(before);
     }
-    assert_eq!((started.0, waiting.0), (4, 6), "functions");
+    let functions = (started.0, delivered.0, waiting.0);
+    assert_eq!(functions, (4, 4, 6), "functions");
     // Two requests that are sent at the same time may arrive together.
-    assert!(started.1 <= 4 && waiting.1 <= 6, "{started:?} {waiting:?}");
+    assert!(
+        started.1 <= 4 && delivered.1 <= 5,
+        "{started:?} {delivered:?}"
+    );
 }

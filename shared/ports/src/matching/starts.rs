@@ -33,6 +33,7 @@ impl Outcome {
         let starts = self.starts.iter().filter_map(|begun| begun.start(triggers));
         Ingested {
             duplicate: false,
+            acknowledged: false,
             woken: self.woken.clone(),
             starts: starts.collect(),
         }

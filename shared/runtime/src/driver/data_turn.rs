@@ -28,7 +28,7 @@ impl Driver {
 
     async fn data_turn(&self, task: &ScopeRef) -> Result<bool, Error> {
         let lease_ms = self.settings.lease_ms;
-        let held = match self.store.read_snapshot(task, lease_ms).await? {
+        let held = match self.store.read_delivered(task, lease_ms).await? {
             Acquired::Held(held) => *held,
             Acquired::Busy | Acquired::Gone => return Ok(true),
         };

@@ -30,13 +30,21 @@ impl LoneStarts {
     /// Reads the form that [`LoneStarts::text`] writes.
     pub fn read(text: &str) -> LoneStarts {
         let names = text.strip_prefix('=');
-        let split = |names: &str| names.split(',').map(str::to_owned).collect();
+        let split = |names: &str| {
+            let names = names.split(',').filter(|name| !name.is_empty());
+            names.map(str::to_owned).collect()
+        };
         LoneStarts(names.map(split))
     }
 
     pub fn text(&self) -> String {
         let names: Vec<&str> = self.0.iter().flatten().map(String::as_str).collect();
         format!("={}", names.join(","))
+    }
+
+    /// Whether the first ingestion is known to start nothing by the event alone.
+    pub fn are_none(&self) -> bool {
+        self.0.as_ref().is_some_and(BTreeSet::is_empty)
     }
 
     /// Whether the first ingestion starts this workflow by the event alone; `None` if unknown.

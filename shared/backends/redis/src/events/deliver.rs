@@ -5,14 +5,17 @@ use std::collections::VecDeque;
 use redis::Value;
 use swirl_model::CloudEvent;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::time::Timestamp;
 use swirl_ports::matching::addressee;
-use swirl_ports::{Error, Result};
+use swirl_ports::{Error, Result, Trigger};
 
 use super::names::{event_digest, waiting_keys};
 use super::shard::{decode, json};
 use super::waiting::{Place, Wait, Waiting};
 use crate::Redis;
+use crate::delivered::Values;
 use crate::keys::Span;
+use crate::lazy::root_fields;
 use crate::script::{Lazy, Script};
 
 static LOOK: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/look.lua")]));
@@ -30,6 +33,9 @@ pub(super) struct Delivery<'a> {
     pub generation: String,
     /// The event arrived before the wait began.
     pub early: bool,
+    /// The time, if the event starts nothing: the last delivery may also acknowledge it.
+    pub acknowledges: Option<Timestamp>,
+    pub triggers: &'a [Trigger],
 }
 
 /// An instance that may wait for an event.
@@ -69,7 +75,14 @@ impl<'a> Delivery<'a> {
             digest: event_digest(event),
             generation,
             early,
+            acknowledges: None,
+            triggers: &[],
         }
+    }
+
+    /// The event's digest and generation.
+    pub fn name(&self) -> (&str, &str) {
+        (&self.digest, &self.generation)
     }
 }
 
@@ -209,8 +222,14 @@ impl Redis {
             .arg(&delivery.generation)
             .arg(forgotten)
             .arg(&place.item.id)
-            .arg(payload)
-            .arg(place.expected.len());
+            .arg(payload);
+        // A kept event is delivered while waits are indexed; usually another process continues the scope.
+        let reads = match delivery.early || !wait.scope.is_root() {
+            true => Vec::new(),
+            false => root_fields(wait.scope.as_str()),
+        };
+        call.arg(reads.len()).arg(&reads);
+        call.arg(place.expected.len());
         for (name, value) in &place.expected {
             call.arg(name).arg(value);
         }
@@ -228,6 +247,14 @@ impl Redis {
                 let mark: String = decode(next())?;
                 let scopes: Vec<String> = decode(next())?;
                 let fields: Vec<String> = decode(next())?;
+                let values: Values = decode(next())?;
+                if !values.is_empty() {
+                    let scope = ScopeRef {
+                        instance: instance.clone(),
+                        scope: wait.scope.clone(),
+                    };
+                    self.deliveries().add(scope, values);
+                }
                 let woken = scopes.iter().map(|scope| ScopeRef {
                     instance: instance.clone(),
                     scope: ScopeId::new(scope.as_str()),

@@ -5,8 +5,8 @@ use futures::future::join;
 use swirl_model::CloudEvent;
 use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
-use swirl_ports::matching::{Listeners, Outcome, addressee, attributes_to_keep};
-use swirl_ports::{EventLog, Ingested, Listening, Result};
+use swirl_ports::matching::{Listeners, Outcome, addressee, attributes_to_keep, roles};
+use swirl_ports::{EventLog, Ingested, Listening, Result, Trigger};
 
 use super::alone::LoneStarts;
 use super::deliver::Delivery;
@@ -58,7 +58,11 @@ impl EventLog for Redis {
                 (generation, alone)
             }
         };
-        let delivery = Delivery::new(event, generation.clone(), false);
+        let delivery = Delivery {
+            acknowledges: (!may_start(event, triggers, &alone)).then_some(at),
+            triggers,
+            ..Delivery::new(event, generation.clone(), false)
+        };
         let spread = match listening.is_unawaited && kept.is_none() {
             true => Spread::default(),
             false => {
@@ -77,13 +81,17 @@ impl EventLog for Redis {
                     .await?
             }
         };
+        let acknowledged = spread.acknowledged;
         let outcome = Outcome {
             woken: spread.woken,
             starts,
         };
         if !may_differ {
             // Another ingestion of the event would deliver it to the same waits and cause the same starts.
-            return Ok(outcome.ingested(triggers));
+            return Ok(Ingested {
+                acknowledged,
+                ..outcome.ingested(triggers)
+            });
         }
         let noted = self
             .finish_event(&digest, &generation, &outcome, &claims)
@@ -128,6 +136,12 @@ impl EventLog for Redis {
         self.expire_instances(now).await?;
         self.expire_recorded(now).await
     }
+}
+
+/// Whether an event may start an instance, alone or with others.
+fn may_start(event: &CloudEvent, triggers: &[Trigger], alone: &LoneStarts) -> bool {
+    let starts = |trigger: &Trigger| !roles(trigger, event).is_empty();
+    addressee(event).is_none() && (!alone.are_none() || triggers.iter().any(starts))
 }
 
 impl Redis {

@@ -202,20 +202,21 @@ impl Redis {
     }
 
     /// Records which instances consumed an event, if it is kept: waits without a value must not get it any more.
+    /// `acknowledges`: all is done then, and the event starts nothing. Returns whether it is acknowledged.
     pub(super) async fn record_consumption(
         &self,
-        digest: &str,
-        generation: &str,
+        (digest, generation): (&str, &str),
         kept: &Retained,
         instances: &[InstanceId],
-    ) -> Result<()> {
+        acknowledges: Option<Timestamp>,
+    ) -> Result<bool> {
         let (kinds, _) = kept.buckets();
-        let call = self.consumers_call(digest, generation, DeliveredMark::Yes, instances);
+        let how = DeliveredMark::Yes;
+        let call = self.consumers_call((digest, generation), how, instances, acknowledges);
         // If a crash occurs in between, the event is ingested again.
         let removals = self.removals(digest, &kinds).collect();
-        self.run_after::<Option<i64>>(removals, &DELIVERED, call)
-            .await?;
-        Ok(())
+        let answer = self.run_after::<Option<i64>>(removals, &DELIVERED, call);
+        Ok(answer.await?.is_some() && acknowledges.is_some())
     }
 
     /// Records which instances consumed a kept event. Returns true if a claim succeeded or if no instance has consumed
@@ -227,26 +228,27 @@ impl Redis {
         how: DeliveredMark,
         instances: &[InstanceId],
     ) -> Result<bool> {
-        let call = self.consumers_call(digest, generation, how, instances);
+        let call = self.consumers_call((digest, generation), how, instances, None);
         let answer: Option<i64> = self.run(&DELIVERED, call).await?;
         Ok(answer == Some(1))
     }
 
     fn consumers_call(
         &self,
-        digest: &str,
-        generation: &str,
+        (digest, generation): (&str, &str),
         how: DeliveredMark,
         instances: &[InstanceId],
+        acknowledges: Option<Timestamp>,
     ) -> Cmd {
         let keys = EventKeys::of(self.keys(), digest);
         let consumers = keys.consumers(digest);
-        let mut call = DELIVERED.call(&[keys.bodies, consumers]);
+        let mut call = DELIVERED.call(&[keys.bodies, consumers, keys.known, keys.open]);
         call.arg(digest).arg(generation).arg(match how {
             DeliveredMark::Claim => "claim",
             DeliveredMark::Yes => "had",
             DeliveredMark::Free => "free",
         });
+        call.arg(acknowledges.map_or_else(String::new, |at| at.0.to_string()));
         for instance in instances {
             call.arg(instance.as_str());
         }

@@ -9,6 +9,7 @@ use futures::stream;
 use redis::Cmd;
 use swirl_model::CloudEvent;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::time::Timestamp;
 use swirl_ports::Result;
 use swirl_ports::matching::{
     Listeners, addressee, attributes_of, buckets_of, buckets_with, is_valued,
@@ -26,6 +27,8 @@ use crate::Redis;
 pub(super) struct Spread {
     pub woken: Vec<ScopeRef>,
     pub consumed: Vec<InstanceId>,
+    /// The event is acknowledged.
+    pub acknowledged: bool,
 }
 
 /// A wait in a bucket.
@@ -50,7 +53,9 @@ impl Redis {
         let mut pages = pages?;
         if let Some(id) = addressee(delivery.event) {
             let one = Recipient::new(&id, None);
-            self.deliver_to(one, delivery, kept, &mut done).await?;
+            let acknowledges = delivery.acknowledges;
+            self.deliver_to(one, delivery, kept, acknowledges, &mut done)
+                .await?;
             return Ok(done);
         }
         while pages.iter().any(|(_, page)| !page.is_empty()) {
@@ -78,6 +83,8 @@ impl Redis {
                 }
             }
             let is_only = waiting.len() == 1;
+            let is_last = pages.iter().all(|(_, page)| page.len() < PAGE);
+            let acknowledges = delivery.acknowledges.filter(|_| is_only && is_last);
             let deliveries = waiting.iter().map(|(instance, waits)| {
                 let seen = seen.take_if(|(guessed, _)| guessed == instance);
                 let mut recipient = Recipient::new(instance, Some(waits));
@@ -85,7 +92,8 @@ impl Redis {
                 let kept = kept.filter(|_| is_only);
                 async move {
                     let mut one = Spread::default();
-                    self.deliver_to(recipient, delivery, kept, &mut one).await?;
+                    self.deliver_to(recipient, delivery, kept, acknowledges, &mut one)
+                        .await?;
                     Ok::<_, swirl_ports::Error>(one)
                 }
             });
@@ -94,14 +102,14 @@ impl Redis {
             while let Some(one) = deliveries.next().await {
                 let one = one?;
                 done.woken.extend(one.woken);
+                done.acknowledged |= one.acknowledged;
                 consumed.extend(one.consumed);
             }
             if let Some(kept) = kept
                 && !is_only
                 && !consumed.is_empty()
             {
-                let (digest, generation) = (&delivery.digest, &delivery.generation);
-                self.record_consumption(digest, generation, kept, &consumed)
+                self.record_consumption(delivery.name(), kept, &consumed, None)
                     .await?;
             }
             pages = self.next_waits(pages).await?;
@@ -249,36 +257,42 @@ impl Redis {
         Ok(next)
     }
 
-    /// If `kept` is given, the instance is also recorded as one that consumed the event.
+    /// If `kept` is given, the instance is also recorded as one that consumed the event. `acknowledges`: no other
+    /// instance gets it.
     async fn deliver_to(
         &self,
         recipient: Recipient<'_>,
         delivery: &Delivery<'_>,
         kept: Option<&Retained>,
+        acknowledges: Option<Timestamp>,
         done: &mut Spread,
     ) -> Result<()> {
         let instance = recipient.instance;
         let delivered = self.deliver(recipient, delivery, &mut done.woken).await?;
         let consumed = std::slice::from_ref(instance);
-        let noted = async {
-            match kept {
-                Some(kept) => {
-                    self.record_consumption(&delivery.digest, &delivery.generation, kept, consumed)
-                        .await
-                }
-                None => Ok(()),
+        let noted = async |acknowledges| match kept {
+            Some(kept) => {
+                self.record_consumption(delivery.name(), kept, consumed, acknowledges)
+                    .await
             }
+            None => Ok(false),
         };
         match delivered {
+            Delivered::Done(woken, after)
+                if after.can_follow(delivery.triggers) && !woken.is_empty() =>
+            {
+                done.woken.extend(woken);
+                done.acknowledged |= noted(acknowledges).await?;
+            }
             Delivered::Done(woken, after) => {
                 done.woken.extend(woken);
                 let indexed = self.reindex_with(instance, *after, &mut done.woken);
-                try_join(noted, indexed).await?;
+                try_join(noted(None), indexed).await?;
             }
             Delivered::Already => {
                 // A crash may have occurred before the other effects of the event were known.
                 let indexed = self.reindex(instance, &mut done.woken);
-                try_join(noted, indexed).await?;
+                try_join(noted(None), indexed).await?;
             }
             // Waits that are over but still in the bucket are removed together with the mark of their instance.
             Delivered::No => return Ok(()),

@@ -6,7 +6,7 @@ use swirl_model::CloudEvent;
 use swirl_model::event::{EventMatch, Input, Slot};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_ports::matching::{Correlation, Fit, bucket_of, fit, is_valued, learnt};
-use swirl_ports::{InboxItem, Result};
+use swirl_ports::{InboxItem, Result, Trigger};
 
 use super::names::{digest, start_digest};
 use crate::connect::damaged;
@@ -123,6 +123,16 @@ impl Waiting {
             )
         };
         correlation.iter().map(single).collect()
+    }
+
+    /// The instance waits for nothing more, and no event that may arrive now depends on its index entries: those of its
+    /// waits only remain, and no trigger searches its values. So the commit that follows a delivery may update them.
+    pub fn can_follow(&self, triggers: &[Trigger]) -> bool {
+        let is_present = |active: &String| self.notes.get(&format!("a:{active}")) == Some(&true);
+        let is_searched = |trigger: &Trigger| *trigger.definition.workflow == *self.workflow;
+        self.waits.is_empty()
+            && self.freed.is_none()
+            && (!triggers.iter().any(is_searched) || self.actives().iter().all(is_present))
     }
 
     /// The notes that are missing once the slot at a place is filled: because of the learnt values, the instance and

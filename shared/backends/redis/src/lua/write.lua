@@ -21,8 +21,8 @@
 --     whether a number is needed,
 --     [KiB that the instance gains, if its size matters], [KiB that must be free], the limit in KiB,
 --     [waits: { positions in KEYS of the dirty instances and of the consumed events, digests of released events,
---       changes, prefix of the waits to remove or '', whether the instance is over }; a change is { w (a wait), c (a
---       value) or u (a wait that is over), field, slots or value }],
+--       changes, prefix of the waits to remove or '', whether the instance is over, whether the scope consumes an event
+--       }; a change is { w (a wait), c (a value) or u (a wait that is over), field, slots or value }],
 --     [the scope's member of the index of ready scopes, if it stays ready],
 --     [its fork: { name, number, index or -1 if the branch has a record, stamp or '', change of the number of branches
 --       with a record, letter of the result (d done, f failed, '' none), its bytes, whether the parent is read too,
@@ -222,7 +222,12 @@ local function wait(KEYS, INST, listed, waits)
       end
     end
   end
-  if not is_dirty then return nil end
+  if not is_dirty then
+    local mark = is_there and waits[7] and call('ZSCORE', KEYS[waits[1]], INST)
+    if not mark then return nil end
+    -- The delivery of the event left the index to this commit.
+    return string.format('%.0f', mark), call('HGETALL', events)
+  end
   call('ZADD', KEYS[waits[1]], micros, INST)
   return micros, call('HGETALL', events)
 end

@@ -1,16 +1,24 @@
 -- Delivers an event to a wait. KEYS: those of Span::Waits. ARGV: 4 the wait's field, 5 its required value, 6 its new
 -- value ('' if it is over), 7 event, 8 generation, 9 the generation up to which consumed events are forgotten, 10 id
--- and 11 payload of the input, 12 number of values that the instance must have, then names and values ('': unknown),
--- then number, names and values of those that it learns, then notes of its future index entries, as in plan.lua.
--- Returns { 'gone' }, { 'had' }, { 'changed' }, { 'known' } or { 'done', mark, scopes, fields }.
+-- and 11 payload of the input, 12 number of fields to read of the scope, then these; then number of values that the
+-- instance must have, names and values ('': unknown); then number, names and values of those that it learns; then notes
+-- of its future index entries, as in plan.lua.
+-- Returns { 'gone' }, { 'had' }, { 'changed' }, { 'known' } or { 'done', mark, scopes, fields of the waits, values }.
+-- The values are those of the scope, of the input, and of the ids of consumed inputs and the scope's forks; none if
+-- they aren't all that its next turn needs, or are large.
 
-begin('n', 'x:' .. SCOPE)
+-- The maximum size of the instance in KiB, and of the values in bytes. The caller keeps them for a moment.
+local SIZE_MAX = 8
+local VALUES_MAX = 8192
+
+begin('n', 'x:' .. SCOPE, 'z')
 if not STATUS then return { 'gone' } end
 local generation = call('ZSCORE', HAD, ARGV[7])
 if generation and tonumber(generation) == tonumber(ARGV[8]) then return { 'had' } end
 if call('HGET', EVENTS, ARGV[4]) ~= ARGV[5] then return { 'changed' } end
-local at = 13
-for _ = 1, tonumber(ARGV[12]) do
+local reads = tonumber(ARGV[12])
+local at = 14 + reads
+for _ = 1, tonumber(ARGV[13 + reads]) do
   local value = call('HGET', EVENTS, 'c:' .. ARGV[at])
   if (value and '=' .. value or '') ~= ARGV[at + 1] then return { 'changed' } end
   at = at + 2
@@ -32,4 +40,17 @@ end
 for note = at, #ARGV do call('HSETNX', EVENTS, ARGV[note], '0') end
 dirty()
 wake(SCOPE)
-return { 'done', MICROS, woken, call('HGETALL', EVENTS) }
+local values, box = {}, box_of(SCOPE)
+local is_small = tonumber(read('z') or 0) <= SIZE_MAX
+if reads > 0 and is_small and #box == 1 and not lease_of(SCOPE) and not is_paused() then
+  local names = { unpack(ARGV, 13, 12 + reads) }
+  for _, name in ipairs({ 'i:' .. SCOPE .. ':' .. box[1][1], 'x:' .. SCOPE, 'F:' .. SCOPE }) do
+    names[#names + 1] = name
+  end
+  flush()
+  values = call('HMGET', K, unpack(names))
+  local size = 0
+  for place = 1, #names do size = size + #(values[place] or '') end
+  if size > VALUES_MAX then values = {} end
+end
+return { 'done', MICROS, woken, call('HGETALL', EVENTS), values }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -15,11 +14,11 @@ use swirl_model::CloudEvent;
 use swirl_model::event::{Command, EventMatch};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, StartEvent};
-use swirl_ports::execution::Record;
-use swirl_ports::matching::Listeners;
-use swirl_ports::{Acquired, Definitions, Ingested, Listening, Trigger};
+use swirl_ports::{Definitions, Ingested, Listening, Trigger};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
+
+mod deaths;
 
 /// A server with several handles, each of which acts as a separate process.
 struct Rig {
@@ -46,31 +45,6 @@ impl Rig {
     async fn backend(&self, namespace: &str) -> Backend {
         let store = Arc::new(self.process(namespace).await);
         Backend::of(store, ())
-    }
-}
-
-/// A process that dies: its future is dropped after this many polls.
-struct Dying<'a, T> {
-    future: Pin<Box<dyn Future<Output = T> + 'a>>,
-    polls: usize,
-}
-
-fn dying<'a, T>(polls: usize, future: impl Future<Output = T> + 'a) -> Dying<'a, T> {
-    Dying {
-        future: Box::pin(future),
-        polls,
-    }
-}
-
-impl<T> Future for Dying<'_, T> {
-    type Output = Option<T>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
-        if self.polls == 0 {
-            return Poll::Ready(None);
-        }
-        self.polls -= 1;
-        self.future.as_mut().poll(context).map(Some)
     }
 }
 
@@ -173,119 +147,6 @@ async fn events_without_correlation_reach_each_wait_once() {
     assert!(third.woken.is_empty(), "no slot is left");
 }
 
-/// An ingestion that dies at any point, and is repeated by another process.
-#[tokio::test]
-async fn an_ingestion_may_die_at_any_point() {
-    let rig = Rig::new();
-    offers_die(&rig, "offer", None).await;
-    // Now the waiting instance is guessed.
-    let listeners = [by_order("t"), by_order("u"), filter("t", &[])];
-    let listeners = Listeners::new(listeners.into_iter());
-    offers_die(&rig, "guess", Some(&listeners)).await;
-}
-
-async fn offers_die(rig: &Rig, name: &str, listeners: Option<&Listeners>) {
-    let mut polls = 0;
-    loop {
-        polls += 1;
-        let namespace = format!("{name}{polls}");
-        let (one, two) = (rig.backend(&namespace).await, rig.backend(&namespace).await);
-        one.waiting("unknown", vec![by_order("t"), by_order("t")])
-            .await;
-        one.waiting("kind", vec![filter("t", &[]), filter("t", &[])])
-            .await;
-        one.create(new("value")).await;
-        one.create(new("late")).await;
-        let wait = Command::Subscribe(subscription(1, vec![by_order("t"), by_order("t")]));
-        one.act(&root("value"), change(vec![known("1"), wait]))
-            .await;
-        let event = event("1", "t", &[("order", "1")]);
-        let mut only = trigger(vec![by_order("t")], true);
-        only.definition = definition("other");
-        let mut pair = trigger(vec![by_order("t"), by_order("u")], false);
-        pair.definition = definition("pair");
-        let triggers = [only, pair];
-        let kept = [by_order("t")];
-        let listening = Listening {
-            listeners,
-            ..Listening::new(&triggers, &kept)
-        };
-        let ingest = one.events.ingest(&event, listening, at(0));
-        let done = dying(polls, ingest).await;
-        let again = two.events.ingest(&event, listening, at(0)).await.unwrap();
-        assert_eq!(start_ids(&again), [["1"]], "after {polls} polls");
-        for id in ["unknown", "kind", "value"] {
-            assert_eq!(got(&two, id).await, ["1"], "{id} after {polls} polls");
-        }
-        let rest = two
-            .events
-            .ingest(&other_event(), Listening::new(&triggers, &[]), at(0))
-            .await
-            .unwrap();
-        assert_eq!(start_ids(&rest), [["1", "2"]], "after {polls} polls");
-        // An instance that existed, and waits later, gets the kept event. An instance that begins later doesn't.
-        let wait = Command::Subscribe(subscription(1, kept.to_vec()));
-        two.act(&root("late"), change(vec![known("1"), wait])).await;
-        assert_eq!(got(&two, "late").await, ["1"], "after {polls} polls");
-        two.waiting("later", kept.to_vec()).await;
-        let order = change(vec![known("1")]);
-        two.act(&root("later"), order).await;
-        let later = got(&two, "later").await;
-        assert!(later.is_empty(), "others have consumed it: {polls} polls");
-        if done.is_some() {
-            assert!(polls > 5, "it never died");
-            return;
-        }
-    }
-}
-
-fn other_event() -> CloudEvent {
-    event("2", "u", &[("order", "1")])
-}
-
-/// A commit that subscribes and dies at any point. The reconciler continues.
-#[tokio::test]
-async fn a_subscribing_commit_may_die_at_any_point() {
-    let rig = Rig::new();
-    let mut polls = 0;
-    let mut reached = 0;
-    loop {
-        polls += 1;
-        let namespace = format!("wait{polls}");
-        let (one, two) = (rig.backend(&namespace).await, rig.backend(&namespace).await);
-        let kept = [by_order("t")];
-        for (id, order) in [("1", "1"), ("2", "2"), ("3", "1")] {
-            one.ingest(&event(id, "t", &[("order", order)]), &kept)
-                .await;
-        }
-        one.create(new("a")).await;
-        let Acquired::Held(mut held) = one.store.acquire(&root("a"), 20).await.unwrap() else {
-            panic!("no other process holds it");
-        };
-        // The instance learns its value from the first event, and so matches the third.
-        let wait = Command::Subscribe(subscription(1, vec![by_order("t"), by_order("t")]));
-        let commit = one.try_commit(&mut held, change(vec![wait]));
-        let done = dying(polls, commit).await.is_some();
-        // Time has to pass: until the lease expires.
-        tokio::time::sleep(Duration::from_millis(30)).await;
-        two.store.runnable(10).await.unwrap();
-        let Acquired::Held(held) = two.store.acquire(&root("a"), 20).await.unwrap() else {
-            panic!("the lease has run out");
-        };
-        let committed = matches!(&held.record, Record::Scope(scope) if scope.rev > 0);
-        if committed {
-            reached += 1;
-            assert_eq!(event_ids(&held.inbox), ["1", "3"], "after {polls} polls");
-            two.waiting("b", kept.to_vec()).await;
-            assert_eq!(got(&two, "b").await, ["2"], "after {polls} polls");
-        }
-        if done {
-            assert!(reached > 5, "it never died");
-            return;
-        }
-    }
-}
-
 /// A wait that begins again while an event arrives. The kept event arrived earlier, and is delivered first.
 #[tokio::test]
 async fn kept_events_come_before_new_ones() {
@@ -304,7 +165,7 @@ async fn kept_events_come_before_new_ones() {
         let wait = Command::Subscribe(subscription(1, vec![by_order("t")]));
         let done = {
             let commit = one.try_commit(&mut held, change(vec![wait]));
-            let mut commit = dying(polls, commit);
+            let mut commit = deaths::dying(polls, commit);
             let done = std::future::poll_fn(|context| Pin::new(&mut commit).poll(context)).await;
             // The process stops at this point, but hasn't died.
             two.ingest(&event("2", "t", &[("order", "1")]), &kept).await;
