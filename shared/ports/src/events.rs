@@ -43,6 +43,8 @@ pub struct Listening<'a> {
     pub listeners: Option<&'a Listeners>,
     /// [`EventLog::awaited`] has reported that no instance waits for the event, so waits aren't searched.
     pub is_unawaited: bool,
+    /// The caller continues woken scopes itself, if they are few ([`crate::ExecutionStore::read_delivered`]).
+    pub continues: bool,
 }
 
 impl<'a> Listening<'a> {
@@ -53,6 +55,7 @@ impl<'a> Listening<'a> {
             consumed,
             listeners: None,
             is_unawaited: false,
+            continues: false,
         }
     }
 }

@@ -101,12 +101,15 @@ impl Service {
         Ok(reach)
     }
 
+    /// Whether scopes that get an event may need nothing but data.
+    fn continues(&self, event: &CloudEvent, catalog: &Catalog) -> bool {
+        self.driver.is_some() && self.runs_inline && catalog.data_listeners.any(event)
+    }
+
     /// Continues the scopes that got an event: here if they are few and need nothing but data, otherwise on a worker.
     async fn continue_scopes(&self, woken: Vec<ScopeRef>, event: &CloudEvent, catalog: &Catalog) {
-        let driver = self.driver.as_ref().filter(|_| {
-            self.runs_inline && woken.len() <= HERE_MAX && catalog.data_listeners.any(event)
-        });
-        let Some(driver) = driver else {
+        let driver = self.driver.as_ref().filter(|_| woken.len() <= HERE_MAX);
+        let Some(driver) = driver.filter(|_| self.continues(event, catalog)) else {
             return self.queue.push(woken).await;
         };
         for scope in woken {
@@ -204,6 +207,7 @@ impl Service {
             consumed: &catalog.consumed,
             listeners: Some(&catalog.listeners),
             is_unawaited,
+            continues: self.continues(event, &catalog),
         };
         let ingested = self.events.ingest(event, listening, now).await?;
         let mut reach = Reach {

@@ -45,6 +45,11 @@ fn a_commit_has_two_joins() {
 }
 
 #[test]
+fn a_plan_waits_for_hours() {
+    run(Mode::Cluster, [1_300_196].into_iter());
+}
+
+#[test]
 fn a_store_on_disk_is_reopened() {
     assert!(run(Mode::Durable, 0..3).counts.reopened > 1);
 }

@@ -239,11 +239,14 @@ impl Link {
                 managers[next.fetch_add(1, Ordering::Relaxed) % managers.len()].clone()
             }
             Servers::Sentinel { master, .. } => master.read().await.1.clone(),
-            // Each command may be for another server.
+            // Each command may be for another server. Only the last one may fail alone.
             Servers::Cluster { .. } => {
                 let mut answers = Vec::with_capacity(cmds.len());
-                for cmd in cmds {
-                    answers.push(self.send(cmd).await);
+                for (place, cmd) in cmds.iter().enumerate() {
+                    match self.send(cmd).await {
+                        Err(error) if place + 1 < cmds.len() => return Err(error),
+                        answer => answers.push(answer),
+                    }
                 }
                 return Ok(answers);
             }

@@ -18,8 +18,12 @@ impl Deliveries {
         Deliveries(Cache::new(SCOPES_MAX))
     }
 
-    pub fn add(&self, scope: ScopeRef, values: Values) {
-        self.0.insert(scope, values);
+    /// Without values, those of an earlier delivery are forgotten.
+    pub fn put(&self, scope: ScopeRef, values: Values) {
+        match values.is_empty() {
+            true => _ = self.0.remove(&scope),
+            false => self.0.insert(scope, values),
+        }
     }
 
     /// Each is used once, since the scope changes with its turn.

@@ -1,4 +1,4 @@
-//! The number of Redis functions and of sequential round trips that an event takes.
+//! The number of Redis functions and of sequential round trips that an event takes, with the turn that it causes.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -15,7 +15,6 @@ use swirl_ports::{Acquired, Created, Listening};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
-/// The functions and scripts of Redis that an event takes, not counting those of a worker.
 #[tokio::test]
 async fn an_event_takes_few_functions() {
     let server = RedisServer::start().unwrap();
@@ -40,12 +39,12 @@ async fn an_event_takes_few_functions() {
     let kept = [filter("t", &[("order", None)])];
     let all = [filter("s", &[]), filter("t", &[("order", None)])];
     let listeners = Listeners::new(all.into_iter());
-    let mut only = [trigger(vec![filter("s", &[])], true)];
-    only[0].definition = definition("other");
+    let only = [trigger(vec![filter("s", &[])], true)];
     let ingest = async |event: &CloudEvent| {
         let listening = Listening {
             listeners: Some(&listeners),
             is_unawaited: event.kind == "s",
+            continues: true,
             ..Listening::new(&only, &kept)
         };
         b.events.ingest(event, listening, at(0)).await.unwrap()
@@ -64,10 +63,10 @@ async fn an_event_takes_few_functions() {
         let before = counts();
         let first = event(&format!("s{round}"), "s", &[]);
         assert_eq!(ingest(&first).await.starts.len(), 1);
-        let mut new = ended_at_once(&format!("started{round}"), 3);
+        let mut started_here = ended_at_once(&format!("started{round}"), 3);
         let publish = Command::Publish(event("p", "p", &[]));
-        turn(&mut new).commands.insert(0, publish);
-        let Created::WithTurn { outbox, .. } = b.store.create(new).await.unwrap() else {
+        turn(&mut started_here).commands.insert(0, publish);
+        let Created::WithTurn { outbox, .. } = b.store.create(started_here).await.unwrap() else {
             panic!("its effects are missing")
         };
         b.store.flushed(&outbox).await.unwrap();
@@ -75,8 +74,10 @@ async fn an_event_takes_few_functions() {
         started = since(before);
 
         let id = format!("waiting{round}");
-        b.waiting(&id, vec![filter("t", &[("order", Some(round))])])
-            .await;
+        b.create(new(&id)).await;
+        let known = Command::Correlate(vec![("order".into(), round.to_owned())]);
+        let wait = Command::Subscribe(subscription(1, kept.to_vec()));
+        b.act(&root(&id), change(vec![known, wait])).await;
         let before = counts();
         let answer = event(&format!("t{round}"), "t", &[("order", round)]);
         let ingested = ingest(&answer).await;

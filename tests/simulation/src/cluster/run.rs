@@ -112,8 +112,8 @@ struct Cluster {
 /// The maximum number of turns at one instant, and in a run. Exceeding it indicates an endless loop.
 const TURNS_OF_MOMENT_MAX: usize = 100_000;
 const TURNS_MAX: usize = 4_000_000;
-/// In virtual time, after faults have stopped.
-const BOUND_MS: i64 = 2 * 3_600_000;
+/// In virtual time, after faults have stopped. The longest plans wait for more than two hours.
+const BOUND_MS: i64 = 6 * 3_600_000;
 
 /// Runs a plan to its end.
 pub fn run(plan: &Plan, faults: &Faults, mutant: Mutant) -> Result<Trace> {

@@ -42,7 +42,7 @@ impl LoneStarts {
         format!("={}", names.join(","))
     }
 
-    /// Whether the first ingestion is known to start nothing by the event alone.
+    /// Whether it is known that the event starts nothing by itself.
     pub fn are_none(&self) -> bool {
         self.0.as_ref().is_some_and(BTreeSet::is_empty)
     }

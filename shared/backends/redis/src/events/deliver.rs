@@ -7,7 +7,7 @@ use swirl_model::CloudEvent;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::addressee;
-use swirl_ports::{Error, Result, Trigger};
+use swirl_ports::{Error, Result};
 
 use super::names::{event_digest, waiting_keys};
 use super::shard::{decode, json};
@@ -35,7 +35,8 @@ pub(super) struct Delivery<'a> {
     pub early: bool,
     /// The time, if the event starts nothing: the last delivery may also acknowledge it.
     pub acknowledges: Option<Timestamp>,
-    pub triggers: &'a [Trigger],
+    /// This process continues the scopes that get the event, if they are few.
+    pub continues: bool,
 }
 
 /// An instance that may wait for an event.
@@ -45,6 +46,8 @@ pub(super) struct Recipient<'a> {
     pub only: Option<&'a [(ScopeId, u32)]>,
     /// The last result of [`Redis::read_waiting`].
     pub seen: Option<(Waiting, Option<String>)>,
+    /// This process probably continues the scope that gets the event.
+    pub continues: bool,
 }
 
 impl<'a> Recipient<'a> {
@@ -53,6 +56,7 @@ impl<'a> Recipient<'a> {
             instance,
             only,
             seen: None,
+            continues: false,
         }
     }
 }
@@ -76,7 +80,7 @@ impl<'a> Delivery<'a> {
             generation,
             early,
             acknowledges: None,
-            triggers: &[],
+            continues: false,
         }
     }
 
@@ -120,6 +124,7 @@ impl Redis {
             instance,
             only,
             mut seen,
+            continues,
         } = recipient;
         if addressee(delivery.event).is_some_and(|id| id != *instance) {
             return Ok(Delivered::No);
@@ -161,7 +166,8 @@ impl Redis {
                 }
                 return Ok(Delivered::No);
             };
-            match self.put(instance, &waiting, wait, &place, delivery).await? {
+            let tried = self.put(instance, &waiting, (wait, &place), delivery, continues);
+            match tried.await? {
                 Tried::Done(woken, after) => return Ok(Delivered::Done(woken, after)),
                 Tried::Already => return Ok(Delivered::Already),
                 Tried::Gone => return Ok(Delivered::No),
@@ -183,7 +189,8 @@ impl Redis {
         delivery: &Delivery<'_>,
         woken: &mut Vec<ScopeRef>,
     ) -> Result<Option<Box<Waiting>>> {
-        let tried = self.put(instance, waiting, wait, place, delivery).await?;
+        let tried = self.put(instance, waiting, (wait, place), delivery, false);
+        let tried = tried.await?;
         Ok(match tried {
             Tried::Done(scopes, after) => {
                 woken.extend(scopes);
@@ -197,9 +204,9 @@ impl Redis {
         &self,
         instance: &InstanceId,
         waiting: &Waiting,
-        wait: &Wait,
-        place: &Place,
+        (wait, place): (&Wait, &Place),
         delivery: &Delivery<'_>,
+        continues: bool,
     ) -> Result<Tried> {
         let payload = json(&place.item.input, "an event")?;
         let after = wait.without(place)?;
@@ -223,10 +230,9 @@ impl Redis {
             .arg(forgotten)
             .arg(&place.item.id)
             .arg(payload);
-        // A kept event is delivered while waits are indexed; usually another process continues the scope.
-        let reads = match delivery.early || !wait.scope.is_root() {
-            true => Vec::new(),
-            false => root_fields(wait.scope.as_str()),
+        let reads = match continues && wait.scope.is_root() {
+            true => root_fields(wait.scope.as_str()),
+            false => Vec::new(),
         };
         call.arg(reads.len()).arg(&reads);
         call.arg(place.expected.len());
@@ -248,12 +254,12 @@ impl Redis {
                 let scopes: Vec<String> = decode(next())?;
                 let fields: Vec<String> = decode(next())?;
                 let values: Values = decode(next())?;
-                if !values.is_empty() {
+                if continues {
                     let scope = ScopeRef {
                         instance: instance.clone(),
                         scope: wait.scope.clone(),
                     };
-                    self.deliveries().add(scope, values);
+                    self.deliveries().put(scope, values);
                 }
                 let woken = scopes.iter().map(|scope| ScopeRef {
                     instance: instance.clone(),

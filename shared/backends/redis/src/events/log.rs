@@ -60,7 +60,7 @@ impl EventLog for Redis {
         };
         let delivery = Delivery {
             acknowledges: (!may_start(event, triggers, &alone)).then_some(at),
-            triggers,
+            continues: listening.continues,
             ..Delivery::new(event, generation.clone(), false)
         };
         let spread = match listening.is_unawaited && kept.is_none() {

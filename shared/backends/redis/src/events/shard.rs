@@ -52,6 +52,9 @@ pub(super) enum Beginning {
     },
 }
 
+/// The answer of `lua/events/delivered.lua` if the event is also acknowledged.
+const ACKNOWLEDGED: i64 = 2;
+
 /// The operations on the list of instances that consumed an event.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum DeliveredMark {
@@ -202,7 +205,7 @@ impl Redis {
     }
 
     /// Records which instances consumed an event, if it is kept: waits without a value must not get it any more.
-    /// `acknowledges`: all is done then, and the event starts nothing. Returns whether it is acknowledged.
+    /// `acknowledges`: this is the event's last effect, and it starts nothing. Returns whether it is acknowledged.
     pub(super) async fn record_consumption(
         &self,
         (digest, generation): (&str, &str),
@@ -216,7 +219,7 @@ impl Redis {
         // If a crash occurs in between, the event is ingested again.
         let removals = self.removals(digest, &kinds).collect();
         let answer = self.run_after::<Option<i64>>(removals, &DELIVERED, call);
-        Ok(answer.await?.is_some() && acknowledges.is_some())
+        Ok(answer.await? == Some(ACKNOWLEDGED))
     }
 
     /// Records which instances consumed a kept event. Returns true if a claim succeeded or if no instance has consumed

@@ -22,6 +22,9 @@ use super::names::{BucketKeys, digest};
 use super::shard::Retained;
 use crate::Redis;
 
+/// If more instances get an event, most of them are continued elsewhere.
+const CONTINUED_MAX: usize = 4;
+
 /// The results of delivering an event.
 #[derive(Debug, Default)]
 pub(super) struct Spread {
@@ -52,7 +55,8 @@ impl Redis {
         let (pages, mut seen) = join(self.enter(delivery, kept, listeners), look).await;
         let mut pages = pages?;
         if let Some(id) = addressee(delivery.event) {
-            let one = Recipient::new(&id, None);
+            let mut one = Recipient::new(&id, None);
+            one.continues = delivery.continues;
             let acknowledges = delivery.acknowledges;
             self.deliver_to(one, delivery, kept, acknowledges, &mut done)
                 .await?;
@@ -89,6 +93,7 @@ impl Redis {
                 let seen = seen.take_if(|(guessed, _)| guessed == instance);
                 let mut recipient = Recipient::new(instance, Some(waits));
                 recipient.seen = seen.map(|(_, seen)| seen);
+                recipient.continues = delivery.continues && waiting.len() <= CONTINUED_MAX;
                 let kept = kept.filter(|_| is_only);
                 async move {
                     let mut one = Spread::default();
@@ -278,9 +283,7 @@ impl Redis {
             None => Ok(false),
         };
         match delivered {
-            Delivered::Done(woken, after)
-                if after.can_follow(delivery.triggers) && !woken.is_empty() =>
-            {
+            Delivered::Done(woken, after) if after.can_follow() && !woken.is_empty() => {
                 done.woken.extend(woken);
                 done.acknowledged |= noted(acknowledges).await?;
             }

@@ -6,7 +6,7 @@ use swirl_model::CloudEvent;
 use swirl_model::event::{EventMatch, Input, Slot};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_ports::matching::{Correlation, Fit, bucket_of, fit, is_valued, learnt};
-use swirl_ports::{InboxItem, Result, Trigger};
+use swirl_ports::{InboxItem, Result};
 
 use super::names::{digest, start_digest};
 use crate::connect::damaged;
@@ -125,14 +125,11 @@ impl Waiting {
         correlation.iter().map(single).collect()
     }
 
-    /// The instance waits for nothing more, and no event that may arrive now depends on its index entries: those of its
-    /// waits only remain, and no trigger searches its values. So the commit that follows a delivery may update them.
-    pub fn can_follow(&self, triggers: &[Trigger]) -> bool {
+    /// The instance waits for nothing more, and its values are in the index. Only entries of past waits are left to
+    /// remove, so the commit that follows a delivery may do it.
+    pub fn can_follow(&self) -> bool {
         let is_present = |active: &String| self.notes.get(&format!("a:{active}")) == Some(&true);
-        let is_searched = |trigger: &Trigger| *trigger.definition.workflow == *self.workflow;
-        self.waits.is_empty()
-            && self.freed.is_none()
-            && (!triggers.iter().any(is_searched) || self.actives().iter().all(is_present))
+        self.waits.is_empty() && self.freed.is_none() && self.actives().iter().all(is_present)
     }
 
     /// The notes that are missing once the slot at a place is filled: because of the learnt values, the instance and

@@ -137,12 +137,15 @@ async fn a_last_delivery_may_die_at_any_point() {
         }
         let third = two.events.ingest(&event, listening, at(0)).await.unwrap();
         assert!(third.duplicate, "after {polls} polls");
+        let awaited = async || two.events.awaited(&[&event], &listeners).await.unwrap();
+        if done.is_some() {
+            assert_eq!(awaited().await, [true], "the index is left to the commit");
+        }
         let items = two.inbox(&root("value")).await;
         assert_eq!(event_ids(&items), ["1"], "after {polls} polls");
         let used = change(vec![]).consumed(&[&items[0].id]);
         two.act(&root("value"), used).await;
-        let awaited = two.events.awaited(&[&event], &listeners).await.unwrap();
-        assert_eq!(awaited, [false], "after {polls} polls");
+        assert_eq!(awaited().await, [false], "after {polls} polls");
         two.waiting("later", kept.to_vec()).await;
         two.act(&root("later"), change(vec![known("1")])).await;
         let later = got(&two, "later").await;
@@ -152,6 +155,24 @@ async fn a_last_delivery_may_die_at_any_point() {
             return;
         }
     }
+}
+
+/// No commit follows the delivery. The reconciler updates the index.
+#[tokio::test]
+async fn a_delivery_without_a_commit_is_indexed() {
+    let rig = Rig::new();
+    let listeners = Listeners::new([by_order("t")].into_iter());
+    let b = rig.backend("alone").await;
+    b.create(new("a")).await;
+    let wait = Command::Subscribe(subscription(1, vec![by_order("t")]));
+    b.act(&root("a"), change(vec![known("1"), wait])).await;
+    let event = event("1", "t", &[("order", "1")]);
+    b.ingest(&event, &[by_order("t")]).await;
+    let awaited = async || b.events.awaited(&[&event], &listeners).await.unwrap();
+    assert_eq!(awaited().await, [true]);
+    b.store.runnable(10).await.unwrap();
+    assert_eq!(awaited().await, [false]);
+    assert_eq!(got(&b, "a").await, ["1"]);
 }
 
 fn other_event() -> CloudEvent {

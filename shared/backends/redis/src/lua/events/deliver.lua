@@ -7,8 +7,10 @@
 -- The values are those of the scope, of the input, and of the ids of consumed inputs and the scope's forks; none if
 -- they aren't all that its next turn needs, or are large.
 
--- The maximum size of the instance in KiB, and of the values in bytes. The caller keeps them for a moment.
+-- The maximum size of the instance in KiB, and of the header and of the values in bytes. The caller keeps them for a
+-- moment.
 local SIZE_MAX = 8
+local HEADER_MAX = 4096
 local VALUES_MAX = 8192
 
 begin('n', 'x:' .. SCOPE, 'z')
@@ -42,7 +44,8 @@ dirty()
 wake(SCOPE)
 local values, box = {}, box_of(SCOPE)
 local is_small = tonumber(read('z') or 0) <= SIZE_MAX
-if reads > 0 and is_small and #box == 1 and not lease_of(SCOPE) and not is_paused() then
+if reads > 0 and is_small and #box == 1 and not lease_of(SCOPE) and not is_paused()
+  and call('HSTRLEN', K, 'h') <= HEADER_MAX then
   local names = { unpack(ARGV, 13, 12 + reads) }
   for _, name in ipairs({ 'i:' .. SCOPE .. ':' .. box[1][1], 'x:' .. SCOPE, 'F:' .. SCOPE }) do
     names[#names + 1] = name
