@@ -1,11 +1,20 @@
 //! The workflows of the mix: calls with retries, fan-out, branches with sub-workflows and sleeps, callbacks with
-//! correlated events, compensation, and states that need only data.
+//! correlated events, compensation, waits for events, and states that need only data.
 
 use serde_json::{Value, json};
 
 /// All definitions, sub-workflows first.
 pub fn all() -> Vec<Value> {
-    vec![child(), chain(), fan(), split(), talk(), saga(), pure()]
+    vec![
+        child(),
+        chain(),
+        fan(),
+        split(),
+        talk(),
+        saga(),
+        pure(),
+        hear(),
+    ]
 }
 
 fn definition(id: &str, start: &str, states: Value) -> Value {
@@ -109,6 +118,23 @@ fn talk() -> Value {
              "end": {"produceEvents": [{"eventRef": "done", "data": "${ {answer} }"}]}},
         ]),
     )
+}
+
+/// Needs only data, so the coordinator that delivers the event also continues the instance.
+fn hear() -> Value {
+    let mut hear = definition(
+        "hear",
+        "Hear",
+        json!([
+            {"name": "Hear", "type": "callback",
+             "action": {"functionRef": "same", "actionDataFilter": {"useResults": false}},
+             "eventRef": "answer", "eventDataFilter": {"toStateData": "${ .answer }"},
+             "stateDataFilter": {"output": "${ {answer} }"},
+             "end": {"produceEvents": [{"eventRef": "done", "data": "${ {answer} }"}]}},
+        ]),
+    );
+    hear["functions"] = json!([{"name": "same", "type": "expression", "operation": "${ .id }"}]);
+    hear
 }
 
 fn saga() -> Value {

@@ -16,15 +16,18 @@ pub enum Family {
     Saga,
     /// The coordinator that starts it also runs it.
     Pure,
+    /// The coordinator that delivers its event also continues it.
+    Hear,
 }
 
-const FAMILIES: [Family; 6] = [
+const FAMILIES: [Family; 7] = [
     Family::Chain,
     Family::Fan,
     Family::Split,
     Family::Talk,
     Family::Saga,
     Family::Pure,
+    Family::Hear,
 ];
 
 /// The minimum size of the common data of a fan's branches: too large to be written for each branch.
@@ -69,6 +72,7 @@ impl Planned {
             Family::Talk => "talk",
             Family::Saga => "saga",
             Family::Pure => "pure",
+            Family::Hear => "hear",
         }
     }
 
@@ -93,7 +97,7 @@ impl Planned {
             Family::Split => json!({
                 "x": value("x"), "y": {"value": value("child")}, "z": value("z"),
             }),
-            Family::Talk => json!({"answer": {"number": self.number}}),
+            Family::Talk | Family::Hear => json!({"answer": {"number": self.number}}),
             Family::Pure => {
                 let round = self.round();
                 json!({"id": id, "twice": 2 * round, "even": round.is_multiple_of(2)})
@@ -121,14 +125,14 @@ impl Planned {
                 .collect(),
             Family::Split => once(&["x", "child", "z"]),
             Family::Talk => once(&["ask"]),
-            Family::Pure => Calls::new(),
+            Family::Pure | Family::Hear => Calls::new(),
             Family::Saga => once(&["book", "pay", "unbook", "unpay"]),
         }
     }
 
     /// The event that the instance waits for.
     pub fn event(&self) -> Option<Value> {
-        (self.kind == Family::Talk).then(|| {
+        self.hears().then(|| {
             json!({
                 "specversion": "1.0", "id": format!("answer-{}", self.number),
                 "source": "/chaos", "type": "chaos.answer", "orderid": self.id(),
@@ -139,7 +143,12 @@ impl Planned {
 
     /// The data of the event that the instance produces.
     pub fn produced(&self) -> Option<Value> {
-        (self.kind == Family::Talk).then(|| self.output())
+        self.hears().then(|| self.output())
+    }
+
+    /// It waits for an event, and produces one.
+    fn hears(&self) -> bool {
+        matches!(self.kind, Family::Talk | Family::Hear)
     }
 }
 
