@@ -239,8 +239,11 @@ impl Redis {
         for (name, value) in &place.expected {
             call.arg(name).arg(value);
         }
-        call.arg(place.learnt.len());
-        for (name, value) in &place.learnt {
+        let learnt = place.learnt.iter();
+        let new = learnt.filter(|(name, _)| !waiting.correlation.contains_key(*name));
+        let new: Vec<_> = new.collect();
+        call.arg(new.len());
+        for (name, value) in new {
             call.arg(&**name).arg(value);
         }
         call.arg(waiting.new_notes(wait, place));

@@ -3,10 +3,10 @@
 
 local gone = {}
 for at = 2, #ARGV do gone[ARGV[at]] = true end
-local left, answer = {}, {}
+local left, answer, fields = {}, {}, {}
 for id in string.gmatch(redis.call('HGET', KEYS[1], 'O') or '', '%d+') do
   if gone[id] then
-    redis.call('HDEL', KEYS[1], 'o:' .. id)
+    fields[#fields + 1] = 'o:' .. id
   else
     left[#left + 1] = id
     if #ARGV == 1 then
@@ -16,9 +16,12 @@ for id in string.gmatch(redis.call('HGET', KEYS[1], 'O') or '', '%d+') do
   end
 end
 if #left == 0 then
-  redis.call('HDEL', KEYS[1], 'O')
+  fields[#fields + 1] = 'O'
   redis.call('ZREM', KEYS[2], ARGV[1])
 elseif #ARGV > 1 then
   redis.call('HSET', KEYS[1], 'O', table.concat(left, ' '))
+end
+for at = 1, #fields, 1000 do
+  redis.call('HDEL', KEYS[1], unpack(fields, at, math.min(at + 999, #fields)))
 end
 return answer

@@ -67,6 +67,15 @@ local AT_ONCE = 4000
 local TOTAL, OPEN, NEEDED, NOTIFIED, CLOSED, NOTIFICATIONS, DONE, FAILED, LIVE = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local STAMP, BYTES, MOST = 10, 11, 12
 
+-- The time of this commit, in seconds and microseconds.
+local time
+local function now()
+  time = time or call('TIME')
+  return time
+end
+
+local function micros_of(instant) return instant[1] .. sub('00000' .. instant[2], -6) end
+
 -- Removes the oldest elements of history that are not needed, and returns the number of remaining lines. The rest is
 -- left to later commits. Stops cleanly if the list isn't as expected.
 local function trim(K, list, lines, keep)
@@ -170,8 +179,7 @@ end
 -- Lists a new instance, and notes the events that it has consumed. Returns its place in the listings.
 local function create(KEYS, INST, ends, creation)
   local workflow, version, kept, key, had = unpack(creation, 1, 5)
-  local time = call('TIME')
-  local micros = time[1] .. sub('00000' .. time[2], -6)
+  local micros = micros_of(now())
   local listed = workflow .. '\1' .. micros .. '\1' .. version .. '\1' .. INST
   call('ZADD', KEYS[8], micros, INST)
   call('ZADD', KEYS[9], 0, listed)
@@ -186,38 +194,50 @@ end
 -- Writes changes of waits. Returns the mark and all waits if the index of events must be updated.
 local function wait(KEYS, INST, listed, waits)
   local events, freed, changes, gone, over = KEYS[4], waits[3], waits[4], waits[5], waits[6]
-  local is_there = call('EXISTS', events) == 1
+  local found = call('HGETALL', events)
+  local is_there = found[1] ~= nil
   if not is_there and not changes[1] and not freed[1] then return nil end
-  local time = call('TIME')
-  local micros, is_dirty, begins = time[1] .. sub('00000' .. time[2], -6), false, false
+  local all, set, lost = {}, {}, {}
+  for at = 1, #found, 2 do all[found[at]] = found[at + 1] end
+  local function put(field, value)
+    all[field], lost[field] = value, nil
+    set[#set + 1] = field
+    set[#set + 1] = value
+  end
+  local micros, is_dirty, begins = micros_of(now()), false, false
   for _, digest in ipairs(freed) do
     if call('ZREM', KEYS[waits[2]], digest) == 1 and is_there then
-      call('HSET', events, 'F', micros)
+      put('F', micros)
       is_dirty = true
     end
   end
   for _, change in ipairs(changes) do
-    if change[1] == 'u' then
-      is_dirty = call('HDEL', events, change[2]) == 1 or is_dirty
-    elseif change[1] == 'w' then
-      call('HSET', events, change[2], micros .. '\n' .. change[3])
+    local kind, field, value = change[1], change[2], change[3]
+    if kind == 'u' then
+      if all[field] then
+        all[field], lost[field] = nil, true
+        is_dirty = true
+      end
+    elseif kind == 'w' then
+      put(field, micros .. '\n' .. value)
       begins = true
-    else
-      begins = call('HSETNX', events, change[2], change[3]) == 1 or begins
+    elseif not all[field] then
+      put(field, value)
+      begins = true
     end
   end
   if begins then
-    call('HSETNX', events, 'W', match(listed, '^(.-)\1') or '')
+    if not all.W then put('W', match(listed, '^(.-)\1') or '') end
     is_there, is_dirty = true, true
   end
   if over and is_there then
-    call('HSET', events, 'over', '1')
+    put('over', '1')
     is_dirty = true
   end
   if gone ~= '' and is_there then
-    for _, field in ipairs(call('HKEYS', events)) do
+    for field in pairs(all) do
       if sub(field, 1, #gone) == gone then
-        call('HDEL', events, field)
+        all[field], lost[field] = nil, true
         is_dirty = true
       end
     end
@@ -226,10 +246,19 @@ local function wait(KEYS, INST, listed, waits)
     local mark = is_there and waits[7] and call('ZSCORE', KEYS[waits[1]], INST)
     if not mark then return nil end
     -- The delivery of the event left the index to this commit.
-    return string.format('%.0f', mark), call('HGETALL', events)
+    return string.format('%.0f', mark), found
   end
+  pass_on('HSET', events, set, 1, #set)
+  local fields = {}
+  for field in pairs(lost) do fields[#fields + 1] = field end
+  pass_on('HDEL', events, fields, 1, #fields)
   call('ZADD', KEYS[waits[1]], micros, INST)
-  return micros, call('HGETALL', events)
+  local answer = {}
+  for field, value in pairs(all) do
+    answer[#answer + 1] = field
+    answer[#answer + 1] = value
+  end
+  return micros, answer
 end
 
 -- The parts that only some commits need. Returns the answer (false if nothing may be written), fields and values to
@@ -309,8 +338,7 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
   local wakes = at + elements + words + gone + 1
   local millis
   if lease or stays or notifies or effects or own or puts or ARGV[wakes] then
-    local time = call('TIME')
-    millis = time[1] .. sub('00000' .. time[2], -6, -4)
+    millis = sub(micros_of(now()), 1, -4)
     if numbered then
       number = math.max((tonumber(number or 0) or 0) + 1, 16 * millis)
       if effects then
@@ -419,6 +447,7 @@ local function main(KEYS, ARGV)
     call, match, find, sub = redis.call, string.match, string.find, string.sub
     pack, unpacked = cmsgpack.pack, cmsgpack.unpack
   end
+  time = nil
   local K = KEYS[1]
   local fields, compared, lines, elements, keep, words, gone, leaves, more, noted = unpack(unpacked(ARGV[1]), 1, 10)
   local found = call('HMGET', K, unpack(ARGV, 2, fields + 1))

@@ -6,8 +6,10 @@
 -- as long as the event is known or kept.
 
 local event, body = ARGV[1], ARGV[4]
-local open = redis.call('HGET', KEYS[2], event)
-if open then
+-- Open events are known.
+if redis.call('ZADD', KEYS[1], 'NX', ARGV[2], event) == 0 then
+  local open = redis.call('HGET', KEYS[2], event)
+  if not open then return { 'duplicate' } end
   local generation, claims, outcome = string.match(open, '^(%d+) (%S+) ?(.*)$')
   if outcome ~= '' then return { 'done', outcome } end
   -- A process is ingesting it, or was. Ingestion begins again.
@@ -16,12 +18,10 @@ if open then
   end
   return { 'open', generation, false, claims }
 end
-if redis.call('ZSCORE', KEYS[1], event) then return { 'duplicate' } end
 local time = redis.call('TIME')
 local generation = string.format('%d%06d', time[1], time[2])
 local older = tonumber(ARGV[5])
 if tonumber(generation) <= older then generation = string.format('%.0f', older + 1) end
-redis.call('ZADD', KEYS[1], ARGV[2], event)
 redis.call('HSET', KEYS[2], event, generation .. ' ' .. ARGV[6])
 local surplus = redis.call('ZCARD', KEYS[1]) - ARGV[3]
 if surplus > 0 then
@@ -32,9 +32,12 @@ if surplus > 0 then
 end
 local old = false
 if body ~= '' then
-  old = redis.call('HGET', KEYS[4], event)
-  redis.call('HSET', KEYS[4], event, generation .. '\n' .. body)
+  body = generation .. '\n' .. body
+  if redis.call('HSETNX', KEYS[4], event, body) == 0 then
+    old = redis.call('HGET', KEYS[4], event)
+    redis.call('HSET', KEYS[4], event, body)
+    redis.call('DEL', KEYS[5])
+  end
   redis.call('ZADD', KEYS[3], ARGV[2], event)
-  redis.call('DEL', KEYS[5])
 end
 return { 'open', generation, old, ARGV[6] }

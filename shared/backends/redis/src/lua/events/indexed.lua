@@ -6,7 +6,9 @@ local count = tonumber(ARGV[4])
 for at = 5, 4 + count do
   if redis.call('HEXISTS', KEYS[2], ARGV[at]) == 1 then redis.call('HSET', KEYS[2], ARGV[at], '1') end
 end
-for at = 5 + count, #ARGV do redis.call('HDEL', KEYS[2], ARGV[at]) end
+for at = 5 + count, #ARGV, 1000 do
+  redis.call('HDEL', KEYS[2], unpack(ARGV, at, math.min(at + 999, #ARGV)))
+end
 if ARGV[3] ~= '' and redis.call('HGET', KEYS[2], 'F') == ARGV[3] then
   redis.call('HDEL', KEYS[2], 'F')
 end
