@@ -44,6 +44,12 @@ fn a_commit_has_two_joins() {
     run(Mode::Cluster, [802_551, 802_916].into_iter());
 }
 
+/// A process that had lost its lease stored an answer that another one had used.
+#[test]
+fn a_late_answer_has_no_effect() {
+    run(Mode::Cluster, [1_507_861].into_iter());
+}
+
 #[test]
 fn a_plan_waits_for_hours() {
     run(Mode::Cluster, [1_300_196].into_iter());

@@ -106,6 +106,22 @@ async fn ended_instances_are_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn repeated_events_are_recognized() {
+    let server = small();
+    let (_, b) = connect(&server).await;
+    let (done, open) = (event("1", "t", &[]), event("2", "t", &[]));
+    for known in [&done, &open] {
+        b.ingest(known, &[]).await;
+    }
+    b.events.acknowledge(&done, at(0)).await.unwrap();
+    fill(&b, "ended", false).await;
+    assert!(b.ingest(&done, &[]).await.duplicate);
+    assert!(!b.ingest(&open, &[]).await.duplicate);
+    b.events.acknowledge(&open, at(0)).await.unwrap();
+    assert!(b.ingest(&open, &[]).await.duplicate);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn instances_can_be_cancelled() {
     let server = small();
     let (store, b) = connect(&server).await;

@@ -257,13 +257,11 @@ impl Redis {
                 let scopes: Vec<String> = decode(next())?;
                 let fields: Vec<String> = decode(next())?;
                 let values: Values = decode(next())?;
-                if continues {
-                    let scope = ScopeRef {
-                        instance: instance.clone(),
-                        scope: wait.scope.clone(),
-                    };
-                    self.deliveries().put(scope, values);
-                }
+                let scope = ScopeRef {
+                    instance: instance.clone(),
+                    scope: wait.scope.clone(),
+                };
+                self.deliveries().put(scope, values);
                 let woken = scopes.iter().map(|scope| ScopeRef {
                     instance: instance.clone(),
                     scope: ScopeId::new(scope.as_str()),

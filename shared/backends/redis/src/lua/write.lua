@@ -194,6 +194,12 @@ end
 -- Writes changes of waits. Returns the mark and all waits if the index of events must be updated.
 local function wait(KEYS, INST, listed, waits)
   local events, freed, changes, gone, over = KEYS[4], waits[3], waits[4], waits[5], waits[6]
+  if not changes[1] and not freed[1] and gone == '' and not over then
+    local mark = call('ZSCORE', KEYS[waits[1]], INST)
+    if not mark then return nil end
+    -- The delivery of the consumed event left the index to this commit.
+    return string.format('%.0f', mark), call('HGETALL', events)
+  end
   local found = call('HGETALL', events)
   local is_there = found[1] ~= nil
   if not is_there and not changes[1] and not freed[1] then return nil end
@@ -243,9 +249,8 @@ local function wait(KEYS, INST, listed, waits)
     end
   end
   if not is_dirty then
-    local mark = is_there and waits[7] and call('ZSCORE', KEYS[waits[1]], INST)
+    local mark = waits[7] and call('ZSCORE', KEYS[waits[1]], INST)
     if not mark then return nil end
-    -- The delivery of the event left the index to this commit.
     return string.format('%.0f', mark), found
   end
   pass_on('HSET', events, set, 1, #set)

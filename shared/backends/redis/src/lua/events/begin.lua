@@ -6,8 +6,8 @@
 -- as long as the event is known or kept.
 
 local event, body = ARGV[1], ARGV[4]
--- Open events are known.
-if redis.call('ZADD', KEYS[1], 'NX', ARGV[2], event) == 0 then
+-- Open events are known. Nothing is written before this, so a server without memory recognizes duplicates.
+if redis.call('ZSCORE', KEYS[1], event) then
   local open = redis.call('HGET', KEYS[2], event)
   if not open then return { 'duplicate' } end
   local generation, claims, outcome = string.match(open, '^(%d+) (%S+) ?(.*)$')
@@ -22,6 +22,7 @@ local time = redis.call('TIME')
 local generation = string.format('%d%06d', time[1], time[2])
 local older = tonumber(ARGV[5])
 if tonumber(generation) <= older then generation = string.format('%.0f', older + 1) end
+redis.call('ZADD', KEYS[1], ARGV[2], event)
 redis.call('HSET', KEYS[2], event, generation .. ' ' .. ARGV[6])
 local surplus = redis.call('ZCARD', KEYS[1]) - ARGV[3]
 if surplus > 0 then
