@@ -50,6 +50,14 @@ impl<P: ?Sized> Measured<P> {
             .redis(operation, begun.elapsed(), result.is_err());
         result
     }
+
+    /// Counts a scope that is held by another process.
+    fn counted(&self, acquired: Result<Acquired>) -> Result<Acquired> {
+        if let Ok(Acquired::Busy) = acquired {
+            self.metrics.conflict(Conflict::Busy);
+        }
+        acquired
+    }
 }
 
 #[async_trait]
@@ -73,33 +81,18 @@ impl ExecutionStore for Measured<dyn Store> {
     }
 
     async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
-        let acquired = self
-            .redis("acquire", self.inner.acquire(scope, lease_ms))
-            .await;
-        if let Ok(Acquired::Busy) = acquired {
-            self.metrics.conflict(Conflict::Busy);
-        }
-        acquired
+        let acquired = self.redis("acquire", self.inner.acquire(scope, lease_ms));
+        self.counted(acquired.await)
     }
 
     async fn read_snapshot(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
-        let acquired = self
-            .redis("acquire", self.inner.read_snapshot(scope, lease_ms))
-            .await;
-        if let Ok(Acquired::Busy) = acquired {
-            self.metrics.conflict(Conflict::Busy);
-        }
-        acquired
+        let acquired = self.redis("acquire", self.inner.read_snapshot(scope, lease_ms));
+        self.counted(acquired.await)
     }
 
     async fn read_delivered(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
-        let acquired = self
-            .redis("acquire", self.inner.read_delivered(scope, lease_ms))
-            .await;
-        if let Ok(Acquired::Busy) = acquired {
-            self.metrics.conflict(Conflict::Busy);
-        }
-        acquired
+        let acquired = self.redis("acquire", self.inner.read_delivered(scope, lease_ms));
+        self.counted(acquired.await)
     }
 
     async fn read_results(&self, parent: &ScopeRef, fork: u32) -> Result<Vec<(u32, BranchResult)>> {
