@@ -16,6 +16,9 @@ use swirl_model::workflow::Wait;
 use crate::error::Result;
 use crate::matching::Listeners;
 
+/// At most this many scopes continue directly where an event is processed, because other events have to wait meanwhile.
+pub const CONTINUED_MAX: usize = 4;
+
 /// An event state that is a workflow's starting state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trigger {
@@ -43,7 +46,8 @@ pub struct Listening<'a> {
     pub listeners: Option<&'a Listeners>,
     /// [`EventLog::awaited`] has reported that no instance waits for the event, so waits aren't searched.
     pub is_unawaited: bool,
-    /// The caller continues woken scopes itself, if they are few ([`crate::ExecutionStore::read_delivered`]).
+    /// The caller continues woken scopes itself, if they are not more than [`CONTINUED_MAX`]
+    /// ([`crate::ExecutionStore::read_delivered`]).
     pub continues: bool,
 }
 

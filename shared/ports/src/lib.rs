@@ -32,7 +32,9 @@ pub use definitions::{
     Changes, Consumed, DefinitionHead, DefinitionRecord, Definitions, Deleted, Interests,
 };
 pub use error::{Error, Result};
-pub use events::{EventBus, EventLog, Ingested, Listening, Start, StreamPlace, Trigger};
+pub use events::{
+    CONTINUED_MAX, EventBus, EventLog, Ingested, Listening, Start, StreamPlace, Trigger,
+};
 pub use execution::{
     Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, FirstTurn, Held, InboxItem,
     InstanceKey, InstanceRecords, JoinLimits, KeyHolder, Lease, MARKS_MAX, Migrated, Migration,

@@ -8,14 +8,10 @@ use swirl_model::CloudEvent;
 use swirl_model::Data;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::time::Timestamp;
-use swirl_ports::{Listening, OutboxEntry, PendingStart, Start, Trigger};
+use swirl_ports::{CONTINUED_MAX, Listening, OutboxEntry, PendingStart, Start, Trigger};
 use swirl_runtime::Catalog;
 
 use crate::{Arrival, Error, Reach, Service};
-
-/// At most this many scopes continue directly where the event is processed, because other events have to wait
-/// meanwhile.
-const HERE_MAX: usize = 4;
 
 /// Where an event comes from.
 #[derive(Debug)]
@@ -108,7 +104,10 @@ impl Service {
 
     /// Continues the scopes that got an event: here if they are few and need nothing but data, otherwise on a worker.
     async fn continue_scopes(&self, woken: Vec<ScopeRef>, event: &CloudEvent, catalog: &Catalog) {
-        let driver = self.driver.as_ref().filter(|_| woken.len() <= HERE_MAX);
+        let driver = self
+            .driver
+            .as_ref()
+            .filter(|_| woken.len() <= CONTINUED_MAX);
         let Some(driver) = driver.filter(|_| self.continues(event, catalog)) else {
             return self.queue.push(woken).await;
         };

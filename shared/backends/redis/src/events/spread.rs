@@ -10,10 +10,10 @@ use redis::Cmd;
 use swirl_model::CloudEvent;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::time::Timestamp;
-use swirl_ports::Result;
 use swirl_ports::matching::{
     Listeners, addressee, attributes_of, buckets_of, buckets_with, is_valued,
 };
+use swirl_ports::{CONTINUED_MAX, Result};
 
 use super::deliver::{Delivered, Delivery, Recipient};
 use super::early::PAGE;
@@ -21,9 +21,6 @@ use super::index::AT_ONCE;
 use super::names::{BucketKeys, digest};
 use super::shard::Retained;
 use crate::Redis;
-
-/// If more instances get an event, most of them are continued elsewhere.
-const CONTINUED_MAX: usize = 4;
 
 /// The results of delivering an event.
 #[derive(Debug, Default)]
